@@ -107,7 +107,7 @@ static int may_overwrite(const adj_group *g, const adj_node *operand)
 {
     const adj_node *root = g->node[0], *y = g->out[0];
     const writer *w = writer_of(root->op);
-    if (operand->type.dtype != y->type.dtype ||
+    if (w->has_chain == 2 || operand->type.dtype != y->type.dtype ||
         adj_type_bytes(operand->type) != adj_type_bytes(y->type))
         return 0;
     for (int i = 0; i < root->n_in; i++)

@@ -43,9 +43,11 @@ typedef struct {
     const char *operands; /* names of the parameters: "x w" */
     const char *result;   /* NULL: "y" */
     const char *formula;  /* of ops without an expression; %h, %w: the window's row and column */
-    int has_chain;        /* 1: write calls put_result */
-    int in_place;         /* ADJ_IN(i): the result may overwrite operand i, if sizes are equal */
-    const char *suffix;   /* of the function's name; NULL: the op's name */
+    /* 1: write calls put_result. 2: after it has written to the result, which then shares no
+     * memory with operands of the chain. */
+    int has_chain;
+    int in_place;       /* ADJ_IN(i): the result may overwrite operand i, if sizes are equal */
+    const char *suffix; /* of the function's name; NULL: the op's name */
     size_t (*scratch)(const adj_node *n); /* bytes; NULL: none */
     /* Returns why the node cannot be written, or NULL if it can be; NULL: always can. */
     const char *(*refuses)(const adj_node *n);
@@ -92,7 +94,9 @@ void write_batch_norm(function *f), write_batch_norm_stats(function *f),
     write_batch_norm_grad_sums(function *f), write_batch_norm_grad(function *f);
 void write_softmax(function *f), write_cross_entropy(function *f),
     write_cross_entropy_grad(function *f), write_label_count(function *f);
-void write_adam_step(function *f);
+void write_adam_step(function *f), write_dropout(function *f);
+/* Writes the function that dropout calls. */
+void put_philox(FILE *f);
 size_t batch_norm_scratch(const adj_node *n), batch_norm_grad_scratch(const adj_node *n);
 
 #endif

@@ -23,6 +23,20 @@ static const adj_node *forward_node(const adj_graph *g, const adj_node *n)
     return NULL;
 }
 
+/* Returns the parameter that an update changes by n, its gradient, or NULL. */
+static const adj_node *updated_param(const adj_graph *g, const adj_node *n)
+{
+    for (int id = (int)n->id + 1; id < g->n_node && n->role == ADJ_ROLE_GRADIENT; id++) {
+        const adj_node *u = g->node[id];
+        if (u->role != ADJ_ROLE_UPDATE || adj_operand_position(u, n) < 0)
+            continue;
+        for (int k = 0; k < u->n_in; k++)
+            if (u->in[k]->op == &adj_op_param && u->in[k]->name != NULL)
+                return u->in[k];
+    }
+    return NULL;
+}
+
 /* Returns the name of a leaf without its last part: "conv1" of "conv1/w", and of "conv1.weight". */
 static expression layer_of_leaf(const char *name)
 {
@@ -36,6 +50,9 @@ expression layer_of(const adj_graph *g, const adj_node *n)
     const adj_node *f = forward_node(g, n);
     if (f != NULL)
         return layer_of(g, f);
+    const adj_node *updated = updated_param(g, n);
+    if (updated != NULL)
+        return layer_of_leaf(updated->name);
     for (int k = 0; k < n->n_in; k++) {
         const adj_node *p = param_behind(n->in[k]);
         if (p != NULL && p->name != NULL && n->role == ADJ_ROLE_UPDATE && p->op == &adj_op_param)

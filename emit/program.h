@@ -1,4 +1,7 @@
-/* program.h - a plan as the file's text refers to it: functions, arrays, places in the arena. */
+/* program.h - plans as the file's text refers to them: functions, arrays, places in the arena.
+ *
+ * A program is one plan: the net, or a training step. Programs share the unit: the file's names,
+ * its arrays, and functions that are alike. */
 #ifndef EMIT_PROGRAM_H
 #define EMIT_PROGRAM_H
 
@@ -8,31 +11,58 @@
 /* An array of the file. */
 typedef struct {
     char name[IDENTIFIER];
-    const char *label; /* name of the leaf, or what it is computed from */
+    const char *label;    /* name of the leaf, or what it is computed from */
+    const adj_node *leaf; /* of the user's graph; NULL: computed */
     adj_type type;
-    const void *data;
-    int is_used;
+    void *data;
+    int is_used, is_written; /* written: it lies in RAM */
 } array;
 
+/* A function of the file, without its name. */
 typedef struct {
-    adj_exec *e; /* the plan over emit_backend */
+    char base[IDENTIFIER], name[IDENTIFIER];
+    char *text; /* parameters and body */
+} emitted;
+
+typedef struct {
     const char *prefix;
     name_list names;
-    int n_array, uses_arena;
+    int n_array, array_capacity, n_function, function_capacity;
     array *array;
-    expression *symbol;           /* by slot: what the text calls it */
-    char (*function)[IDENTIFIER]; /* by step */
+    emitted *function;
+    FILE *functions; /* text of all functions */
+    size_t arena_bytes;
+    int uses_philox;
     adj_error *error;
+} unit;
+
+typedef struct {
+    unit *unit;
+    adj_exec *e;        /* the plan over emit_backend */
+    FILE *calls;        /* text of the calls */
+    const char *result; /* what the text calls the fetched value */
+    expression *symbol; /* by slot: what the text calls it */
+    int uses_arena;
 } program;
 
-/* Plans the outputs and names everything. values: an executor with the parameters. The caller calls
- * program_close in every case. */
-adj_status program_open(program *p, adj_exec *values, adj_node *output, const char *prefix,
-                        adj_error *error);
+adj_status unit_open(unit *u, const char *prefix, adj_error *error);
+void unit_close(unit *u);
+
+/* Values that a program computes, and the parameters that it starts with. */
+typedef struct {
+    adj_node *fetch;
+    const adj_updates *updates; /* of a training step; NULL: of the net */
+    const adj_updates *varying; /* those of the file's training step; NULL: none */
+    adj_exec *values;
+} source;
+/* Plans a program and writes its functions to u->functions, its calls to calls. result: the
+ * parameter for the fetched value. The caller calls program_close in every case. */
+adj_status program_open(program *p, unit *u, const source *s, const char *result, FILE *calls);
 void program_close(program *p);
-/* True if the step becomes a call of a function. */
-int is_called(const program *p, const step *s);
-/* Writes the function of step i, and its call. */
-adj_status put_function(program *p, FILE *out, FILE *calls, int i);
+/* Returns the plan's only input of these properties, of the user's graph, or NULL. */
+adj_node *program_input(const program *p, adj_dtype dtype, int is_scalar);
+
+/* Writes the function of step i, unless there is an equal one of that name, and its call. */
+adj_status put_function(program *p, int i);
 
 #endif

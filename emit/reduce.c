@@ -34,9 +34,9 @@ static void put_reduction(function *f, const axes *a, const char *start, int is_
     const int64_t n = adj_shape_elems(f->root->type.shape);
     axis from[ADJ_MAX_RANK], to[ADJ_MAX_RANK];
     int braces = 0, kept = 0;
-    put_loop(t, "i", n);
-    put(t, "%s[i] = %s;", f->result, start);
-    put_end(t, 1);
+    const int open = put_loop_unless_one(t, "i", n);
+    put(t, "%s[%s] = %s;", f->result, open ? "i" : "0", start);
+    put_end(t, open);
     for (int d = 0; d < a->n; d++) {
         put_loop(t, loop[d], a->size[d]);
         braces++;

@@ -35,6 +35,10 @@ static const char *of_gelu(const adj_node *n)
 {
     return ((const adj_gelu_attrs *)n->attrs)->form == ADJ_GELU_ERF ? NULL : "of its form";
 }
+static const char *of_dropout(const adj_node *n)
+{
+    return ((const adj_dropout_attrs *)n->attrs)->first == 0 ? NULL : "it is a shard's";
+}
 static const char *of_cast(const adj_node *n)
 {
     return n->type.dtype == ADJ_F32 ? NULL : "the result is not f32";
@@ -71,9 +75,9 @@ static const writer writers[] = {
      .formula = "mean of each window"},
     {&adj_op_avg_pool_grad, write_avg_pool_grad, .operands = "dy", .result = "dx",
      .refuses = of_pool, .formula = "dy divided among the elements of each window"},
-    {&adj_op_reduce_sum, write_reduce, .operands = "x", .has_chain = 1, .formula = "sum of x"},
-    {&adj_op_reduce_mean, write_reduce, .operands = "x", .has_chain = 1, .formula = "mean of x"},
-    {&adj_op_reduce_max, write_reduce, .operands = "x", .has_chain = 1, .formula = "maximum of x"},
+    {&adj_op_reduce_sum, write_reduce, .operands = "x", .has_chain = 2, .formula = "sum of x"},
+    {&adj_op_reduce_mean, write_reduce, .operands = "x", .has_chain = 2, .formula = "mean of x"},
+    {&adj_op_reduce_max, write_reduce, .operands = "x", .has_chain = 2, .formula = "maximum of x"},
     {&adj_op_bias_add_grad, write_bias_add_grad, .operands = "dy", .result = "db",
      .refuses = of_planes, .formula = "sum of dy for each channel"},
     {&adj_op_pad, write_pad, .operands = "x", .formula = "x surrounded by zeros"},
@@ -98,11 +102,14 @@ static const writer writers[] = {
     {&adj_op_log_softmax, write_softmax, .operands = "x", .in_place = ADJ_IN(0),
      .formula = "x - log(sum of exp(x))"},
     {&adj_op_sparse_softmax_cross_entropy, write_cross_entropy, .operands = "x labels",
-     .has_chain = 1, .result = "loss", .formula = "-log(softmax(x)) of the label"},
+     .has_chain = 1, .formula = "-log(softmax(x)) of the label"},
     {&adj_op_sparse_softmax_cross_entropy_grad, write_cross_entropy_grad, .operands = "x labels",
      .in_place = ADJ_IN(0), .result = "dx", .formula = "softmax(x) - one-hot labels"},
     {&adj_op_label_count, write_label_count, .operands = "labels",
      .formula = "the number of labels that are not -1"},
+    {&adj_op_dropout, write_dropout, .operands = "x step", .in_place = ADJ_IN(0),
+     .refuses = of_dropout,
+     .formula = "x / (1 - rate), or 0 where the element's random word is small"},
     {&adj_op_adam_step, write_adam_step, .operands = "p m v t lr", .result = "next",
      .in_place = ADJ_IN(0) | ADJ_IN(1) | ADJ_IN(2),
      .formula = "p - lr * m / (sqrt(v) + epsilon), m and v without their bias"},

@@ -43,6 +43,7 @@ static adj_status copy_graph(adj_exec *e)
     const pass_target target = {.opts = &e->opts,
                                 .after_pass = e->internal.after_pass,
                                 .user = e->internal.user,
+                                .params_vary = e->internal.varying != NULL,
                                 .reference_only = e->backends.preferred == e->backends.fallback,
                                 .has_backend = has_backend,
                                 .has_non_reference_kernel = has_non_reference_kernel,

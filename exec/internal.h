@@ -24,6 +24,9 @@ typedef struct adj_exec_internal {
      * the other steps are timed. Inapplicable lines are ignored; malformed text is ignored entirely
      * (adj_exec_warning). NULL: none. */
     const char *selection;
+    /* Parameters and states that these assign change between runs, though the plan does not assign
+     * them: what follows from them is computed in every run. NULL: none. */
+    const adj_updates *varying;
     /* > 0: expected number of runs of the plan. Measuring a step then takes at most 2 % of the time
      * of the step in all these runs. */
     int64_t tune_runs;

@@ -17,12 +17,24 @@ int has_collective(int n, const adj_node *const node[])
     return has;
 }
 
-static void find_invariant_leaves(const plan *p)
+/* True if the updates assign the leaf. */
+static int is_assigned_by(const adj_updates *u, const adj_node *user)
 {
+    int assigned = 0;
+    for (int i = 0; i < adj_updates_count(u); i++)
+        assigned |= adj_updates_leaf_at(u, i) == user;
+    return assigned;
+}
+
+static void find_invariant_leaves(const adj_exec *e)
+{
+    const plan *p = &e->plan;
     for (const leaf *l = p->leaf; l < p->leaf + p->n_leaf; l++) {
         const int is_kept = l->node->op->flags & ADJ_OP_KEPT || l->node->op == &adj_op_const;
         slot_of(p, l->buffer)->invariance =
-            is_kept && l->update == NONE ? RUN_INVARIANT : RUN_VARIANT;
+            is_kept && l->update == NONE && !is_assigned_by(e->internal.varying, l->user)
+                ? RUN_INVARIANT
+                : RUN_VARIANT;
     }
 }
 
@@ -44,7 +56,7 @@ adj_status find_invariant_values(adj_exec *e)
     const adj_graph *g = e->plan.graph;
     invariance *of = planning_alloc(e, (size_t)g->n_node, sizeof *of);
     e->planning->invariance = of;
-    find_invariant_leaves(&e->plan);
+    find_invariant_leaves(e);
     for (int id = 0; id < g->n_node && of != NULL; id++)
         of[id] = invariance_of(e, g->node[id]);
     return e->status;

@@ -13,8 +13,8 @@
 #include "cli/standard.h"
 
 typedef struct {
-    const char *weights, *map, *model, *prefix, *out;
-    int64_t batch;
+    const char *weights, *map, *model, *prefix, *out, *freeze;
+    int64_t batch, train;
 } emit_opts;
 
 static int parse(emit_opts *o, int argc, char **argv)
@@ -28,6 +28,10 @@ static int parse(emit_opts *o, int argc, char **argv)
          .text = &o->map},
         {"--batch", "N", "images of one call; default: 1", .integer = &o->batch,
          .range = {1, 65536}},
+        {"--train", "", "also writes NAME_train_step: gradient descent with momentum 0.9 in RAM",
+         .flag = &o->train},
+        {"--freeze", "PATTERNS", "with --train: parameters that stay constants: conv?/*,bn?/*",
+         .text = &o->freeze},
         {"--prefix", "NAME", "first part of the file's names: NAME_predict; default: net",
          .text = &o->prefix},
         {"--out", "FILE", "C file to write; default: standard output", .text = &o->out},
@@ -38,15 +42,20 @@ static int parse(emit_opts *o, int argc, char **argv)
          "The trained network as C: compile it with cc -std=c99 -O2 -c net.c."},
         {"adjoint emit --model net.onnx --prefix kws --out kws.c",
          "A network of an ONNX file, with kws_predict."},
+        {"adjoint emit --model lenet5 --train --batch 4 --freeze \"conv?/*,fc?/*\" --out net.c",
+         "A net whose last layer is trained on the device."},
         {NULL, NULL}};
     const usage u = {.command = "emit",
-                     .summary = "Writes a network for inference as one C99 file without "
-                                "dependencies: weights, a static arena and NAME_predict.",
+                     .summary = "Writes a network as one C99 file without dependencies: "
+                                "weights, a static arena, NAME_predict and, with --train, a "
+                                "training step.",
                      .options = options,
                      .examples = examples};
     const int status = parse_options(&u, argc, argv);
     if (status == CONTINUE && o->weights == NULL && o->model == NULL)
         return complain("emit", EXIT_USAGE, "--weights FILE is missing, or --model NAME");
+    if (status == CONTINUE && o->freeze != NULL && !o->train)
+        return complain("emit", EXIT_USAGE, "--freeze requires --train");
     return status;
 }
 
@@ -55,7 +64,8 @@ typedef struct {
     adj_tensors *tensors;
     adj_model_card *card; /* NULL: no weights file */
     adj_graph *graph;
-    adj_node *logits;
+    adj_node *output, *loss; /* loss and updates: NULL without --train */
+    adj_updates *updates;
     adj_exec *exec;
     char *text;
     size_t length;
@@ -79,7 +89,9 @@ static adj_node *build(work *w, const emit_opts *o, const char *name, adj_error 
                             .size.w = c->options.size.w,
                             .size.c = c->options.size.c,
                             .classes = c->options.classes,
-                            .multiplier = c->options.multiplier};
+                            .multiplier = c->options.multiplier,
+                            .training = (int)o->train,
+                            .freeze = o->freeze};
     adj_model_opts of_file = {0};
     adj_error no_classifier = {0};
     if (is_onnx_file(name) && onnx_sizes(name, &of_file, &no_classifier) == ADJ_OK) {
@@ -91,12 +103,46 @@ static adj_node *build(work *w, const emit_opts *o, const char *name, adj_error 
         adj_node *x =
             adj_input(w->graph, "images", ADJ_F32,
                       (adj_shape){4, {o->batch, of_file.size.h, of_file.size.w, of_file.size.c}});
-        return net.build(x, classes, 0, net.user);
+        return net.build(x, classes, (int)o->train, net.user);
     }
     model_graph m;
     if (model_build(&m, w->graph, name, &sizes, NULL) != ADJ_OK)
         *error = m.error;
     return m.logits;
+}
+
+/* Adds loss and updates; the output is then that of evaluation. */
+static adj_status add_training(work *w, const emit_opts *o, adj_node *logits, adj_error *error)
+{
+    const adj_type y = adj_node_type(logits);
+    adj_node *labels = adj_find(w->graph, "labels");
+    if (y.shape.rank != 2)
+        return adj_error_set(error, ADJ_ESHAPE,
+                             "--train: the net is no classifier (got an output of rank %lld)",
+                             (long long)y.shape.rank);
+    if (labels == NULL)
+        labels = adj_input(w->graph, "labels", ADJ_I32, (adj_shape){1, {y.shape.dim[0]}});
+    w->output = adj_evaluation(logits);
+    w->loss = adj_loss_softmax(logits, labels, NULL);
+    const int all = w->loss != NULL ? adj_trainable(w->loss, NULL, 0, NULL) : 0;
+    adj_node **trained = calloc((size_t)(all > 0 ? all : 0) + 1, sizeof(adj_node *));
+    adj_optimizer_opts sgd = {.momentum = 0.9};
+    if (trained == NULL || all < 0) {
+        free((void *)trained);
+        return adj_error_set(error, ADJ_ENOMEM, "out of memory");
+    }
+    sgd.trained = trained;
+    sgd.n_trained = adj_trainable(w->loss, o->freeze, all, trained);
+    const int is_wrong = sgd.n_trained == 0 || (o->freeze != NULL && sgd.n_trained == all);
+    if (!is_wrong)
+        w->updates = adj_training_updates(w->loss, &sgd);
+    free((void *)trained);
+    if (is_wrong)
+        return adj_error_set(error, ADJ_EARG, "--freeze %.200s: matches %s parameter", o->freeze,
+                             sgd.n_trained == 0 ? "every" : "no");
+    return w->updates != NULL ? ADJ_OK
+                              : adj_error_set(error, adj_graph_status(w->graph), "%s",
+                                              adj_graph_message(w->graph));
 }
 
 static int load(work *w, const emit_opts *o, const input_file in[2])
@@ -118,12 +164,15 @@ static int load(work *w, const emit_opts *o, const input_file in[2])
     if (adj_model_find(name, NULL) == NULL && check_model("emit", name) == EXIT_USAGE)
         return EXIT_USAGE;
     w->graph = adj_graph_new();
-    w->logits = build(w, o, name, &error);
-    if (w->logits == NULL || error.status != ADJ_OK)
+    w->output = build(w, o, name, &error);
+    if (w->output != NULL && error.status == ADJ_OK && o->train)
+        (void)add_training(w, o, w->output, &error);
+    if (w->output == NULL || error.status != ADJ_OK)
         return complain("emit", EXIT_FAILED, "%s%s",
                         error.status != ADJ_OK ? error.message : adj_graph_message(w->graph),
                         model_hint(o->model, in[0].name));
-    const adj_exec_opts exec = {.n_fetch = 1, .fetch = &w->logits, .backend = "naive"};
+    const adj_exec_opts exec = {
+        .n_fetch = 1, .fetch = &w->output, .updates = w->updates, .backend = "naive"};
     if (adj_exec_new(w->graph, &exec, &w->exec) != ADJ_OK)
         return complain("emit", EXIT_FAILED, "%s", adj_exec_message(w->exec));
     const adj_weights_opts loading = {.map = in[1].name};
@@ -141,12 +190,13 @@ static int make_text(work *w, const emit_opts *o)
     adj_model_card card = w->card != NULL ? *w->card : (adj_model_card){0};
     if (o->model != NULL)
         card.model = onnx_name(o->model);
-    const adj_emit_opts options = {.prefix = o->prefix, .card = &card};
+    const adj_emit_opts options = {
+        .prefix = o->prefix, .card = &card, .updates = w->updates, .loss = w->loss};
     adj_error error = {0};
     FILE *f = open_memstream(&w->text, &w->length);
     if (f == NULL)
         return complain("emit", EXIT_FAILED, "out of memory");
-    const adj_status status = adj_emit(w->exec, w->logits, &options, f, &error);
+    const adj_status status = adj_emit(w->exec, w->output, &options, f, &error);
     if (fclose(f) != 0 && status == ADJ_OK)
         return complain("emit", EXIT_FAILED, "out of memory");
     return status == ADJ_OK ? CONTINUE

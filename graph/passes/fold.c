@@ -7,7 +7,7 @@
 static int is_wanted(const pass_target *target, const adj_graph *g)
 {
     if (target->reference_only || target->opts->debug->no_fusion ||
-        adj_updates_count(target->opts->updates) != 0)
+        adj_updates_count(target->opts->updates) != 0 || target->params_vary)
         return 0;
     for (int id = 0; id < g->n_node; id++)
         if (g->node[id]->op->fold != NULL)
@@ -49,8 +49,7 @@ static int may_change(const rewriting *w, const adj_node *m, int depth)
 {
     const adj_uses *u = &w->uses[m->id];
     return u->n_user == 1 && !u->is_root && others_are_invariant(w, m) &&
-           (depth == 0 || m->op->filter != 0 || m->n_in == 0 ||
-            may_change(w, m->in[0], depth - 1));
+           (depth == 0 || m->op->filter != 0 || m->n_in == 0 || may_change(w, m->in[0], depth - 1));
 }
 
 static adj_node *fold(rewriting *w, const adj_node *n, adj_node *const in[])

@@ -11,6 +11,7 @@ typedef struct {
     /* Called with user, the pass's name, the graph that it left and the images there; or NULL. */
     void (*after_pass)(void *user, const char *pass, const adj_graph *g, adj_node *const image[]);
     void *user;
+    int params_vary;    /* parameters change from run to run, though no update assigns them */
     int reference_only; /* only the last backend, the reference, computes */
     /* True if a backend before the reference supports op in some form. */
     int (*has_backend)(void *backends, const adj_op *op);

@@ -75,6 +75,31 @@ Test(emit, a_trained_net)
     folder_remove(&f);
 }
 
+/* A step lowers the loss of its images. */
+Test(emit, training)
+{
+    folder f = folder_new();
+    const file_name c = in_folder(&f, "net.c"), so = in_folder(&f, "net.so");
+    const finished r = TOOL("emit", "--model", "lenet5", "--train", "--batch", "2", "--freeze",
+                            "conv?/*,fc1/*", "--out", c.s);
+    cr_assert_eq(r.status, 0, "%s", r.err);
+    compile(c.s, so.s);
+    void *net = dlopen(so.s, RTLD_NOW | RTLD_LOCAL);
+    cr_assert_not_null(net, "%s", dlerror());
+    int (*step)(const float *, const int32_t *, float, float *);
+    *(void **)&step = dlsym(net, "net_train_step");
+    cr_assert_not_null(step);
+    static float x[2 * 1024];
+    float loss[30];
+    for (int i = 0; i < 2 * 1024; i++)
+        x[i] = (float)(i * 7 % 31) / 31;
+    for (int i = 0; i < 30; i++)
+        cr_assert_eq(step(x, (int32_t[]){3, 8}, 0.01F, &loss[i]), 0);
+    cr_expect_lt(loss[29], loss[0] / 2, "%g to %g", (double)loss[0], (double)loss[29]);
+    dlclose(net);
+    folder_remove(&f);
+}
+
 static const struct {
     const char *words;
     const char *arguments[8];
@@ -85,6 +110,9 @@ static const struct {
     {"--batch: out of range", {"emit", "--model", "lenet5", "--batch", "0"}},
     {"no-such-file", {"emit", "--weights", "no-such-file"}},
     {"no-such.onnx", {"emit", "--model", "no-such.onnx"}},
+    {"--freeze requires --train", {"emit", "--model", "lenet5", "--freeze", "conv1/*"}},
+    {"matches no parameter", {"emit", "--model", "lenet5", "--train", "--freeze", "nothing"}},
+    {"matches every parameter", {"emit", "--model", "lenet5", "--train", "--freeze", "*"}},
     {"--out: ", {"emit", "--model", "lenet5", "--out", "/no/such/folder/net.c"}},
 };
 

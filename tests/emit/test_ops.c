@@ -69,6 +69,32 @@ static adj_node *build_avg_pool(adj_graph *g, adj_dtype dtype, const void *user)
     return build_pool(g, dtype, user, 0);
 }
 
+/* ---- gradients ---- */
+
+typedef struct {
+    build_net *build;
+    const void *user;
+} gradient_case;
+
+/* The gradients of the sum of y^2 for the input and all parameters, one after the other. */
+static adj_node *build_gradient(adj_graph *g, adj_dtype dtype, const void *user)
+{
+    enum { LEAVES = 16 };
+    const gradient_case *k = user;
+    adj_node *y = k->build(g, dtype, k->user), *leaf[LEAVES], *d[LEAVES];
+    int n = 0;
+    for (int i = 0; i < adj_graph_node_count(g); i++) {
+        adj_node *node = adj_graph_node_at(g, i);
+        if (n < LEAVES && (adj_node_is_param(node) || strcmp(adj_node_op(node), "input") == 0))
+            leaf[n++] = node;
+    }
+    adj_node *sum = adj_reduce_sum(adj_square(y), (adj_axes){.n = ADJ_ALL});
+    cr_assert_eq(adj_grad(sum, NULL, n, leaf, d), ADJ_OK, "%s", adj_graph_message(g));
+    for (int i = 0; i < n; i++)
+        d[i] = adj_reshape(d[i], (adj_shape){1, {-1}});
+    return adj_concat(n, d, 0);
+}
+
 static void expect_case(const char *folder, const char *name, build_net *build, const void *user)
 {
     char command[256];
@@ -104,6 +130,8 @@ Test(emit_ops, convolutions)
         char name[24];
         snprintf(name, sizeof name, "conv%zu", i);
         expect_case(folder.s, name, build_conv, &cases[i]);
+        snprintf(name, sizeof name, "conv%zu_gradient", i);
+        expect_case(folder.s, name, build_gradient, &(gradient_case){build_conv, &cases[i]});
     }
     remove_folder(folder.s);
 }
@@ -122,6 +150,10 @@ Test(emit_ops, pools)
         expect_case(folder.s, name, build_max_pool, &cases[i]);
         snprintf(name, sizeof name, "avg%zu", i);
         expect_case(folder.s, name, build_avg_pool, &cases[i]);
+        snprintf(name, sizeof name, "avg%zu_gradient", i);
+        expect_case(folder.s, name, build_gradient, &(gradient_case){build_avg_pool, &cases[i]});
+        snprintf(name, sizeof name, "max%zu_gradient", i);
+        expect_case(folder.s, name, build_gradient, &(gradient_case){build_max_pool, &cases[i]});
     }
     remove_folder(folder.s);
 }
@@ -198,6 +230,22 @@ static adj_node *build_residual(adj_graph *g, adj_dtype dtype, const void *user)
     return adj_add(adj_mul(sum, x), adj_layer_batch_norm(sum, "bn2", &norm));
 }
 
+/* Batch norms of training around a strided depthwise convolution, down to one pixel. */
+static adj_node *build_normalized(adj_graph *g, adj_dtype dtype, const void *user)
+{
+    (void)user;
+    adj_node *x = image(g, dtype, 6, 4, 4, 3);
+    const adj_norm_layer norm = {.training = 1};
+    const adj_conv_layer strided = {
+        .filters = 8, .stride = {2}, .padding = ADJ_EXPLICIT, .pad = {1}, .no_bias = 1};
+    const adj_conv_layer pointwise = {.filters = 9, .kernel = {1}, .no_bias = 1};
+    adj_node *h = adj_relu(adj_layer_batch_norm(adj_layer_conv2d(x, "a", &strided), "bn1", &norm));
+    h = adj_layer_depthwise_conv2d(h, "b", &strided);
+    h = adj_relu(adj_layer_batch_norm(h, "bn2", &norm));
+    h = adj_layer_batch_norm(adj_layer_conv2d(h, "c", &pointwise), "bn3", &norm);
+    return adj_layer_global_avg_pool(adj_relu(h));
+}
+
 /* ---- rows, axes, copies ---- */
 
 static adj_node *build_rows(adj_graph *g, adj_dtype dtype, const void *user)
@@ -238,6 +286,12 @@ Test(emit_ops, others)
     expect_case(folder.s, "residual", build_residual, NULL);
     expect_case(folder.s, "rows", build_rows, NULL);
     expect_case(folder.s, "axes", build_axes, NULL);
+    expect_case(folder.s, "rows_gradient", build_gradient, &(gradient_case){build_rows, NULL});
+    expect_case(folder.s, "normalized", build_normalized, NULL);
+    expect_case(folder.s, "normalized_gradient", build_gradient,
+                &(gradient_case){build_normalized, NULL});
+    expect_case(folder.s, "residual_gradient", build_gradient,
+                &(gradient_case){build_residual, NULL});
     remove_folder(folder.s);
 }
 
