@@ -142,7 +142,7 @@ int import_cast(call *n)
     const int to = (int)attr_int(n, "to", 0);
     adj_node *x = in_node(n, 0);
     if (!elem_is_float(to) && !elem_is_integer(to))
-        return refuse(n, "a cast to element type %d", to);
+        return refuse(n, "a cast to %s", elem_name(to));
     if (x == NULL)
         return 0;
     const adj_dtype dtype = dtype_of_elem(n->f, to);

@@ -128,7 +128,7 @@ int fold_cast(call *n)
     const numbers *from = in_known(n, 0);
     const int to = n->n_in > 1 && n->in[1] != NULL ? n->in[1]->elem : (int)attr_int(n, "to", 0);
     if (!elem_is_float(to) && !elem_is_integer(to))
-        return refuse(n, "a cast to element type %d", to);
+        return refuse(n, "a cast to %s", elem_name(to));
     numbers *v = from != NULL ? new_numbers(n->f, to, from->shape) : NULL;
     for (int64_t i = 0; v != NULL && i < v->n; i++) {
         if (v->i != NULL && from->i != NULL && to != ELEM_BOOL)

@@ -86,8 +86,8 @@ static int add_input(import *f, const Onnx__ValueInfoProto *info)
     if (!input_type(f, info, &v->elem, &shape))
         return 0;
     if (!elem_is_float(v->elem) && !elem_is_integer(v->elem))
-        return import_fail(f, ADJ_EDTYPE, "input \"%s\": element type %d is not supported",
-                           info->name, v->elem);
+        return import_fail(f, ADJ_EDTYPE, "input \"%s\": element type %s is not supported",
+                           info->name, elem_name(v->elem));
     const adj_type type = {dtype_of_elem(f, v->elem), shape};
     if (f->n_given < f->o->n_given)
         return take_given(f, v, type, f->o->given[f->n_given++]);

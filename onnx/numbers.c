@@ -60,8 +60,23 @@ int elem_is_integer(int elem)
 
 const char *elem_name(int elem)
 {
+    static const char *const others[] = {[8] = "string",
+                                         [14] = "complex64",
+                                         [15] = "complex128",
+                                         [17] = "float8e4m3fn",
+                                         [18] = "float8e4m3fnuz",
+                                         [19] = "float8e5m2",
+                                         [20] = "float8e5m2fnuz",
+                                         [21] = "uint4",
+                                         [22] = "int4",
+                                         [23] = "float4e2m1",
+                                         [24] = "float8e8m0",
+                                         [25] = "uint2",
+                                         [26] = "int2"};
     const elem_row *row = find_elem(elem);
-    return row != NULL ? row->name : "unknown type";
+    const int is_other = elem >= 0 && elem < (int)(sizeof others / sizeof *others);
+    const char *other = is_other ? others[elem] : NULL;
+    return row != NULL ? row->name : other != NULL ? other : "unknown";
 }
 
 adj_dtype dtype_of_elem(const import *f, int elem)
@@ -309,8 +324,8 @@ const numbers *read_tensor(import *f, const Onnx__TensorProto *t)
     const char *name = t->name != NULL ? t->name : "";
     adj_shape shape = {0};
     if (row == NULL) {
-        import_fail(f, ADJ_EDTYPE, "tensor \"%s\": element type %d is not supported", name,
-                    t->data_type);
+        import_fail(f, ADJ_EDTYPE, "tensor \"%s\": element type %s is not supported", name,
+                    elem_name(t->data_type));
         return NULL;
     }
     if (!tensor_shape(f, t, &shape))

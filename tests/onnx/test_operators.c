@@ -437,6 +437,25 @@ Test(onnx_operators, cast_of_opset_5)
               "%s", error.message);
 }
 
+/* ---- element types that have no numbers here ---- */
+
+Test(onnx_operators, cast_to_float8)
+{
+    model(19, "Cast", "x", 1, (int64_t[]){2});
+    maker_int(&m, "to", 17);
+    cr_assert(load(NULL) == ADJ_EARG);
+    cr_assert(strstr(error.message, "a cast to float8e4m3fn") != NULL, "%s", error.message);
+}
+
+Test(onnx_operators, input_of_strings)
+{
+    model(17, "Identity", "x", 1, (int64_t[]){2});
+    m.of[0].elem_type = ONNX__TENSOR_PROTO__DATA_TYPE__STRING;
+    cr_assert(load(NULL) == ADJ_EDTYPE);
+    cr_assert(strstr(error.message, "input \"x\": element type string is not supported") != NULL,
+              "%s", error.message);
+}
+
 /* ---- numbers in double ---- */
 
 /* Computed in double, a float of the file means the number that it was rounded from: 0.3 as an
