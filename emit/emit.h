@@ -37,8 +37,8 @@ typedef struct {
     const adj_op *op;
     void (*write)(function *f); /* writes the body; NULL: write_elementwise */
     /* Elementwise ops: the value of an element; %a, %b, ... are the elements of the operands, %0,
-     * %1, ... the op's numbers, %A, %B, ... 1 minus them. instead: the same where the last number
-     * is 0; NULL: the same. */
+     * %1, ... the op's numbers, %A, %B, ... 1 minus them. instead: that where the last number
+     * is 0 or a choice is not the first; NULL: the same. */
     const char *expression, *instead;
     const char *operands; /* names of the parameters: "x w" */
     const char *result;   /* NULL: "y" */
@@ -87,7 +87,8 @@ void write_conv2d(function *f), write_conv2d_backprop_input(function *f),
 void write_matmul(function *f);
 void write_max_pool(function *f), write_max_pool_grad(function *f), write_avg_pool(function *f),
     write_avg_pool_grad(function *f);
-void write_reduce(function *f), write_bias_add_grad(function *f);
+void write_reduce(function *f), write_bias_add_grad(function *f),
+    write_prelu_grad_slope(function *f), write_resize(function *f);
 void write_pad(function *f), write_slice(function *f), write_transpose(function *f),
     write_concat(function *f), write_broadcast_to(function *f);
 void write_batch_norm(function *f), write_batch_norm_stats(function *f),

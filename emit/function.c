@@ -67,12 +67,23 @@ static int count_numbers(const adj_node *n)
     return count;
 }
 
+/* True if a choice among the op's attributes is not the first. */
+static int is_other_choice(const adj_node *n)
+{
+    const adj_attr *a = n->op->schema != NULL ? n->op->schema->attr : NULL;
+    int64_t choice = 0;
+    for (int k = 0; a != NULL && k < ADJ_ATTRS && a[k].name != NULL && choice == 0; k++)
+        if (a[k].kind == ADJ_ATTR_CHOICE)
+            memcpy(&choice, (const char *)n->attrs + a[k].offset, sizeof choice);
+    return choice != 0;
+}
+
 static const char *expression_of(const adj_node *n)
 {
     const writer *w = writer_of(n->op);
     const int numbers = count_numbers(n);
-    const int shorter = w->instead != NULL && numbers > 0 && number_of(n, numbers - 1) == 0;
-    return shorter ? w->instead : w->expression;
+    const int is_other = (numbers > 0 && number_of(n, numbers - 1) == 0) || is_other_choice(n);
+    return w->instead != NULL && is_other ? w->instead : w->expression;
 }
 
 /* True if the expression reads operand i more than once. */

@@ -83,3 +83,19 @@ void write_bias_add_grad(function *f)
     const axes a = axes_of(dy, all & ~((int64_t)1 << (dy.rank - 1)));
     put_reduction(f, &a, "0.0f", 0);
 }
+
+void write_prelu_grad_slope(function *f)
+{
+    text *t = &f->t;
+    const adj_shape s = f->root->in[0]->type.shape;
+    const int64_t channels = s.dim[s.rank - 1], slopes = adj_shape_elems(f->root->type.shape);
+    const char *dy = operand_name(f, 0), *x = operand_name(f, 1);
+    put_zeros(f, slopes);
+    int braces = put_loop_unless_one(t, "i", adj_shape_elems(s) / channels);
+    braces += put_loop_unless_one(t, "c", channels);
+    const expression at =
+        index_of(2, (axis[]){{"i", adj_shape_elems(s) / channels}, {"c", channels}});
+    put(t, "%s[%s] += %s[%s] > 0.0f ? 0.0f : %s[%s] * %s[%s];", f->result, slopes > 1 ? "c" : "0",
+        x, at.s, dy, at.s, x, at.s);
+    put_end(t, braces);
+}

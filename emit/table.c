@@ -33,11 +33,23 @@ static const char *of_clip(const adj_node *n)
 }
 static const char *of_gelu(const adj_node *n)
 {
-    return ((const adj_gelu_attrs *)n->attrs)->form == ADJ_GELU_ERF ? NULL : "of its form";
+    return ((const adj_gelu_attrs *)n->attrs)->form == ADJ_GELU_ERF ? NULL : "it is of form tanh";
 }
 static const char *of_dropout(const adj_node *n)
 {
     return ((const adj_dropout_attrs *)n->attrs)->first == 0 ? NULL : "it is a shard's";
+}
+static const char *of_prelu(const adj_node *n)
+{
+    return ((const adj_prelu_attrs *)n->attrs)->format == ADJ_NCHW && n->in[0]->type.shape.rank > 2
+               ? "its channels are not last (NCHW)"
+               : NULL;
+}
+static const char *of_resize(const adj_node *n)
+{
+    return ((const adj_resize_attrs *)n->attrs)->format == ADJ_NCHW
+               ? "its channels are not last (NCHW)"
+               : NULL;
 }
 static const char *of_cast(const adj_node *n)
 {
@@ -80,6 +92,10 @@ static const writer writers[] = {
     {&adj_op_reduce_max, write_reduce, .operands = "x", .has_chain = 2, .formula = "maximum of x"},
     {&adj_op_bias_add_grad, write_bias_add_grad, .operands = "dy", .result = "db",
      .refuses = of_planes, .formula = "sum of dy for each channel"},
+    {&adj_op_prelu_grad_slope, write_prelu_grad_slope, .operands = "dy x", .result = "dslope",
+     .refuses = of_prelu, .formula = "sum of dy * x where x is not positive"},
+    {&adj_op_resize, write_resize, .operands = "x", .has_chain = 1, .refuses = of_resize,
+     .formula = "x at each pixel's coordinate"},
     {&adj_op_pad, write_pad, .operands = "x", .formula = "x surrounded by zeros"},
     {&adj_op_slice, write_slice, .operands = "x", .formula = "a part of x"},
     {&adj_op_transpose, write_transpose, .operands = "x",
@@ -131,8 +147,9 @@ static const writer writers[] = {
     {&adj_op_clip, .expression = "%a < %0 ? %0 : %a > %1 ? %1 : %a", .operands = "x",
      .refuses = of_clip},
     {&adj_op_elu, .expression = "%a > 0.0f ? %a : %0 * expm1f(%a)", .operands = "x"},
-    {&adj_op_gelu, .expression = "0.5f * %a * erfcf(-0.70710678f * %a)", .operands = "x",
-     .refuses = of_gelu},
+    {&adj_op_gelu, .expression = "0.5f * %a * erfcf(-0.70710678f * %a)",
+     .instead = "%a / (1.0f + expf(-1.5957691f * (%a + 0.044715f * %a * %a * %a)))",
+     .operands = "x"},
     {&adj_op_softplus, .expression = "fmaxf(%a, 0.0f) + log1pf(expf(-fabsf(%a)))", .operands = "x"},
     {&adj_op_erf, .expression = "erff(%a)", .operands = "x"},
     {&adj_op_relu_grad, .expression = "%b > 0.0f ? %a : 0.0f", .operands = "dy y", .result = "dx"},
@@ -151,6 +168,15 @@ static const writer writers[] = {
      .result = "dx"},
     {&adj_op_elu_grad, .expression = "%b > 0.0f ? %a : %a * %0 * expf(%b)", .operands = "dy x",
      .result = "dx"},
+    {&adj_op_silu_grad, .expression = "%a / (1.0f + expf(-%b)) * (1.0f + %b / (1.0f + expf(%b)))",
+     .operands = "dy x", .result = "dx"},
+    {&adj_op_hard_swish_grad,
+     .expression = "%b < -3.0f ? 0.0f : %b >= 3.0f ? %a : %a * (%b / 3.0f + 0.5f)",
+     .operands = "dy x", .result = "dx"},
+    {&adj_op_gelu_grad,
+     .expression = "%a * (0.5f * erfcf(-0.70710678f * %b) + 0.39894228f * %b * expf(-0.5f * %b * "
+                   "%b))",
+     .operands = "dy x", .result = "dx", .refuses = of_gelu},
     {&adj_op_add, .expression = "%a + %b", .operands = "a b"},
     {&adj_op_sub, .expression = "%a - %b", .operands = "a b"},
     {&adj_op_mul, .expression = "%a * %b", .operands = "a b"},

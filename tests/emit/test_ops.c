@@ -158,35 +158,55 @@ Test(emit_ops, pools)
     remove_folder(folder.s);
 }
 
+/* All modes and coordinates, to larger and smaller images. */
+static adj_node *build_resizes(adj_graph *g, adj_dtype dtype, const void *user)
+{
+    enum { MODES = 2, COORDINATES = 3 };
+    adj_node *x = image(g, dtype, 2, 5, 4, 3), *y[2 * MODES * COORDINATES];
+    int n = 0;
+    (void)user;
+    for (int mode = 0; mode < MODES; mode++)
+        for (int k = 0; k < COORDINATES; k++) {
+            const adj_sampling a = {.mode = (adj_resize_mode)mode,
+                                    .coordinates = (adj_coordinates)k};
+            y[n++] = adj_reshape(adj_relu(adj_resize(x, 8, 12, &a)), (adj_shape){1, {-1}});
+            y[n++] = adj_reshape(adj_resize(x, 1, 3, &a), (adj_shape){1, {-1}});
+        }
+    return adj_concat(n, y, 0);
+}
+
 /* ---- chains of elementwise ops ---- */
 
 /* All activations of one value, behind each other. */
 static adj_node *build_activations(adj_graph *g, adj_dtype dtype, const void *user)
 {
-    (void)user;
+    const int has_gradients = user != NULL;
     adj_node *x = image(g, dtype, 1, 4, 3, 5);
     adj_node *slope = param(g, dtype, "prelu/slope", (adj_shape){1, {5}});
-    adj_node *const y[] = {adj_relu(x),
-                           adj_relu6(adj_scale(x, 5)),
-                           adj_leaky_relu(x, 0.125),
-                           adj_sigmoid(x),
-                           adj_tanh(adj_scale(x, -0.7)),
-                           adj_silu(x),
-                           adj_hard_sigmoid(adj_scale(x, 4)),
-                           adj_hard_swish(adj_scale(x, 4)),
-                           adj_clip(x, -0.5, 0.625),
-                           adj_elu(x, 1.5),
-                           adj_gelu(x, ADJ_GELU_ERF),
-                           adj_softplus(x),
-                           adj_erf(x),
-                           adj_prelu(x, slope, ADJ_NHWC),
-                           adj_neg(x),
-                           adj_square(x),
-                           adj_sqrt(adj_square(x)),
-                           adj_exp(x),
-                           adj_log(adj_add(adj_square(x), adj_fill(g, dtype, (adj_shape){0}, 0.5))),
-                           adj_abs(x)};
-    return adj_concat(sizeof y / sizeof *y, y, 3);
+    adj_node *const y[] = {
+        adj_relu(x),
+        adj_relu6(adj_scale(x, 5)),
+        adj_leaky_relu(x, 0.125),
+        adj_sigmoid(x),
+        adj_tanh(adj_scale(x, -0.7)),
+        adj_silu(x),
+        adj_hard_sigmoid(adj_scale(x, 4)),
+        adj_hard_swish(adj_scale(x, 4)),
+        adj_clip(x, -0.5, 0.625),
+        adj_elu(x, 1.5),
+        adj_gelu(x, ADJ_GELU_ERF),
+        adj_softplus(x),
+        adj_erf(x),
+        adj_prelu(x, slope, ADJ_NHWC),
+        adj_neg(x),
+        adj_square(x),
+        adj_sqrt(adj_add(adj_square(x), adj_fill(g, dtype, (adj_shape){0}, 0.25))),
+        adj_exp(x),
+        adj_log(adj_add(adj_square(x), adj_fill(g, dtype, (adj_shape){0}, 0.5))),
+        adj_abs(x),
+        adj_gelu(x, ADJ_GELU_TANH)}; /* the only one without its gradient */
+    enum { ALL = sizeof y / sizeof *y };
+    return adj_concat(has_gradients ? ALL - 1 : ALL, y, 3);
 }
 
 static adj_node *build_binary(adj_graph *g, adj_dtype dtype, const void *user)
@@ -282,6 +302,9 @@ Test(emit_ops, others)
 {
     const temporary folder = temporary_folder();
     expect_case(folder.s, "activations", build_activations, NULL);
+    expect_case(folder.s, "activations_gradient", build_gradient,
+                &(gradient_case){build_activations, "without gelu of form tanh"});
+    expect_case(folder.s, "resizes", build_resizes, NULL);
     expect_case(folder.s, "binary", build_binary, NULL);
     expect_case(folder.s, "residual", build_residual, NULL);
     expect_case(folder.s, "rows", build_rows, NULL);
@@ -337,10 +360,10 @@ static void expect_refused(build_net *build, adj_dtype dtype, const adj_emit_opt
     net_free(&n);
 }
 
-static adj_node *build_resize(adj_graph *g, adj_dtype dtype, const void *user)
+static adj_node *build_group_norm(adj_graph *g, adj_dtype dtype, const void *user)
 {
     (void)user;
-    return adj_label(adj_resize(image(g, dtype, 1, 2, 2, 1), 4, 4, NULL), "larger");
+    return adj_layer_group_norm(image(g, dtype, 1, 2, 2, 4), "gn", 2, NULL);
 }
 
 static adj_node *build_two_inputs(adj_graph *g, adj_dtype dtype, const void *user)
@@ -358,7 +381,8 @@ static adj_node *build_copy(adj_graph *g, adj_dtype dtype, const void *user)
 
 Test(emit_ops, refused)
 {
-    expect_refused(build_resize, ADJ_F32, NULL, ADJ_ENOKERNEL, "resize \"larger\" cannot be");
+    expect_refused(build_group_norm, ADJ_F32, NULL, ADJ_ENOKERNEL,
+                   "group_norm \"gn\" cannot be written: no C is written for this op");
     expect_refused(build_rows, ADJ_F64, NULL, ADJ_EDTYPE, "got f64, expected f32");
     expect_refused(build_two_inputs, ADJ_F32, NULL, ADJ_EARG, "got 2, expected 1");
     expect_refused(build_copy, ADJ_F32, NULL, ADJ_EARG, "is not computed from the input");

@@ -1,0 +1,199 @@
+/* file.c - the text of the file, part by part: summary, declarations, arrays, functions, the public
+ * functions, the test. */
+#include "file.h"
+
+static long long elems(adj_type t) { return (long long)adj_shape_elems(t.shape); }
+
+/* True if pixels are normalized by numbers of the model card. */
+static int has_mean(const adj_model_card *c) { return c->deviation[0] > 0 && !c->normalized; }
+
+static expression predict_prototype(const file *e)
+{
+    return expr("int %s_predict(const float input[%lld], float output[%lld])", e->prefix,
+                elems(e->input), elems(e->output));
+}
+
+static expression train_prototype(const file *e)
+{
+    return expr("int %s_train_step(const float input[%lld], const int32_t labels[%lld],\n"
+                "    float learning_rate, float *loss)",
+                e->prefix, elems(e->input), elems(e->labels));
+}
+
+/* Returns the bytes of all arrays that are constants, or of those that training changes. */
+static long long array_bytes(const file *e, int is_written)
+{
+    long long bytes = 0;
+    for (int i = 0; i < e->u.n_array; i++)
+        if (e->u.array[i].is_used && e->u.array[i].is_written == is_written)
+            bytes += (long long)adj_type_bytes(e->u.array[i].type);
+    return bytes;
+}
+
+static void put_summary(const file *e, FILE *f)
+{
+    const adj_emit_opts *o = e->o;
+    fprintf(f, "/* %s.c - ", e->prefix);
+    put_in_comment(f, e->card->model != NULL ? e->card->model : "a network");
+    fprintf(f,
+            ", written by adjoint %s. C99; no library but the C math library.\n *\n"
+            " *   %s;\n",
+            adj_version_text(), predict_prototype(e).s);
+    if (o->updates != NULL)
+        fprintf(f,
+                " *   int %s_train_step(const float input[%lld], const int32_t labels[%lld],\n"
+                " *       float learning_rate, float *loss);\n",
+                e->prefix, elems(e->input), elems(e->labels));
+    fprintf(
+        f, " *\n * input   %s, row-major%s\n * output  %s, row-major\n", shape_of(e->input.shape).s,
+        has_mean(e->card) ? expr(": (pixel - mean) / deviation, by %s_normalize", e->prefix).s : "",
+        shape_of(e->output.shape).s);
+    if (o->updates != NULL)
+        fprintf(f, " * labels  classes from 0 to %lld; -1: the image is ignored\n",
+                (long long)e->classes - 1);
+    fprintf(f,
+            " *\n * Functions return 0%s. The arena is static: one call at a time.\n"
+            " * RAM: %zu bytes of arena%s. Flash: %lld bytes of constants. */\n",
+            o->updates != NULL ? ", or -1 for a label that is no class" : "", e->u.arena_bytes,
+            o->updates != NULL ? expr(", %lld of parameters and states", array_bytes(e, 1)).s : "",
+            array_bytes(e, 0));
+}
+
+static void put_declarations(const file *e, FILE *f)
+{
+    const adj_emit_opts *o = e->o;
+    fprintf(f,
+            "#include <math.h>\n#include <stdint.h>\n\n"
+            "enum {\n    %s_INPUT_SIZE = %lld,\n    %s_OUTPUT_SIZE = %lld,\n"
+            "    %s_ARENA_BYTES = %zu\n};\n\n",
+            e->capital, elems(e->input), e->capital, elems(e->output), e->capital,
+            e->u.arena_bytes);
+    fprintf(f, "#ifdef __cplusplus\n#define restrict __restrict\nextern \"C\" {\n#endif\n%s;\n",
+            predict_prototype(e).s);
+    if (o->updates != NULL)
+        fprintf(f, "%s;\n", train_prototype(e).s);
+    if (has_mean(e->card))
+        fprintf(f, "void %s_normalize(const uint8_t pixels[%lld], float input[%lld]);\n", e->prefix,
+                elems(e->input), elems(e->input));
+    if (e->card->class_names != NULL)
+        fprintf(f, "extern const char *const %s_classes[%lld];\n", e->prefix,
+                (long long)e->card->options.classes);
+    fprintf(f,
+            "#ifdef %s_TEST\nint %s_test(void); /* 0: the example gives the stored result */\n"
+            "#endif\n#ifdef __cplusplus\n}\n#endif\n\n",
+            e->capital, e->prefix);
+}
+
+static void put_arrays(const file *e, FILE *f)
+{
+    for (int i = 0; i < e->u.n_array; i++) {
+        const array *a = &e->u.array[i];
+        if (!a->is_used)
+            continue;
+        fputs("/* ", f);
+        put_in_comment(f, a->label);
+        fprintf(f, "%s %s */\nstatic %s%s %s[%lld] = ", a->leaf == NULL ? ", folded" : "",
+                shape_of(a->type.shape).s, a->is_written ? "" : "const ",
+                a->type.dtype == ADJ_I32 ? "int32_t" : "float", a->name, elems(a->type));
+        put_elements(f, a->type.dtype, a->data, elems(a->type));
+        fputs(";\n\n", f);
+    }
+    if (e->u.arena_bytes > 0)
+        fprintf(f, "static float arena[%s_ARENA_BYTES / sizeof(float)];\n\n", e->capital);
+    if (e->u.uses_philox)
+        put_philox(f);
+}
+
+static void put_predict(const file *e, FILE *f)
+{
+    fprintf(f, "%s\n{\n%s    return 0;\n}\n\n", predict_prototype(e).s, e->predict.text);
+}
+
+static void put_train_step(const file *e, FILE *f)
+{
+    const int one = elems(e->labels) == 1;
+    if (e->o->updates == NULL)
+        return;
+    fprintf(f, "%s\n{\n", train_prototype(e).s);
+    if (!one)
+        fprintf(f, "    for (int i = 0; i < %lld; i++)\n    ", elems(e->labels));
+    fprintf(f, "    if (labels[%s] < -1 || labels[%s] >= %lld)\n%s        return -1;\n",
+            one ? "0" : "i", one ? "0" : "i", (long long)e->classes, one ? "" : "    ");
+    fprintf(f, "%s    return 0;\n}\n\n", e->train.text);
+}
+
+static void put_numbers(FILE *f, const char *name, int n, const double v[])
+{
+    fprintf(f, "    static const float %s[%d] = {", name, n);
+    for (int i = 0; i < n; i++)
+        fprintf(f, "%s%s", i > 0 ? ", " : "", literal(v[i]).s);
+    fputs("};\n", f);
+}
+
+static void put_normalize(const file *e, FILE *f)
+{
+    const adj_model_card *c = e->card;
+    if (!has_mean(c))
+        return;
+    fprintf(f, "void %s_normalize(const uint8_t pixels[%lld], float input[%lld])\n{\n", e->prefix,
+            elems(e->input), elems(e->input));
+    const int n = (int)c->options.size.c;
+    const expression channel = n > 1 ? expr("i %% %d", n) : expr("0");
+    put_numbers(f, "mean", n, c->mean);
+    put_numbers(f, "deviation", n, c->deviation);
+    fprintf(f,
+            "    for (int i = 0; i < %lld; i++)\n"
+            "        input[i] = ((float)pixels[i] - mean[%s]) / deviation[%s];\n}\n\n",
+            elems(e->input), channel.s, channel.s);
+}
+
+static void put_classes(const file *e, FILE *f)
+{
+    const adj_model_card *c = e->card;
+    if (c->class_names == NULL)
+        return;
+    fprintf(f, "const char *const %s_classes[%lld] = {", e->prefix, (long long)c->options.classes);
+    for (int64_t i = 0; i < c->options.classes; i++) {
+        fputs(i > 0 ? ", " : "", f);
+        put_string(f, c->class_names[i]);
+    }
+    fputs("};\n\n", f);
+}
+
+static void put_test(const file *e, FILE *f)
+{
+    fprintf(f,
+            "#ifdef %s_TEST\n/* The reference's result for the example. */\n"
+            "static const float expected[%lld] = ",
+            e->capital, elems(e->output));
+    put_elements(f, ADJ_F32, e->expected, elems(e->output));
+    fprintf(f,
+            ";\n\n/* Returns 0, or the number of the first result that is not as expected, from 1. "
+            "*/\nint %s_test(void)\n{\n"
+            "    static float input[%lld], output[%lld];\n    float largest = 1.0f;\n"
+            "    for (int i = 0; i < %lld; i++)\n"
+            "        input[i] = (float)((i * 7 + 3) %% 17) / 8.0f - 1.0f;\n"
+            "    %s_predict(input, output);\n"
+            "    for (int i = 0; i < %lld; i++)\n"
+            "        largest = fabsf(expected[i]) > largest ? fabsf(expected[i]) : largest;\n"
+            "    for (int i = 0; i < %lld; i++)\n"
+            "        if (!(fabsf(output[i] - expected[i]) <= 1e-4f * largest))\n"
+            "            return i + 1;\n    return 0;\n}\n#endif\n",
+            e->prefix, elems(e->input), elems(e->output), elems(e->input), e->prefix,
+            elems(e->output), elems(e->output));
+}
+
+adj_status put_file(const file *e, FILE *f)
+{
+    put_summary(e, f);
+    put_declarations(e, f);
+    put_arrays(e, f);
+    fputs(e->functions.text, f);
+    put_predict(e, f);
+    put_train_step(e, f);
+    put_normalize(e, f);
+    put_classes(e, f);
+    put_test(e, f);
+    return ferror(f) ? adj_error_set(e->u.error, ADJ_EIO, "adj_emit: the file cannot be written")
+                     : ADJ_OK;
+}
