@@ -11,8 +11,10 @@ if ! "$python" -c 'import onnx, onnxruntime, onnxscript, torch' 2>/dev/null; the
 fi
 programs=$BUILD/tests/onnx
 "$python" -W ignore tests/onnx/nodes.py "$programs/run_cases" &&
+    "$python" -W ignore tests/onnx/gradients.py "$programs/run_cases" &&
     "$python" -W ignore tests/onnx/shipped.py "$programs/run_cases" &&
     "$python" -W ignore tests/onnx/saved.py "$programs/save_case" &&
     "$python" -W ignore tests/onnx/tool.py "$BUILD/adjoint" &&
     "$python" -W ignore tests/onnx/networks.py "$programs/train_case" &&
+    "$python" -W ignore tests/onnx/more_networks.py "$programs/train_case" &&
     { [ -z "${KERAS_PYTHON:-}" ] || "$KERAS_PYTHON" -W ignore tests/onnx/keras_nets.py "$programs/train_case"; }

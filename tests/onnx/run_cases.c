@@ -6,9 +6,9 @@
  *
  * With the argument --gradients the models are imported in f64 instead. The gradient of a weighted
  * sum of the outputs is compared with differences at the given inputs, element by element, and the
- * nodes are checked by adj_gradcheck. The line then says "ok" with the numbers of elements, of
- * those where both one-sided slopes differ, and of those that are wrong, the largest error, and
- * adj_gradcheck's verdict. */
+ * nodes are checked by adj_gradcheck, whose verdict the line then has after "ok". For each float
+ * input follows NAME:ELEMENTS:KINKS:WRONG:ERROR: numbers of elements, of those where the one-sided
+ * slopes differ, and of those that are wrong; and the largest error. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 #include "adjoint_check.h"
 #include "adjoint_onnx.h"
 
-enum { MAX_TENSORS = 64, MAX_ELEMS = 512 /* of a leaf, beyond which every nth is compared */ };
+enum { MAX_TENSORS = 64, MAX_ELEMS = 128 /* of a leaf, beyond which every nth is compared */ };
 
 typedef struct {
     int gradients; /* 1: by --gradients */
@@ -82,7 +82,7 @@ static int set_input(running *r, const adj_tensors *inputs, adj_node *leaf)
 
 static int start(running *r, const adj_tensors *inputs, int n_fetch, adj_node *const fetch[])
 {
-    const adj_exec_opts o = {.n_fetch = n_fetch, .fetch = fetch};
+    const adj_exec_opts o = {.n_fetch = n_fetch, .fetch = fetch, .threads = 1};
     if (adj_exec_new(r->g, &o, &r->e) != ADJ_OK)
         return 0;
     for (int i = 0; i < r->net->n_input; i++)
@@ -189,14 +189,10 @@ static int compare_slopes(running *r, adj_node *sum, adj_node *leaf, adj_node *g
     double *x = malloc(bytes + 1), *g = malloc(bytes + 1), middle;
     int ok = adj_get(r->e, leaf, x, bytes) == ADJ_OK && adj_get(r->e, grad, g, bytes) == ADJ_OK &&
              adj_get(r->e, sum, &middle, sizeof middle) == ADJ_OK;
-    for (int64_t k = 0; ok && k < n; k += step) {
-        const double h = 1e-6 * fmax(1, fabs(x[k]));
-        double right = (moved(r, sum, leaf, x, k, h) - middle) / h;
-        double left = (middle - moved(r, sum, leaf, x, k, -h)) / h;
-        if (!isfinite(left)) /* an end of the op's domain */
-            left = right;
-        if (!isfinite(right))
-            right = left;
+    for (int64_t k = 0; ok && isfinite(middle) && k < n; k += step) {
+        const double h = x[k] + 1e-6 * fmin(10, fmax(1, fabs(x[k]))) - x[k]; /* without rounding */
+        const double right = (moved(r, sum, leaf, x, k, h) - middle) / h;
+        const double left = (middle - moved(r, sum, leaf, x, k, -h)) / h;
         const double size = fmax(1, fmax(fabs(left), fabs(right)));
         const double tolerance = 1e-6 * size + 1e-15 * fabs(middle) / h;
         const int is_kink = fabs(right - left) > 1e-3 * size;
@@ -204,7 +200,10 @@ static int compare_slopes(running *r, adj_node *sum, adj_node *leaf, adj_node *g
         const double error =
             !is_kink ? fabs(g[k] - (left + right) / 2) : fmax(0, fmax(low - g[k], g[k] - high));
         s->elems++;
-        s->kinks += is_kink;
+        s->kinks +=
+            is_kink || !isfinite(left) || !isfinite(right); /* or an end of the op's domain */
+        if (!isfinite(left) || !isfinite(right))
+            continue;
         s->wrong += !(error <= tolerance);
         s->worst = fmax(s->worst, error / size);
     }
@@ -215,13 +214,13 @@ static int compare_slopes(running *r, adj_node *sum, adj_node *leaf, adj_node *g
 }
 
 /* Checks the gradients of a net that has run; its line is in text. */
-static int check_gradients(running *r, const adj_tensors *inputs, char text[ADJ_MESSAGE])
+static int check_gradients(running *r, const adj_tensors *inputs, char text[])
 {
     adj_node *leaf[MAX_TENSORS], *fetch[MAX_TENSORS + 1] = {NULL};
     const int n = leaves_of(r, leaf);
     adj_node *sum = weighted_sum(r);
     if (n == 0 || sum == NULL) {
-        snprintf(text, ADJ_MESSAGE, "0 0 0 0 none");
+        snprintf(text, ADJ_MESSAGE, "none");
         return adj_graph_status(r->g) == ADJ_OK;
     }
     adj_exec_free(r->e);
@@ -229,18 +228,21 @@ static int check_gradients(running *r, const adj_tensors *inputs, char text[ADJ_
     if (adj_grad(sum, NULL, n, leaf, fetch + 1) != ADJ_OK)
         return 0;
     fetch[0] = sum;
-    slopes s = {0};
     int ok = start(r, inputs, n + 1, fetch);
-    for (int i = 0; ok && i < n; i++)
-        ok = compare_slopes(r, sum, leaf[i], fetch[i + 1], &s);
     const adj_gradcheck_report *report = NULL;
-    if (ok && adj_gradcheck(sum, NULL, &report) != ADJ_OK)
+    const adj_gradcheck_opts one = {.exec = {.threads = 1}};
+    if (ok && adj_gradcheck(sum, &one, &report) != ADJ_OK)
         ok = !snprintf(r->error.message, sizeof r->error.message, "%s", report->message);
     if (ok)
-        snprintf(text, ADJ_MESSAGE, "%lld %lld %lld %.1e %s", (long long)s.elems,
-                 (long long)s.kinks, (long long)s.wrong, s.worst,
-                 adj_gradcheck_result_name(report->verdict));
+        snprintf(text, ADJ_MESSAGE, "%s", adj_gradcheck_result_name(report->verdict));
     adj_gradcheck_free(report);
+    for (int i = 0; ok && i < n; i++) {
+        slopes s = {0};
+        const size_t used = strlen(text);
+        ok = compare_slopes(r, sum, leaf[i], fetch[i + 1], &s);
+        snprintf(text + used, ADJ_MESSAGE - used, " %s:%lld:%lld:%lld:%.1e", adj_node_name(leaf[i]),
+                 (long long)s.elems, (long long)s.kinks, (long long)s.wrong, s.worst);
+    }
     return ok;
 }
 
