@@ -81,8 +81,8 @@ static adj_node *build_onnx(adj_node *images, int64_t classes, int training, voi
         adj_fail(adj_node_graph(x), status, "%s", error.message);
         return NULL;
     }
-    for (int i = 0; i < net->n_head; i++)
-        snprintf(s->head[i], ONNX_NAME, "%s", adj_node_name(net->head[i]));
+    for (int i = 0; i < adj_onnx_details(net).n_head; i++)
+        snprintf(s->head[i], ONNX_NAME, "%s", adj_node_name(adj_onnx_details(net).head[i]));
     adj_node *logits = before_softmax(net->output[0]);
     adj_onnx_free(net);
     return logits;
@@ -115,7 +115,8 @@ static void describe(char text[VALUES_TEXT], const adj_onnx_net *net, int n, adj
     for (int i = 0; i < n && used < VALUES_TEXT; i++) {
         const adj_type t = adj_node_type(list[i]);
         const adj_text sizes = adj_shape_text(t.shape);
-        const int is_symbolic = adj_onnx_details(net).batch == 0 && t.shape.rank > 0 && t.shape.dim[0] == 1;
+        const int is_symbolic =
+            adj_onnx_details(net).batch == 0 && t.shape.rank > 0 && t.shape.dim[0] == 1;
         used += (size_t)snprintf(text + used, VALUES_TEXT - used, "%s%s %s %s%s", i > 0 ? "; " : "",
                                  adj_node_name(list[i]), adj_dtype_name(t.dtype),
                                  is_symbolic ? "[batch" : "", sizes.s + (is_symbolic ? 2 : 0));

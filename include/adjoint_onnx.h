@@ -58,8 +58,6 @@ typedef struct {
     adj_node **output; /* the outputs */
     int n_param;       /* number of parameters and states (running statistics) */
     adj_node **param;  /* the parameters and states */
-    int n_head;        /* number of parameters of a new last layer (adj_onnx_opts.classes) */
-    adj_node *head[2]; /* its weights and its bias */
 } adj_onnx_net;
 
 /* Adds the network of a file to a graph. Operators of opset 7 and later are read, and of earlier

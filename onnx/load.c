@@ -249,9 +249,6 @@ static adj_onnx_net *make_net(import *f)
     net->param = net->output + net->n_output;
     for (int i = 0; i < f->n_param; i++)
         net->param[net->n_param++] = f->param[i];
-    for (int i = 0; i < f->n_head; i++)
-        if ((net->head[net->n_head] = adj_find(f->g, f->head[i]->name)) != NULL)
-            net->n_head++;
     if (f->status != ADJ_OK || adj_graph_status(f->g) != ADJ_OK) {
         free(all);
         return NULL;
@@ -259,6 +256,10 @@ static adj_onnx_net *make_net(import *f)
     all->details = (onnx_details){.classes = net->n_output > 0 ? classes_of(net->output[0]) : 0,
                                   .opset = f->opset,
                                   .batch = f->file_batch};
+    onnx_details *d = &all->details;
+    for (int i = 0; i < f->n_head; i++)
+        if ((d->head[d->n_head] = adj_find(f->g, f->head[i]->name)) != NULL)
+            d->n_head++;
     return net;
 }
 

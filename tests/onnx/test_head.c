@@ -53,8 +53,10 @@ static void expect_head(const char *weight, adj_shape shape, const char *bias, i
 {
     const adj_shape y = adj_node_type(net->output[0]).shape;
     adj_node *w = adj_find(g, weight), *b = adj_find(g, bias);
-    cr_assert(y.rank == 2 && y.dim[0] == 2 && y.dim[1] == classes && adj_onnx_details(net).classes == classes);
-    cr_assert(net->n_head == 2 && net->head[0] == w && net->head[1] == b);
+    cr_assert(y.rank == 2 && y.dim[0] == 2 && y.dim[1] == classes &&
+              adj_onnx_details(net).classes == classes);
+    cr_assert(adj_onnx_details(net).n_head == 2 && adj_onnx_details(net).head[0] == w &&
+              adj_onnx_details(net).head[1] == b);
     cr_assert(adj_shape_equal(adj_node_type(w).shape, shape));
     cr_assert_eq(adj_shape_elems(adj_node_type(b).shape), classes);
 
