@@ -423,8 +423,10 @@ adj_status adj_trainer_step(adj_trainer *t, adj_error *error)
     if (at->step >= t->steps || at->epoch >= t->set.epochs)
         return adj_error_set(error, ADJ_EARG, "fit: no step is left in this epoch");
     t->last = (adj_fit_progress){0};
-    if (at->step == 0)
-        t->waited = 0;
+    if (at->step == 0) {
+        t->waited = t->seconds = 0;
+        t->images = 0;
+    }
     t->step_rate = settings_rate(&t->set, at->epoch, at->step, t->steps);
     const double skipped = network_state(&t->steps_net, t->steps_net.skipped);
     adj_status status = run_step(t, &b, &own, error);
@@ -499,8 +501,6 @@ adj_status adj_trainer_end_epoch(adj_trainer *t, adj_error *error)
                      .best_epoch = at->best_epoch,
                      .best = at->best,
                      .accuracy = at->accuracy};
-    t->seconds = 0;
-    t->images = 0;
     if (!is_best || t->o.checkpoint.best == NULL)
         return ADJ_OK;
     if (ranks_rank(&t->ranks) == 0)

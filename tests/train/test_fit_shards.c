@@ -55,6 +55,8 @@ static adj_fit_progress train(const adj_dataset *d, const adj_fit_opts *o, float
         n += bytes / sizeof *values;
     }
     const trainer_details details = adj_trainer_details(t);
+    cr_expect_float_eq(details.images_per_second * adj_trainer_progress(t).seconds,
+                       (double)adj_trainer_progress(t).train.count, 1e-6);
     cr_expect(details.n_rank == 1 && details.waited >= 0 &&
               details.waited <= adj_trainer_progress(t).seconds);
     return adj_trainer_progress(t);
