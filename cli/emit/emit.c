@@ -95,7 +95,7 @@ static adj_node *build(work *w, const emit_opts *o, const char *name, adj_error 
     adj_model_opts of_file = {0};
     adj_error no_classifier = {0};
     if (is_onnx_file(name) && onnx_sizes(name, &of_file, &no_classifier) == ADJ_OK) {
-        onnx_source source;
+        onnx_source source = {.freeze = o->freeze};
         adj_net net;
         if (net_named(name, &source, &net, error) != ADJ_OK)
             return NULL;
@@ -161,7 +161,7 @@ static int load(work *w, const emit_opts *o, const input_file in[2])
     if (name == NULL)
         return complain("emit", EXIT_FAILED, "%s: does not name its model (set --model NAME)",
                         in[0].path);
-    if (adj_model_find(name, NULL) == NULL && check_model("emit", name) == EXIT_USAGE)
+    if (!is_onnx_file(name) && check_model("emit", name) != CONTINUE)
         return EXIT_USAGE;
     w->graph = adj_graph_new();
     w->output = build(w, o, name, &error);

@@ -71,6 +71,28 @@ Test(emit, a_trained_net)
         expect_probabilities(so.s, d->images + 784 * i, probabilities);
     }
     adj_predictor_free(p);
+
+    /* The same network as an ONNX file, which has no mean. */
+    const file_name onnx = in_folder(&f, "net.onnx"), c2 = in_folder(&f, "onnx.c"),
+                    so2 = in_folder(&f, "onnx.so");
+    r = TOOL("convert", w.s, onnx.s);
+    cr_assert_eq(r.status, 0, "%s", r.err);
+    r = TOOL("emit", "--model", onnx.s, "--prefix", "digits", "--out", c2.s);
+    cr_assert(r.status == 0 && r.err[0] == '\0', "%s", r.err);
+    compile(c2.s, so2.s);
+    float input[784], output[2][10];
+    void *nets[] = {dlopen(so.s, RTLD_NOW | RTLD_LOCAL), dlopen(so2.s, RTLD_NOW | RTLD_LOCAL)};
+    void (*normalize)(const uint8_t *, float *);
+    *(void **)&normalize = dlsym(nets[0], "digits_normalize");
+    normalize(d->images, input);
+    for (int i = 0; i < 2; i++) {
+        int (*predict)(const float *, float *);
+        *(void **)&predict = dlsym(nets[i], "digits_predict");
+        cr_assert_eq(predict(input, output[i]), 0);
+        dlclose(nets[i]);
+    }
+    for (int i = 0; i < 10; i++)
+        cr_expect_float_eq((double)output[0][i], (double)output[1][i], 1e-5);
     adj_dataset_free(d);
     folder_remove(&f);
 }
