@@ -318,6 +318,50 @@ Test(emit_ops, others)
     remove_folder(folder.s);
 }
 
+/* ---- NaN ---- */
+
+static adj_node *build_clamped(adj_graph *g, adj_dtype dtype, const void *user)
+{
+    (void)user;
+    adj_node *x = image(g, dtype, 1, 4, 4, 2);
+    adj_node *pooled = adj_max_pool(x, &(adj_pool){.ksize = {1, 2, 2, 1}});
+    adj_node *const y[] = {adj_reshape(pooled, (adj_shape){1, {-1}}),
+                           adj_reshape(adj_relu(x), (adj_shape){1, {-1}}),
+                           adj_reshape(adj_clip(adj_relu6(x), 0.25, 0.5), (adj_shape){1, {-1}})};
+    return adj_concat(3, y, 0);
+}
+
+/* A NaN stays one, in maxima and in what limits values. */
+Test(emit_ops, a_nan_stays)
+{
+    enum { ELEMS = 32, RESULTS = 8 + 2 * ELEMS };
+    const temporary folder = temporary_folder();
+    net n = net_new(build_clamped, ADJ_F32, NULL);
+    float x[ELEMS], y[RESULTS], want[RESULTS];
+    char path[160];
+    emit_to(folder.s, "nan", &n, NULL);
+    shell(folder.s, "cc " STRICT " -O2 -shared -fPIC nan.c -o nan.so -lm");
+    snprintf(path, sizeof path, "%s/nan.so", folder.s);
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    cr_assert_not_null(library, "%s", dlerror());
+    int (*predict)(const float *, float *);
+    *(void **)&predict = dlsym(library, "net_predict");
+    for (int at = 0; at < ELEMS; at++) {
+        for (int i = 0; i < ELEMS; i++)
+            x[i] = i == at ? NAN : input_at(i, 0);
+        cr_assert_eq(adj_set(n.e, n.x, x, sizeof x), ADJ_OK);
+        cr_assert_eq(adj_run(n.e), ADJ_OK);
+        cr_assert_eq(adj_get(n.e, n.y, want, sizeof want), ADJ_OK);
+        cr_assert_eq(predict(x, y), 0);
+        for (int i = 0; i < RESULTS; i++)
+            cr_assert(isnan(want[i]) ? isnan(y[i]) : y[i] == want[i], "NaN at %d: [%d] is %g", at,
+                      i, (double)y[i]);
+    }
+    dlclose(library);
+    remove_folder(folder.s);
+    net_free(&n);
+}
+
 /* ---- names ---- */
 
 /* Parameters named like keywords, macros and other text. */
