@@ -72,7 +72,7 @@ Test(emit, a_trained_net)
     }
     adj_predictor_free(p);
 
-    /* The same network as an ONNX file, which has no mean. */
+    /* An ONNX file of this network, which has no mean. */
     const file_name onnx = in_folder(&f, "net.onnx"), c2 = in_folder(&f, "onnx.c"),
                     so2 = in_folder(&f, "onnx.so");
     r = TOOL("convert", w.s, onnx.s);
