@@ -32,10 +32,10 @@ typedef struct {
      * cross-entropy with the labels of the data. */
     adj_node *(*loss)(adj_node *outputs, adj_node *targets, const adj_loss_opts *options);
     void *user; /* handed to build */
-    /* size: 0: the built-in model's, else the data's; images of another size are resized or refused
-     * by adj_dataset.resize. classes: number of classes, or of outputs; 0: the data's. multiplier.
-     * freeze: patterns of parameters that training does not change; NULL or "none": none. Other
-     * fields are ignored. */
+    /* Size of the images (0: the built-in model's, else the data's; images of another size are
+     * resized or refused by adj_dataset.resize). Number of classes or outputs (0: the data's).
+     * multiplier. freeze: patterns of parameters that training does not change (NULL or "none":
+     * none). The other fields are ignored. */
     adj_model_opts options;
 } adj_net;
 
