@@ -42,7 +42,7 @@ static int parse(emit_opts *o, int argc, char **argv)
          "The trained network as C: compile it with cc -std=c99 -O2 -c net.c."},
         {"adjoint emit --model net.onnx --prefix kws --out kws.c",
          "A network of an ONNX file, with kws_predict."},
-        {"adjoint emit --model lenet5 --train --batch 4 --freeze \"conv?/*,fc?/*\" --out net.c",
+        {"adjoint emit --model lenet5 --train --freeze \"conv?/*,fc?/*\" --out net.c",
          "A net whose last layer is trained on the device."},
         {NULL, NULL}};
     const usage u = {.command = "emit",
