@@ -98,11 +98,12 @@ static void count_readers(writer *w, int n, adj_node *const output[])
     }
 }
 
-/* Folds batch norms into the layers before, which are then needed no more. */
-static void fold_batch_norms(writer *w, int n, adj_node *const output[])
+/* Marks the nodes that are written with the layer before, which is then needed no more. */
+static void fold_into_layers(writer *w, int (*can)(writer *w, const adj_node *n), int n,
+                             adj_node *const output[])
 {
     for (int id = 0; id < adj_graph_node_count(w->g); id++)
-        w->of[id].is_folded = w->of[id].readers > 0 && can_fold(w, adj_graph_node_at(w->g, id));
+        w->of[id].is_folded |= w->of[id].readers > 0 && can(w, adj_graph_node_at(w->g, id));
     count_readers(w, n, output);
 }
 
@@ -188,7 +189,8 @@ adj_status adj_onnx_save(adj_exec *e, int n, adj_node *const output[], const cha
         w.batch = o->fixed_batch || first.rank == 0 ? 0 : first.dim[0];
         count_readers(&w, n, output);
         if (o->fold_batch_norms)
-            fold_batch_norms(&w, n, output);
+            fold_into_layers(&w, can_fold, n, output);
+        fold_into_layers(&w, can_join, n, output);
         write_inputs(&w);
     }
     for (int id = 0; id < adj_graph_node_count(w.g) && w.status == ADJ_OK; id++)

@@ -15,7 +15,7 @@
 typedef struct {
     const char *plain, *turned;
     int readers;   /* number of times that it is read by what is written */
-    int is_folded; /* 1: a batch norm that is written with the layer before */
+    int is_folded; /* 1: a batch norm or bias that is written with the layer before */
 } saved;
 
 typedef struct {
@@ -96,13 +96,14 @@ int list_needed(const writer *w, const adj_node *n, int max, const adj_node *nee
 /* ---- save_layers.c ---- */
 
 typedef int save_fn(writer *w, const adj_node *n);
-save_fn save_conv, save_conv_transpose, save_bias_add, save_matmul, save_batch_norm,
-    save_group_norm;
+save_fn save_conv, save_bias_add, save_matmul, save_batch_norm, save_group_norm;
 /* Writes the attributes of windows. */
 void set_windows(writer *w, Onnx__NodeProto *p, const adj_conv_geom *g, int has_dilations);
 /* Returns what computes a batch norm's operand, and the bias between them, NULL without one. */
 const adj_node *layer_before(const adj_node *n, const adj_node **bias);
 /* True if n is a batch norm that a layer's weights and bias can hold: alone it reads the layer. */
 int can_fold(writer *w, const adj_node *n);
+/* True if n adds a stored bias to a convolution that it alone reads. */
+int can_join(writer *w, const adj_node *n);
 
 #endif

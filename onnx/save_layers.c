@@ -44,42 +44,61 @@ static void set_conv(writer *w, Onnx__NodeProto *p, const adj_node *n)
     set_int(w, p, "group", n->op == &adj_op_depthwise_conv2d_native ? g->ic : g->groups);
 }
 
-int save_conv(writer *w, const adj_node *n)
+/* Writes a convolution; sum: the bias added to it, which becomes its operand B, or NULL. */
+static int write_conv(writer *w, const adj_node *n, const adj_node *sum)
 {
-    const int form = is_nhwc_geom(geom_of(n));
-    Onnx__NodeProto *p =
-        emit2(w, "Conv", in_form(w, n->in[0], form), filter_name(w, n), result(w, n, form));
+    const int is_transposed = n->op == &adj_op_conv2d_backprop_input, same[] = {0};
+    const adj_conv_geom *g = geom_of(n);
+    const int form = is_nhwc_geom(g);
+    const char *in[] = {in_form(w, n->in[is_transposed], form), NULL, NULL, NULL};
+    in[1] = filter_name(w, n);
+    if (sum != NULL)
+        in[2] = arranged(w, sum->in[1], same, dims(sum->in[1]));
+    if (in[0] == NULL || in[1] == NULL)
+        return 0;
+    Onnx__NodeProto *p = emit(w, is_transposed ? "ConvTranspose" : "Conv", in,
+                              result(w, sum != NULL ? sum : n, form));
     set_conv(w, p, n);
+    if (is_transposed) {
+        const int64_t reach_h = (g->kh - 1) * g->dh + 1, reach_w = (g->kw - 1) * g->dw + 1;
+        const int64_t rest_h = g->ih + g->pt + g->pb - ((g->oh - 1) * g->sh + reach_h);
+        const int64_t rest_w = g->iw + g->pl + g->pr - ((g->ow - 1) * g->sw + reach_w);
+        set_ints(w, p, "output_padding", 2, (int64_t[]){rest_h, rest_w});
+    }
     return p != NULL;
 }
 
-/* The gradient of a convolution with respect to its input, as a layer. */
-int save_conv_transpose(writer *w, const adj_node *n)
-{
-    const adj_conv_geom *g = geom_of(n);
-    const int form = is_nhwc_geom(g);
-    Onnx__NodeProto *p = emit2(w, "ConvTranspose", in_form(w, n->in[1], form), filter_name(w, n),
-                               result(w, n, form));
-    const int64_t rest_h = g->ih + g->pt + g->pb - ((g->oh - 1) * g->sh + (g->kh - 1) * g->dh + 1);
-    const int64_t rest_w = g->iw + g->pl + g->pr - ((g->ow - 1) * g->sw + (g->kw - 1) * g->dw + 1);
-    set_windows(w, p, g, 1);
-    set_ints(w, p, "output_padding", 2, (int64_t[]){rest_h, rest_w});
-    set_int(w, p, "group", g->groups);
-    return p != NULL;
-}
+/* A convolution, or the gradient of one with respect to its input, as a layer. */
+int save_conv(writer *w, const adj_node *n) { return write_conv(w, n, NULL); }
 
 /* ---- bias, products ---- */
 
+int can_join(writer *w, const adj_node *n)
+{
+    const adj_node *layer = n->op == &adj_op_bias_add ? n->in[0] : NULL;
+    if (layer == NULL || w->of[layer->id].readers != 1 || stored(n->in[1]) == NULL)
+        return 0;
+    return (layer->op == &adj_op_conv2d || layer->op == &adj_op_depthwise_conv2d_native ||
+            layer->op == &adj_op_conv2d_backprop_input) &&
+           geom_of(layer)->format == ((const adj_format_attrs *)n->attrs)->format;
+}
+
+/* A bias that no convolution takes is added; the parameter is a list in the file, too. */
 int save_bias_add(writer *w, const adj_node *n)
 {
+    if (w->of[n->id].is_folded)
+        return write_conv(w, n->in[0], n);
     const int is_nhwc = ((const adj_format_attrs *)n->attrs)->format == ADJ_NHWC;
-    const adj_shape x = dims(n);
+    const int64_t sizes[] = {dims(n->in[1]).dim[0], 1, 1, 1, 1, 1};
     const int form = is_nhwc && is_turned(w, n->in[0]), same[] = {0};
-    adj_shape bias = {.rank = 1, .dim = {dims(n->in[1]).dim[0], 1, 1, 1, 1, 1}};
-    if (form || !is_nhwc)
-        bias.rank = x.rank - 1;
-    return emit2(w, "Add", in_form(w, n->in[0], form), arranged(w, n->in[1], same, bias),
-                 result(w, n, form)) != NULL;
+    const int rank = form || !is_nhwc ? (int)dims(n).rank - 1 : 1;
+    const char *x = in_form(w, n->in[0], form);
+    const char *bias = arranged(w, n->in[1], same, dims(n->in[1]));
+    if (rank > 1) {
+        const char *list = bias;
+        emit2(w, "Reshape", list, ints(w, rank, sizes), bias = fresh_name(w));
+    }
+    return emit2(w, "Add", x, bias, result(w, n, form)) != NULL;
 }
 
 int save_matmul(writer *w, const adj_node *n)

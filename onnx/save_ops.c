@@ -385,7 +385,7 @@ static const struct {
     {.op = &adj_op_prelu, .save = save_prelu},
     {.op = &adj_op_conv2d, .save = save_conv},
     {.op = &adj_op_depthwise_conv2d_native, .save = save_conv},
-    {.op = &adj_op_conv2d_backprop_input, .save = save_conv_transpose},
+    {.op = &adj_op_conv2d_backprop_input, .save = save_conv},
     {.op = &adj_op_max_pool, .save = save_pool},
     {.op = &adj_op_avg_pool, .save = save_pool},
     {.op = &adj_op_resize, .save = save_resize},
@@ -425,8 +425,8 @@ int list_needed(const writer *w, const adj_node *n, int max, const adj_node *nee
 {
     int count = 0;
     if (w->of[n->id].is_folded) {
-        const adj_node *bias;
-        needed[count++] = layer_before(n, &bias)->in[0];
+        const adj_node *bias, *layer = layer_before(n, &bias);
+        needed[count++] = layer->in[layer->op == &adj_op_conv2d_backprop_input];
         return count;
     }
     for (int i = 0; i < n->n_in && count + 2 < max; i++) {

@@ -302,3 +302,76 @@ Test(onnx_save, refuses_training)
                   strstr(error.message, "cannot be saved") != NULL,
               "%s", error.message);
 }
+
+/* ---- biases ---- */
+
+/* The file has the bias b [2], which an operator `op` reads as operand `at`, and `adds` additions.
+ */
+static void expect_bias(const adj_node *y, const char *op, size_t at, int adds)
+{
+    adj_error error = {0};
+    cr_assert(save((adj_node *)y, &error) == ADJ_OK, "%s", error.message);
+    cr_assert_eq(count_ops("Add"), adds, "%s: %d", op, count_ops("Add"));
+    Onnx__ModelProto *m = read_back();
+    int n_list = 0, n_reader = 0;
+    for (size_t i = 0; i < m->graph->n_initializer; i++) {
+        const Onnx__TensorProto *t = m->graph->initializer[i];
+        n_list += strcmp(t->name, "b") == 0 && t->n_dims == 1 && t->dims[0] == 2 &&
+                  memcmp(t->raw_data.data, (float[]){1, 2}, 8) == 0;
+    }
+    for (size_t i = 0; i < m->graph->n_node; i++) {
+        const Onnx__NodeProto *p = m->graph->node[i];
+        n_reader +=
+            strcmp(p->op_type, op) == 0 && p->n_input > at && strcmp(p->input[at], "b") == 0;
+    }
+    cr_assert(n_list == 1 && n_reader == 1, "%s: %d lists, %d readers", op, n_list, n_reader);
+    onnx__model_proto__free_unpacked(m, NULL);
+    adj_exec_free(e);
+    adj_graph_free(g);
+    e = NULL;
+    g = adj_graph_new();
+}
+
+static adj_node *add_bias(adj_node *y, adj_format format)
+{
+    return adj_bias_add(y, values("b", (adj_shape){1, {2}}, (float[]){1, 2}), format);
+}
+
+Test(onnx_save, bias_of_a_convolution)
+{
+    const float w[] = {2, 10, 4, 20};
+    for (int k = 0; k < 2; k++) {
+        const adj_conv a = {.format = k == 0 ? ADJ_NHWC : ADJ_NCHW};
+        const adj_shape s = {4, {1, 2, 2, 2}};
+        adj_node *x = adj_input(g, "x", ADJ_F32, s);
+        adj_node *f = values("w", (adj_shape){4, {1, 1, 2, 2}}, w);
+        expect_bias(add_bias(adj_conv2d(x, f, &a), a.format), "Conv", 2, 0);
+
+        x = adj_input(g, "x", ADJ_F32, s);
+        f = values("w", (adj_shape){4, {1, 1, 2, 1}}, w);
+        expect_bias(add_bias(adj_depthwise_conv2d_native(x, f, &a), a.format), "Conv", 2, 0);
+
+        x = adj_input(g, "x", ADJ_F32, s);
+        f = values("w", (adj_shape){4, {1, 1, 2, 2}}, w);
+        expect_bias(add_bias(adj_conv2d_backprop_input(s, f, x, &a), a.format), "ConvTranspose", 2,
+                    0);
+    }
+}
+
+/* What something else reads, too, stays without the bias, which is still a list. */
+Test(onnx_save, bias_beside_another_reader)
+{
+    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {1, 2, 2, 2}});
+    adj_node *f = values("w", (adj_shape){4, {1, 1, 2, 2}}, (float[]){2, 10, 4, 20});
+    adj_node *y = adj_conv2d(x, f, &(adj_conv){.format = ADJ_NCHW});
+    expect_bias(adj_mul(y, add_bias(y, ADJ_NCHW)), "Reshape", 0, 1);
+}
+
+/* A bias of another format than the convolution's belongs to another axis. */
+Test(onnx_save, bias_of_another_axis)
+{
+    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {1, 2, 2, 2}});
+    adj_node *f = values("w", (adj_shape){4, {1, 1, 2, 2}}, (float[]){2, 10, 4, 20});
+    adj_node *y = adj_conv2d(x, f, &(adj_conv){.format = ADJ_NCHW});
+    expect_bias(add_bias(y, ADJ_NHWC), "Add", 1, 1);
+}
