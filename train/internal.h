@@ -1,4 +1,4 @@
-/* internal.h - what only the tool and tests ask of a trainer. */
+/* internal.h - what only the tool and tests ask of training and prediction. */
 #ifndef TRAIN_INTERNAL_H
 #define TRAIN_INTERNAL_H
 
@@ -38,5 +38,10 @@ typedef struct {
     const rank_seconds *rank_times; /* [n_rank]: times of the epoch's steps */
 } trainer_details;
 ADJ_API trainer_details adj_trainer_details(const adj_trainer *t);
+
+/* Fails if the card is of another net than that name's, or if the net must be a built-in model and
+ * none has this name; then the message says what to do in C. */
+ADJ_API adj_status adj_net_check_card(const adj_model_card *card, const char *name,
+                                      int must_be_built_in, const char *in_c, adj_error *error);
 
 #endif

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "io/weights/sizes.h"
+#include "internal.h"
 #include "predictor.h"
 
 static adj_status no_memory(adj_error *error)
@@ -267,6 +268,17 @@ static void infer_sizes(const adj_tensors *file, adj_net *net, adj_model_card *c
     adj_graph_free(g);
 }
 
+adj_status adj_net_check_card(const adj_model_card *card, const char *name, int must_be_built_in,
+                              const char *in_c, adj_error *error)
+{
+    if (card->model != NULL && strcmp(name, card->model) != 0)
+        return adj_error_set(error, ADJ_ESHAPE, "holds another model (got %.80s, expected %.80s)",
+                             card->model, name);
+    if (must_be_built_in && adj_model_find(name, NULL) == NULL)
+        return adj_error_set(error, ADJ_EIO, "model %.80s is not built in; in C, %s", name, in_c);
+    return ADJ_OK;
+}
+
 /* Sets the net from the card if it is not given, and fails if the file has another net. */
 static adj_status name_net(adj_net *net, const adj_model_card *card, adj_error *error)
 {
@@ -274,15 +286,8 @@ static adj_status name_net(adj_net *net, const adj_model_card *card, adj_error *
         net->name = card->model;
     if (net->build == NULL && net->name == NULL)
         return adj_error_set(error, ADJ_EARG, "does not name its model");
-    if (card->model != NULL && strcmp(net_name(net), card->model) != 0)
-        return adj_error_set(error, ADJ_ESHAPE, "holds another model (got %.80s, expected %.80s)",
-                             card->model, net_name(net));
-    if (net->build == NULL && adj_model_find(net->name, NULL) == NULL)
-        return adj_error_set(
-            error, ADJ_EIO,
-            "model %.80s is not built in; in C, load it with adj_predictor_load and its net",
-            net->name);
-    return ADJ_OK;
+    return adj_net_check_card(card, net_name(net), net->build == NULL,
+                              "load it with adj_predictor_load and its net", error);
 }
 
 /* Completes the net from the card, and fails where they differ. */

@@ -11,6 +11,7 @@
 #include "cli/model.h"
 #include "cli/onnx_model.h"
 #include "cli/standard.h"
+#include "train/internal.h"
 
 typedef struct {
     const char *weights, *map, *model, *prefix, *out, *freeze;
@@ -148,6 +149,7 @@ static adj_status add_training(work *w, const emit_opts *o, adj_node *logits, ad
 static int load(work *w, const emit_opts *o, const input_file in[2])
 {
     const char *name = o->model;
+    const int is_file = is_onnx_file(name);
     char text[ADJ_MESSAGE];
     adj_error error = {0};
     if (in[0].name != NULL) {
@@ -161,16 +163,22 @@ static int load(work *w, const emit_opts *o, const input_file in[2])
     if (name == NULL)
         return complain("emit", EXIT_FAILED, "%s: does not name its model (set --model NAME)",
                         in[0].path);
-    if (!is_onnx_file(name) && check_model("emit", name) != CONTINUE)
+    if (!is_file && o->model != NULL && check_model("emit", name) != CONTINUE)
         return EXIT_USAGE;
+    if (w->card != NULL &&
+        adj_net_check_card(w->card, is_file ? onnx_name(name) : name, !is_file,
+                           "build the net, load the file with adj_weights_load and write it with "
+                           "adj_emit (libadjoint_emit)",
+                           &error) != ADJ_OK)
+        return complain("emit", EXIT_FAILED, "%s: %s%s", in[0].path, error.message,
+                        model_hint(o->model, in[0].name));
     w->graph = adj_graph_new();
     w->output = build(w, o, name, &error);
     if (w->output != NULL && error.status == ADJ_OK && o->train)
         (void)add_training(w, o, w->output, &error);
     if (w->output == NULL || error.status != ADJ_OK)
-        return complain("emit", EXIT_FAILED, "%s%s",
-                        error.status != ADJ_OK ? error.message : adj_graph_message(w->graph),
-                        model_hint(o->model, in[0].name));
+        return complain("emit", EXIT_FAILED, "%s",
+                        error.status != ADJ_OK ? error.message : adj_graph_message(w->graph));
     const adj_exec_opts exec = {
         .n_fetch = 1, .fetch = &w->output, .updates = w->updates, .backend = "naive"};
     if (adj_exec_new(w->graph, &exec, &w->exec) != ADJ_OK)
@@ -179,7 +187,7 @@ static int load(work *w, const emit_opts *o, const input_file in[2])
     if (w->tensors != NULL && adj_weights_set(w->exec, w->tensors, &loading, &error) != ADJ_OK)
         return complain("emit", EXIT_FAILED, "%s: %s", in[0].path,
                         with_words(2, in, error.message, text));
-    if (w->tensors == NULL && !is_onnx_file(name))
+    if (w->tensors == NULL && !is_file)
         complain("emit", EXIT_OK, "note: parameters have their initial values (set --weights)");
     return CONTINUE;
 }

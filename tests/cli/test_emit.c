@@ -97,6 +97,39 @@ Test(emit, a_trained_net)
     folder_remove(&f);
 }
 
+/* Writes a weights file that names its model. */
+static void put_weights(const char *path, const char *model)
+{
+    const adj_tensor t = {"w", ADJ_ELEM_F32, {1, {1}}, &(float){0}};
+    const adj_metadata m = {"model", model};
+    cr_assert_eq(adj_tensors_write(path, 1, &t, 1, &m, NULL), ADJ_OK);
+}
+
+/* emit and predict refuse a file of another model, or of one that is not built in, alike. */
+Test(emit, another_model)
+{
+    folder f = folder_new();
+    const file_name w = in_folder(&f, "w.safetensors");
+    put_weights(w.s, "mine");
+    finished r = TOOL("emit", "--weights", w.s);
+    cr_expect(r.status == 1 && strstr(r.err, "w.safetensors: model mine is not built in; in C, ") &&
+                  strstr(r.err, "adj_emit (libadjoint_emit)"),
+              "%d: %s", r.status, r.err);
+    put_weights(w.s, "mine.onnx");
+    r = TOOL("emit", "--weights", w.s);
+    cr_expect(r.status == 1 && strstr(r.err, "mine.onnx is not built in; in C, ") &&
+                  strstr(r.err, "(set --model to that ONNX file)"),
+              "%d: %s", r.status, r.err);
+    const char *const words[] = {"emit", "predict"};
+    for (int i = 0; i < 2; i++) {
+        r = TOOL(words[i], "--weights", w.s, "--model", "lenet5", i == 0 ? NULL : "digits");
+        cr_expect(r.status == 1 && strstr(r.err, "w.safetensors: holds another model (got "
+                                                 "mine.onnx, expected lenet5)"),
+                  "%s %d: %s", words[i], r.status, r.err);
+    }
+    folder_remove(&f);
+}
+
 /* A step lowers the loss of its images. */
 Test(emit, training)
 {
