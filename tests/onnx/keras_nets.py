@@ -149,7 +149,7 @@ def compare(program, make, folder):
         loss = tf.reduce_sum(model(x) * dy)
     grads = {v.path: g.numpy() for v, g in zip(model.trainable_variables, tape.gradient(loss, model.trainable_variables))}
     least = 1e-3 * max(np.abs(g).max() for g in grads.values())
-    sgd = keras.optimizers.SGD(1e-3, momentum=0.9)
+    sgd = keras.optimizers.SGD(0.1, momentum=0.9)
     for _ in range(5):
         with tf.GradientTape() as tape:
             loss = tf.reduce_mean(model(x) * dy)

@@ -259,7 +259,7 @@ def in_double(net):
     return net.double()
 
 
-def try_network(program, make, exporter, dtype):
+def try_network(program, make, exporter, dtype, rate):
     torch.manual_seed(1)
     net, shape = make()
     double = dtype == "f64"
@@ -297,13 +297,13 @@ def try_network(program, make, exporter, dtype):
         net2 = in_double(net2)
     net2.load_state_dict(net.state_dict())
     net2.train()
-    sgd = torch.optim.SGD(net2.parameters(), 1e-3, momentum=0.9)
+    sgd = torch.optim.SGD(net2.parameters(), rate, momentum=0.9)
     for _ in range(5):
         sgd.zero_grad()
         (net2(x) * dy / dy.numel()).sum().backward()
         sgd.step()
     write_tensors(folder / "in", {"x": x.numpy(), "dy": dy.numpy()})
-    said = subprocess.run([program, folder / "net.onnx", folder / "in", folder / "out", dtype], capture_output=True,
+    said = subprocess.run([program, folder / "net.onnx", folder / "in", folder / "out", dtype, str(rate)], capture_output=True,
                           text=True, check=False)
     if said.returncode:
         return "FAILED " + said.stdout.strip()[:300] + said.stderr.strip()[:300]
@@ -322,7 +322,7 @@ def try_network(program, make, exporter, dtype):
             f"running statistics {stats:.1e}" + (f"  missing {missing[:3]} of {len(names)}" if missing else ""))
 
 
-def main(networks):
+def main(networks, rate):
     program, chosen, failed = sys.argv[1], sys.argv[2:], 0
     for make in networks:
         if chosen and make.__name__ not in chosen:
@@ -330,7 +330,7 @@ def main(networks):
         for exporter in ("script", "dynamo"):
             for dtype in ("f32", "f64"):
                 try:
-                    text = try_network(program, make, exporter, dtype)
+                    text = try_network(program, make, exporter, dtype, rate)
                 except Exception as e:  # the table says so
                     text = f"FAILED {type(e).__name__}: {str(e)[:300]}"
                 print(f"{make.__name__:14} {exporter:7} {dtype} {text}", flush=True)
@@ -339,4 +339,4 @@ def main(networks):
 
 
 if __name__ == "__main__":
-    main(NETWORKS)
+    main(NETWORKS, 0.1)

@@ -65,7 +65,7 @@ int main(int n, char **args)
     adj_tensors *in;
     const adj_dtype dtype = n > 4 && strcmp(args[4], "f64") == 0 ? ADJ_F64 : ADJ_F32;
     if (n < 4 || adj_tensors_read(args[2], &in) != ADJ_OK)
-        stop("usage: train_case MODEL INPUTS OUTPUTS [TYPE]");
+        stop("usage: train_case MODEL INPUTS OUTPUTS [TYPE [LEARNING_RATE]]");
     adj_graph *g;
     adj_onnx_net *net = load(args[1], dtype, 0, 4, &g);
     adj_exec *e = plan(g, 1, net->output, NULL);
@@ -96,7 +96,7 @@ int main(int n, char **args)
 
     const adj_axes all = {.n = ADJ_ALL};
     adj_node *loss = adj_reduce_mean(adj_mul(y, dy), all);
-    const adj_optimizer_opts sgd = {.lr = 1e-3, .momentum = 0.9};
+    const adj_optimizer_opts sgd = {.lr = n > 5 ? atof(args[5]) : 0.1, .momentum = 0.9};
     e = plan(g, 1, &loss, adj_training_updates(loss, &sgd));
     set(e, net->input[0], in, "x");
     set(e, dy, in, "dy");
