@@ -358,7 +358,7 @@ Test(onnx_save, bias_of_a_convolution)
     }
 }
 
-/* What something else reads, too, stays without the bias, which is still a list. */
+/* A convolution that something else reads, too, stays without the bias, which is still a list. */
 Test(onnx_save, bias_beside_another_reader)
 {
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {1, 2, 2, 2}});
