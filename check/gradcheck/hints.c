@@ -67,7 +67,8 @@ static ratios ratios_of(const subject *s, const failure *f, const double *dx)
     return r;
 }
 
-static const char *hint_text(gradcheck_report *report, const ratios *r)
+/* unit: rounding unit of the wrong elements. */
+static const char *hint_text(gradcheck_report *report, const ratios *r, double unit)
 {
     const double mean = (r->min + r->max) / 2, width = r->max - r->min;
     const int is_common = width <= 0.02 * fmax(fabs(r->min), fabs(r->max)) + 1e-3;
@@ -77,8 +78,12 @@ static const char *hint_text(gradcheck_report *report, const ratios *r)
         return "should be 0";
     if (r->zeros == r->n)
         return "missing: 0 where there is a gradient";
-    if (is_common && fabs(mean - 1) < 1e-4)
+    if (is_common && fabs(mean - 1) < fmin(1e-4, 2048 * unit))
         return "rounding, by its size";
+    if (is_common && fabs(mean - 1) < 1e-3)
+        return width > fabs(mean - 1) / 2 ? "" /* of different sizes */
+                                          : gradcheck_text(report, "scaled by 1 %c %.2g",
+                                                           mean < 1 ? '-' : '+', fabs(mean - 1));
     if (is_common && !(fabs(mean + 1) < 0.01))
         return gradcheck_text(report, "scaled by %.4g", mean);
     return is_common || r->max < 0 ? "sign is flipped" : "";
@@ -96,5 +101,6 @@ void describe_wrong(subject *s, const failure *f, gradcheck_detail *row)
                        ? gradcheck_text(s->report, "%lld wrong of the %lld looked at (of %lld)%s",
                                         wrong, looked_at, n, shared)
                        : gradcheck_text(s->report, "%lld of %lld wrong%s", wrong, n, shared);
-    row->hint = hint_text(s->report, &r);
+    const adj_dtype dtype = f->rule_is_wrong ? s->wide : s->tested.dx[f->leaf]->type.dtype;
+    row->hint = hint_text(s->report, &r, adj_traits_of(dtype)->unit);
 }

@@ -46,6 +46,27 @@ Test(gradcheck, no_false_alarm)
         }
 }
 
+/* A passing row shows a comparison that was made, with its own tolerance: errors of a float32
+ * gradient lie below 1e-5 of its size, and a tolerance near it. */
+Test(gradcheck, numbers_of_a_passing_row)
+{
+    const op_args ops[] = {{.op = "hard_swish"}, {.op = "batch_norm"}};
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
+        adj_graph *g = adj_graph_new();
+        const adj_gradcheck_report *r =
+            checked(built(g, &ops[i]), &(adj_gradcheck_opts){.exec.threads = 1});
+        cr_expect_gt(r->n_row, 0);
+        for (int k = 0; k < r->n_row; k++) {
+            const gradcheck_detail *w = adj_gradcheck_row_at(r, k);
+            cr_expect(w->result == ADJ_GRADCHECK_PASS && w->worst_rel < 1e-5 &&
+                          w->worst_abs <= w->tolerance && w->tolerance < 1e-5,
+                      "%s %s: %g %g %g", w->op, w->wrt, w->worst_rel, w->worst_abs, w->tolerance);
+        }
+        adj_gradcheck_free(r);
+        adj_graph_free(g);
+    }
+}
+
 /* A product without elements has gradients without elements. */
 Test(gradcheck, no_elements)
 {
