@@ -55,7 +55,8 @@ static int train(const char *folder, const char *weights)
     return 0;
 }
 
-/* The file contains the names of the classes, and the mean and deviation of the training images. */
+/* The file contains the mean and deviation of the training images, and the names of the classes if
+ * the data have names. */
 static int predict(const char *weights, const char *image)
 {
     static float pixels[SIZE * SIZE * CHANNELS];
@@ -74,7 +75,10 @@ static int predict(const char *weights, const char *image)
              adj_predict_floats(p, 1, pixels, probability, &error))
         status = failed(error.message);
     for (int k = 0; k < card->options.classes && status == 0; k++)
-        printf("%s %.4f\n", card->class_names[k], (double)probability[k]);
+        if (card->class_names != NULL)
+            printf("%s %.4f\n", card->class_names[k], (double)probability[k]);
+        else
+            printf("%d %.4f\n", k, (double)probability[k]);
     free(probability);
     adj_predictor_free(p);
     return status;

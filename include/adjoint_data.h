@@ -139,7 +139,8 @@ typedef struct {
  * names of the files decide which layout it is:
  *   DIGITS  path NULL or "digits": adj_dataset_digits with seed 1
  *   IDX     a folder with [PREFIX-]train-images-idx3-ubyte (or .idx3-ubyte, idx4), ...-labels-idx1-
- *           ubyte (QMNIST: idx2-int), and t10k- or test- for the test split, each plain or with .gz
+ *           ubyte (QMNIST: idx2-int), and t10k- or test- for the test split, each plain or as .gz.
+ *           Images with bytes of only 0 and 1 are pixels divided by 255
  *   CIFAR   a folder with CIFAR-10's data_batch_1.bin ... and test_batch.bin, or CIFAR-100's
  *           train.bin and test.bin (fine labels)
  *   NUMPY   a file .npz, or a folder with one .npz or a pair of .npy files: images and labels with

@@ -174,7 +174,7 @@ typedef struct {
                          (adj_dataset.normalized) */
     double low, high; /* range of the training values in their NumPy array; 0 and 0: not
                          an array, or unknown */
-    const char *const *class_names; /* options.classes names */
+    const char *const *class_names; /* options.classes names; NULL: none */
     const char *resize; /* rule for images of another size (adj_resize_rule): "auto", or "error",
                            which refuses them */
     adj_precision precision; /* of the training */

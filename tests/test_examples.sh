@@ -55,3 +55,21 @@ for class in level upright; do
         exit 1
     fi
 done
+# The same images in an IDX file, whose classes have no names.
+mkdir "$top/idx"
+level='\377\377\377\377\377\377\377\377\000\000\000\000\000\000\000\000'
+upright='\377\000\377\000\377\000\377\000\377\000\377\000\377\000\377\000'
+{
+    printf '\000\000\010\003\000\000\000\074\000\000\000\010\000\000\000\010'
+    for i in $(seq 30); do printf '%b' "$level$level$level$level$upright$upright$upright$upright"; done
+} >"$top/idx/train-images-idx3-ubyte"
+{
+    printf '\000\000\010\001\000\000\000\074'
+    for i in $(seq 30); do printf '\000\001'; done
+} >"$top/idx/train-labels-idx1-ubyte"
+"$BUILD/examples/own_images" "$top/idx" "$top/idx.safetensors" "$top/level.png" >"$top/out" || true
+if ! grep -q "^0 0.[5-9]\|^0 1" "$top/out" || ! grep -q "^1 0.[0-5]" "$top/out"; then
+    echo "test_examples: own_images does not print the numbers of classes without names"
+    cat "$top/out"
+    exit 1
+fi
