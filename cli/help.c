@@ -188,7 +188,8 @@ void print_overview(FILE *f)
         fprintf(f, "  %-10s %s\n", c->name, c->summary);
     print_words(f,
                 "adjoint help COMMAND lists a command's options and examples. Option names may be "
-                "abbreviated to an unambiguous prefix; FILE - is standard input or output.",
+                "abbreviated to an unambiguous prefix, and -- ends the options; FILE - is "
+                "standard input or output.",
                 0);
     print_surroundings(f, &whole_tool);
 }

@@ -280,13 +280,15 @@ static int take_option(const usage *u, const option *o, char **argv, int *i, con
     return option_read(u->command, o, text);
 }
 
-static int take_word(const usage *u, char **argv, int *i)
+static int take_word(const usage *u, char **argv, int *i, int *options_end)
 {
     char *word = argv[*i], *equals = strchr(word, '=');
     size_t length = equals != NULL ? (size_t)(equals - word) : strlen(word);
     int n = 0;
-    if (word[0] != '-' || word[1] == '\0')
+    if (*options_end || word[0] != '-' || word[1] == '\0')
         return take_argument(u, word);
+    if (strcmp(word, "--") == 0)
+        return *options_end = 1, CONTINUE;
     const option *o = find_option(u, word, length, &n);
     if (strcmp(word, "-h") == 0 || (o == &help_option && equals == NULL))
         return print_help(u), EXIT_OK;
@@ -303,8 +305,8 @@ static int take_word(const usage *u, char **argv, int *i)
 
 int parse_options(const usage *u, int argc, char **argv)
 {
-    int status = CONTINUE;
+    int status = CONTINUE, options_end = 0;
     for (int i = 1; i < argc && status == CONTINUE; i++)
-        status = take_word(u, argv, &i);
+        status = take_word(u, argv, &i, &options_end);
     return status == CONTINUE ? check_variables(u) : status;
 }
