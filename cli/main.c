@@ -98,6 +98,7 @@ int main(int argc, char **argv)
     json_watch_memory();
     if (argc < 2 || strcmp(argv[1], "--trial") != 0) /* guard.c's child, which SIGPIPE ends */
         signal(SIGPIPE, SIG_IGN); /* lost output counts at the end; files are still written */
+    signal(SIGXFSZ, SIG_IGN);     /* writing beyond a limit fails, as on a full disk */
     int status = run(argc, argv);
     return close_output(status);
 }

@@ -36,7 +36,6 @@ void interrupt_catch(int prints)
     sigaction(SIGTERM, &a, NULL);
     if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
         sigaction(SIGHUP, &a, NULL);
-    signal(SIGXFSZ, SIG_IGN); /* writing beyond a limit fails, as on a full disk */
 }
 
 int interrupt_signal(void) { return first_signal; }
