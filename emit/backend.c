@@ -97,6 +97,9 @@ static const char *refusal(const adj_node *n)
     for (int i = 0; i < n->n_in; i++)
         if (n->in[i]->type.dtype != ADJ_F32 && n->in[i]->type.dtype != ADJ_I32)
             return "an operand is not f32";
+    for (int i = 0; i < n->n_in; i++)
+        if (adj_shape_elems(n->in[i]->type.shape) == 0)
+            return "an operand has no elements";
     if (n->type.dtype != ADJ_F32 && n->type.dtype != ADJ_I32)
         return "the result is not f32";
     return w->refuses != NULL ? w->refuses(n) : NULL;

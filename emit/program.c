@@ -301,9 +301,28 @@ static adj_status run_invariants(program *p)
                : adj_error_set(p->unit->error, status, "adj_emit: %s", adj_exec_message(p->e));
 }
 
+/* True if a step or a copy reads the memory of a fill; elementwise functions have its number. */
+static int is_read(const plan *p, int fill)
+{
+    const int slot = p->buffer[p->step[fill].out[0]].slot;
+    double value;
+    for (int i = fill + 1; i < p->n_step; i++)
+        for (int k = 0; k < p->step[i].n_in; k++) {
+            const adj_node *root = p->step[i].group.node[0], *n = p->step[i].group.in[k];
+            const int is_operand =
+                writer_of(root->op)->expression == NULL && adj_operand_position(root, n) >= 0;
+            if (p->step[i].in[k] == p->step[fill].out[0] && (is_operand || !adj_is_fill(n, &value)))
+                return 1;
+        }
+    for (int i = 0; i < p->n_update; i++)
+        if (p->buffer[p->update[i].next].slot == slot)
+            return 1;
+    return 0;
+}
+
 static int is_called(const plan *p, int i)
 {
-    return i >= p->n_invariant && p->step[i].group.node[0]->op != &adj_op_fill;
+    return i >= p->n_invariant && (p->step[i].group.node[0]->op != &adj_op_fill || is_read(p, i));
 }
 
 /* Writes the copies of next values that are not computed in their leaves. */

@@ -266,6 +266,16 @@ static adj_node *build_normalized(adj_graph *g, adj_dtype dtype, const void *use
     return adj_layer_global_avg_pool(adj_relu(h));
 }
 
+/* A number in every place: of elementwise ops, and as the memory that a root reads. */
+static adj_node *build_filled(adj_graph *g, adj_dtype dtype, const void *user)
+{
+    (void)user;
+    adj_node *x = image(g, dtype, 1, 4, 3, 2);
+    adj_node *box = adj_fill(g, dtype, (adj_shape){4, {2, 2, 2, 3}}, 0.375);
+    adj_node *scale = adj_fill(g, dtype, (adj_shape){1, {3}}, -1.5);
+    return adj_mul(adj_conv2d(x, box, NULL), scale);
+}
+
 /* ---- rows, axes, copies ---- */
 
 static adj_node *build_rows(adj_graph *g, adj_dtype dtype, const void *user)
@@ -306,6 +316,7 @@ Test(emit_ops, others)
                 &(gradient_case){build_activations, "without gelu of form tanh"});
     expect_case(folder.s, "resizes", build_resizes, NULL);
     expect_case(folder.s, "binary", build_binary, NULL);
+    expect_case(folder.s, "filled", build_filled, NULL);
     expect_case(folder.s, "residual", build_residual, NULL);
     expect_case(folder.s, "rows", build_rows, NULL);
     expect_case(folder.s, "axes", build_axes, NULL);
@@ -423,10 +434,19 @@ static adj_node *build_copy(adj_graph *g, adj_dtype dtype, const void *user)
     return image(g, dtype, 1, 2, 2, 1);
 }
 
+static adj_node *build_empty(adj_graph *g, adj_dtype dtype, const void *user)
+{
+    (void)user;
+    adj_node *x = adj_input(g, "x", dtype, (adj_shape){2, {2, 0}});
+    return adj_matmul(x, param(g, dtype, "w", (adj_shape){2, {0, 3}}), 0);
+}
+
 Test(emit_ops, refused)
 {
     expect_refused(build_group_norm, ADJ_F32, NULL, ADJ_ENOKERNEL,
                    "group_norm \"gn\" cannot be written: no C is written for this op");
+    expect_refused(build_empty, ADJ_F32, NULL, ADJ_ENOKERNEL,
+                   "cannot be written: an operand has no elements");
     expect_refused(build_rows, ADJ_F64, NULL, ADJ_EDTYPE, "got f64, expected f32");
     expect_refused(build_two_inputs, ADJ_F32, NULL, ADJ_EARG, "got 2, expected 1");
     expect_refused(build_copy, ADJ_F32, NULL, ADJ_EARG, "is not computed from the input");

@@ -90,7 +90,9 @@ adj_node *new_leaf(garden *t, adj_dtype dtype, adj_shape shape)
     if (adj_shape_elems(shape) > MAX_ELEMS)
         shape = (adj_shape){1, {3}};
     snprintf(name, sizeof name, "v%d", t->leaves++);
-    if (kind == 0)
+    if (t->uniform && dtype != ADJ_I32)
+        dtype = t->dtype;
+    if (kind == 0 && !t->uniform)
         return keep(t, adj_input(t->g, name, dtype, shape));
     if (kind == 1)
         return keep(t, adj_state(t->g, name, dtype, shape, init));

@@ -30,7 +30,7 @@ static void grow_unary(garden *t)
     else if (k == 14)
         keep(t, adj_scale(x, number));
     else
-        keep(t, adj_cast(x, (adj_dtype)pick(&t->in, t->wild ? 7 : 4)));
+        keep(t, adj_cast(x, t->uniform ? t->dtype : (adj_dtype)pick(&t->in, t->wild ? 7 : 4)));
 }
 
 static void grow_binary(garden *t)

@@ -9,12 +9,12 @@ enum { MAX_VALUES = 64, MAX_ELEMS = 4096 };
 
 /* The values that the graph has so far, all of at most MAX_ELEMS elements. wild: operands and
  * attributes are whatever the bytes say; otherwise they are made to fit, so that the graph becomes
- * large. */
+ * large. uniform: all floats have the dtype, and there is no input but the caller's. */
 typedef struct {
     bytes in;
     adj_graph *g;
     adj_updates *updates;
-    int wild;
+    int wild, uniform;
     adj_dtype dtype; /* of most leaves */
     int n, leaves;
     adj_node *value[MAX_VALUES];
