@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "adjoint_onnx.h"
 #include "command.h"
@@ -25,6 +26,19 @@ static adj_status unknown_model(const char *name, adj_error *error)
                          nearest != NULL ? nearest->name : "", nearest != NULL ? "?)" : "");
 }
 
+/* Complains of a file that is no ONNX file, by what it is. */
+static int complain_of_file(const char *command, const char *path)
+{
+    static const char expected[] = "--model: expected a model's name or an ONNX file";
+    adj_tensors *t = NULL;
+    if (adj_tensors_read(path, &t) == ADJ_OK)
+        complain(command, EXIT_USAGE, "%s; %s holds weights (set --weights FILE)", expected, path);
+    else
+        complain(command, EXIT_USAGE, "%s; %s", expected, t != NULL ? t->message : "out of memory");
+    adj_tensors_free(t);
+    return EXIT_USAGE;
+}
+
 int check_model(const char *command, const char *name)
 {
     adj_error error = {0};
@@ -35,6 +49,8 @@ int check_model(const char *command, const char *name)
                    : complain(command, EXIT_FAILED, "%s", error.message);
     if (adj_model_find(name, NULL) != NULL)
         return CONTINUE;
+    if (strchr(name, '.') != NULL && access(name, R_OK) == 0)
+        return complain_of_file(command, name);
     unknown_model(name, &error);
     return complain(command, EXIT_USAGE, "%s", error.message);
 }

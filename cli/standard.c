@@ -128,7 +128,9 @@ int replace_output(const char *command, const output_file *file, FILE *output,
     snprintf(path, sizeof path, "%s/file", folder);
     int status = EXIT_OK;
     if (write(path, source, &error) != ADJ_OK)
-        status = complain(command, EXIT_FAILED, "%s: %s", file->option, error.message);
+        status = strncmp(error.message, file->option, strlen(file->option)) == 0
+                     ? complain(command, EXIT_FAILED, "%s", error.message)
+                     : complain(command, EXIT_FAILED, "%s: %s", file->option, error.message);
     else if (show(path, output) != 0)
         status = output == stdout /* main.c reports its failure at the end */
                      ? EXIT_FAILED
@@ -144,7 +146,7 @@ int open_made(const char *command, input_file *file,
               const void *source)
 {
     FILE *all = tmpfile();
-    const output_file out = {file->option, "-", OUTPUT_REPLACED_OR_STDOUT};
+    const output_file out = {file->path, "-", OUTPUT_REPLACED_OR_STDOUT};
     if (all != NULL && replace_output(command, &out, all, make, source) != EXIT_OK) {
         fclose(all);
         return EXIT_FAILED;

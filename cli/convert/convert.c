@@ -112,6 +112,19 @@ static int complete_card(const convert_opts *o, const adj_tensors *ours, net *n)
                : status;
 }
 
+/* Complains of a map; of names that the file lacks, with how to make a map of one's own. */
+static int complain_of_map(const convert_opts *o, const net *n, const adj_error *error,
+                           const char *message)
+{
+    const int is_built_in = strcmp(o->map, "pytorch") == 0 || strcmp(o->map, "keras") == 0;
+    if (!is_built_in || error->status != ADJ_EIO || n->card.model == NULL)
+        return complain("convert", EXIT_FAILED, "--map: %s", message);
+    return complain("convert", EXIT_FAILED,
+                    "--map: %s; other names need a map file: edit that of adjoint convert --map %s "
+                    "--model %s",
+                    message, o->map, n->card.model);
+}
+
 /* Contents of the output. */
 typedef struct {
     const convert_opts *o;
@@ -249,8 +262,7 @@ static int convert(const convert_opts *o, const input_file in[2], const adj_tens
 
     if (status == CONTINUE && o->map != NULL &&
         adj_weights_convert(t, n.graph, in[1].name, (int)o->to_theirs, &mapped, &error) != ADJ_OK)
-        status =
-            complain("convert", EXIT_FAILED, "--map: %s", with_words(2, in, error.message, text));
+        status = complain_of_map(o, &n, &error, with_words(2, in, error.message, text));
     if (status == CONTINUE)
         say_keras_epsilon("convert", o->map, n.card.model);
     const adj_tensors *out = mapped != NULL ? mapped : t;

@@ -102,6 +102,28 @@ Test(standard, convert)
     folder_remove(&f);
 }
 
+/* Messages that say what is there, or what to do. */
+Test(standard, messages_about_files)
+{
+    folder f = put_tensors();
+    cr_expect_eq(shell(&f, "printf x >cut.onnx; $tool inspect cut.onnx"), 1);
+    cr_expect(strncmp(r.err, "adjoint inspect: cut.onnx: is not an ONNX file", 46) == 0, "%s",
+              r.err);
+    cr_expect_eq(shell(&f, "printf hello >m.txt; $tool train --model m.txt --data digits"), 3);
+    cr_expect_not_null(strstr(r.err, "--model: expected a model's name or an ONNX file; m.txt: not "
+                                     "a file of tensors (got text, "),
+                       "%s", r.err);
+    cr_expect_eq(shell(&f, "$tool train --model t.safetensors --data digits"), 3);
+    cr_expect_not_null(strstr(r.err, "t.safetensors holds weights (set --weights FILE)"), "%s",
+                       r.err);
+    cr_expect_eq(shell(&f, "$tool convert t.safetensors m.npz --map pytorch --model lenet"), 1);
+    cr_expect_not_null(strstr(r.err, "has no tensor conv1.weight (for conv1/w); other names need a "
+                                     "map file: edit that of adjoint convert --map pytorch "
+                                     "--model lenet\n"),
+                       "%s", r.err);
+    folder_remove(&f);
+}
+
 /* A map file as well; an unknown model is reported. */
 Test(standard, convert_maps)
 {
