@@ -96,7 +96,7 @@ static int is_computed(const adj_node *n)
 
 int bench_op(const bench_opts *o)
 {
-    const compared_opts described = {.op = o->op, .node = -1};
+    const compared_opts described = {.op = o->op};
     compared c;
     bench_rows rows = {0};
     int status = CONTINUE;

@@ -181,7 +181,7 @@ static void close_run(compare_run *run)
 static int compare_also(const compare_opts *o, compare_run *run)
 {
     compare_opts also = *o;
-    if (o->graph.model == NULL || o->graph.node >= 0 || o->also_batch == 0 ||
+    if (o->graph.model == NULL || o->graph.node != NULL || o->also_batch == 0 ||
         o->also_batch == o->graph.batch)
         return CONTINUE;
     also.graph.batch = o->also_batch;

@@ -29,8 +29,8 @@ static int read_options(compare_opts *o, int argc, char **argv)
          .text = &o->graph.model, .names = model_name_at},
         {"--infer", "", "the model's inference with folded batch norms, as in predict",
          .flag = &o->graph.infer},
-        {"--node", "ID", "only this node of the model and its operands", .integer = &o->graph.node,
-         .range = {0, 1e6}},
+        {"--node", "ID", "only this node of the model, 3, %3 or its name, and its operands",
+         .text = &o->graph.node},
         {"--configs", "A,B,...",
          "configurations such as onednn:bf16:threads=1, the reference first; default: "
          "naive:f64,naive,onednn; separate by ; if one contains a comma",
@@ -120,7 +120,7 @@ static int read_configs(compare_opts *o)
 
 int compare_parse(compare_opts *o, int argc, char **argv)
 {
-    *o = (compare_opts){.graph = {.batch = 2, .node = -1, .sets = 1, .neighbors = 8},
+    *o = (compare_opts){.graph = {.batch = 2, .sets = 1, .neighbors = 8},
                         .shrink = 20,
                         .seed = 1,
                         .also_batch = 17,
@@ -134,7 +134,7 @@ int compare_parse(compare_opts *o, int argc, char **argv)
         return complain("compare", EXIT_USAGE, "--optimizer requires --model without --infer");
     if (o->graph.infer && o->graph.op.op != NULL)
         return complain("compare", EXIT_USAGE, "--infer requires --model");
-    if (o->graph.node >= 0 && o->graph.op.op != NULL)
+    if (o->graph.node != NULL && o->graph.op.op != NULL)
         return complain("compare", EXIT_USAGE, "--node requires --model");
     const char *stray = o->graph.op.op == NULL ? op_args_given(&o->graph.op, "") : NULL;
     if (stray != NULL)
@@ -158,7 +158,7 @@ void compare_line(const compare_opts *o, const compared_opts *described, const c
     if (described->model != NULL) {
         repeat_option(line, LINE, "--model", described->model);
         repeat_option(line, LINE, "--infer", described->infer ? "" : NULL);
-        repeat_number(line, LINE, "--node", (double)described->node, -1);
+        repeat_option(line, LINE, "--node", described->node);
         repeat_number(line, LINE, "--batch", (double)described->batch, 0);
         repeat_number(line, LINE, "--also-batch", (double)o->also_batch, 17);
         repeat_option(line, LINE, "--size", described->size);

@@ -143,19 +143,21 @@ static void find(const compare_opts *o, shrinking *s, const char *pair, reproduc
 {
     op_line l;
     op_text text;
+    char id[16];
     compared_opts described = o->graph;
     if (r->row != NULL && r->row->group[0] == '\0' && o->shrink > 0 &&
         op_line_of(r->row->node, &l)) {
         int found = shrink(s, &l);
         r->tried = s->tried;
         if (found) {
-            described = (compared_opts){.op = op_line_args(&l, &text), .node = -1};
+            described = (compared_opts){.op = op_line_args(&l, &text)};
             compare_line(o, &described, pair, r->line);
             return;
         }
     }
     if (r->row != NULL && o->graph.model != NULL) {
-        described.node = adj_node_id(r->row->node);
+        snprintf(id, sizeof id, "%d", adj_node_id(r->row->node));
+        described.node = id;
         if (o->shrink <= 0 || !graph_fails(&described, s, 1, adj_compare_row_name(r->row)))
             described.node = o->graph.node;
     }

@@ -34,8 +34,7 @@ static int parse(gradcheck_opts *o, int argc, char **argv)
         {"--model", "NAME",
          "model whose differentiable nodes to check, see adjoint models; or an ONNX file",
          .text = &o->graph.model, .names = model_name_at},
-        {"--node", "ID", "only this node of the model", .integer = &o->graph.node,
-         .range = {0, 1e6}},
+        {"--node", "ID", "only this node of the model: 3, %3 or its name", .text = &o->graph.node},
         {"--optimizer", "NAME",
          "optimizer whose update steps to check, with --model; default: momentum",
          .text = &o->graph.optimizer, .names = optimizer_name_at},
@@ -99,9 +98,9 @@ static int build(const gradcheck_opts *o, compared *c)
     const char *stray = g->model != NULL ? op_args_given(&g->op, "--dtype --attr") : NULL;
     if (stray != NULL)
         return complain("gradcheck", EXIT_USAGE, "%s requires --op", stray);
-    if (g->model == NULL && (g->node >= 0 || g->optimizer != NULL))
+    if (g->model == NULL && (g->node != NULL || g->optimizer != NULL))
         return complain("gradcheck", EXIT_USAGE, "%s requires --model",
-                        g->node >= 0 ? "--node" : "--optimizer");
+                        g->node != NULL ? "--node" : "--optimizer");
     if (compared_open(c, g) != ADJ_OK)
         return complain("gradcheck", c->usage ? EXIT_USAGE : EXIT_FAILED, "%s", c->m.error.message);
     return CONTINUE;
@@ -314,7 +313,7 @@ static int check(gradcheck_opts *o, const compared *c)
     int status = check_outputs("gradcheck", sizeof files / sizeof files[0], files);
     if (status != CONTINUE)
         return status;
-    int single = o->graph.op.op != NULL || o->graph.node >= 0;
+    int single = o->graph.op.op != NULL || o->graph.node != NULL;
     adj_status failed = single ? adj_gradcheck_nodes(c->n_root, c->root, &options, &r)
                                : adj_gradcheck(c->root[0], &options, &r);
     end_of_kernels();
@@ -328,10 +327,9 @@ static int check(gradcheck_opts *o, const compared *c)
 
 int command_gradcheck(int argc, char **argv)
 {
-    gradcheck_opts o = {
-        .graph = {.node = -1, .batch = 2, .neighbors = 8, .sets = 1, .no_gradients = 1},
-        .order = 1,
-        .seed = 42};
+    gradcheck_opts o = {.graph = {.batch = 2, .neighbors = 8, .sets = 1, .no_gradients = 1},
+                        .order = 1,
+                        .seed = 42};
     compared c = {0};
     int status = parse(&o, argc, argv);
     if (status != CONTINUE)

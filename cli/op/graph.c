@@ -76,17 +76,28 @@ static adj_status open_op(compared *c, const compared_opts *o, int with_gradient
     return status;
 }
 
+/* Returns the node of that id, as tables show it or as a number, or of that name. */
+static adj_node *node_named(const adj_graph *g, const char *text)
+{
+    char *end;
+    const char *number = text + (text[0] == '%');
+    const long id = number[0] >= '0' && number[0] <= '9' ? strtol(number, &end, 10) : -1;
+    if (id >= 0 && *end == '\0')
+        return id < adj_graph_node_count(g) ? adj_graph_node_at(g, (int)id) : NULL;
+    return adj_find(g, text);
+}
+
 static adj_status only_node(compared *c, const compared_opts *o)
 {
-    adj_node *n = adj_graph_node_at(c->m.graph, (int)o->node);
+    adj_node *n = node_named(c->m.graph, o->node);
     c->root[0] = n;
     c->m.updates = NULL;
     if (n != NULL && (o->no_gradients || adj_node_operand_count(n) > 0))
         return ADJ_OK;
     c->usage = 1;
     return adj_error_set(
-        &c->m.error, ADJ_EARG, "--node: not a node of %s (got %lld, expected 0 to %d%s)", o->model,
-        (long long)o->node, adj_graph_node_count(c->m.graph) - 1, o->no_gradients ? "" : ", an op");
+        &c->m.error, ADJ_EARG, "--node: not a node of %s (got %.80s, expected 0 to %d or a name%s)",
+        o->model, o->node, adj_graph_node_count(c->m.graph) - 1, o->no_gradients ? "" : ", an op");
 }
 
 static adj_status open_model(compared *c, const compared_opts *o)
@@ -111,7 +122,7 @@ static adj_status open_model(compared *c, const compared_opts *o)
     c->label = model_labels(&c->m);
     if (c->label == NULL || c->root[0] == NULL)
         return adj_error_set(&c->m.error, ADJ_ENOMEM, "out of memory");
-    return o->node >= 0 ? only_node(c, o) : ADJ_OK;
+    return o->node != NULL ? only_node(c, o) : ADJ_OK;
 }
 
 adj_status compared_open(compared *c, const compared_opts *o)

@@ -15,7 +15,8 @@ typedef struct {
     op_args op;            /* options of --op; its types apply to models as well */
     int no_gradients;      /* 1: no gradients of the op; a node may be a leaf */
     int64_t infer;         /* 1: the model's inference instead of its training step */
-    int64_t node;          /* only this node of the model and its operands; negative: all */
+    const char *node;      /* only this node of the model and its operands: 3, %3 or a name that no
+                              other node has; NULL: all */
     int64_t batch;         /* batch size of the model; 0: its default */
     const char *size;      /* image size of the model, "32" or "32x48"; NULL: its default */
     int sets;              /* 1: adds the op with other attributes, if none were given */
