@@ -3,7 +3,7 @@
  *
  *   test_fuzzed [NUMBER [SEED]]     50 nets from seed 1; each further net has the next seed
  *
- * Nets with an op that no C is written for are counted and passed over. A result may differ from
+ * Nets with an op that no C is written for are counted and left out. A result may differ from
  * f64 by a hundred units of its largest element, and by a few times what naive in f32 differs, for
  * sums that cancel. What rounds may also choose otherwise between nearly equal values: a result is
  * not wrong if it is not exact on naive either and leaves that differ by a unit change it as much.
@@ -37,7 +37,7 @@ typedef struct {
     float *naive;
 } subject;
 
-/* Why nets are passed over, and how often. */
+/* Reasons why nets are left out, and their numbers. */
 typedef struct {
     int n, count[REASONS];
     char why[REASONS][128];
@@ -227,7 +227,7 @@ static const char *write_net(const subject *s, adj_exec *e, const char *folder, 
     return error.message;
 }
 
-/* Makes a net and writes it. Returns why it is passed over, or NULL. */
+/* Makes a net and writes it. Returns why it is left out, or NULL. */
 static const char *make(subject *s, unsigned seed, const char *folder, int k)
 {
     *s = (subject){.seed = seed, .f32 = net_grown(seed, ADJ_F32)};
@@ -381,7 +381,7 @@ int main(int argc, char **argv)
     for (int done = 0; done < number; done += BATCH)
         wrong += check_nets(number - done < BATCH ? number - done : BATCH, &seed, &t);
     for (int i = 0; i < t.n; i++)
-        printf("%6d passed over: %s\n", t.count[i], t.why[i]);
+        printf("%6d left out: %s\n", t.count[i], t.why[i]);
     printf("%d passed, %d failed\n", number - wrong, wrong);
     return wrong > 0;
 }
