@@ -1,0 +1,155 @@
+#!/bin/sh
+# test_emit_arm.sh - emitted nets on an emulated Cortex-M4F: lenet5 and ds_cnn predict what is stored
+# with them, and what the same C computes here; lenet5 trains, one image a step. The code beside the
+# weights is small, and RAM is the arena. $BUILD: a build folder.
+# shellcheck disable=SC2086 # lists of flags
+set -eu
+for tool in arm-none-eabi-gcc qemu-system-arm; do
+    if ! command -v $tool >/dev/null; then
+        echo "skipped: $tool is not installed"
+        exit 77
+    fi
+done
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+if ! echo '#include <math.h>' | arm-none-eabi-gcc -E - >"$folder/out" 2>&1; then
+    echo "skipped: newlib for arm-none-eabi is not installed"
+    exit 77
+fi
+cpu="-mcpu=cortex-m4 -mthumb -mfpu=fpv4-sp-d16 -mfloat-abi=hard"
+strict="-std=c99 -Wall -Wextra -Wpedantic -Wconversion -Werror"
+
+cat >"$folder/cortex_m.c" <<'END'
+/* cortex_m.c - the start of a program on a Cortex-M with a floating-point unit: vectors, memory,
+ * main; its output goes to the debugger, or the emulator (semihosting, newlib's rdimon). */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Of cortex_m.ld. */
+extern char data_start[], data_end[], data_load[], bss_start[], bss_end[], stack_top[];
+
+int main(void);
+void reset(void);
+void initialise_monitor_handles(void);
+
+enum { CPACR = 0xE000ED88 }; /* the register that lets coprocessors be used */
+
+static void fault(void) { exit(EXIT_FAILURE); }
+
+void reset(void)
+{
+    *(volatile uint32_t *)CPACR |= 0xFU << 20;
+    __asm volatile("dsb\nisb");
+    memcpy(data_start, data_load, (size_t)(data_end - data_start));
+    memset(bss_start, 0, (size_t)(bss_end - bss_start));
+    initialise_monitor_handles();
+    exit(main());
+}
+
+/* Stack, reset, NMI, faults. */
+__attribute__((section(".vectors"), used)) static void (*const vectors[])(void) = {
+    (void (*)(void))stack_top, reset, fault, fault, fault, fault, fault};
+END
+cat >"$folder/cortex_m.ld" <<'END'
+/* cortex_m.ld - memory of the board MPS2 (qemu-system-arm -M mps2-an386). */
+MEMORY
+{
+    flash (rx) : ORIGIN = 0x00000000, LENGTH = 4M
+    ram (rwx) : ORIGIN = 0x20000000, LENGTH = 4M
+}
+ENTRY(reset)
+SECTIONS
+{
+    .text : { KEEP(*(.vectors)) *(.text*) *(.rodata*) KEEP(*(.init)) KEEP(*(.fini)) . = ALIGN(8); } >flash
+    .ARM.exidx : { __exidx_start = .; *(.ARM.exidx*) __exidx_end = .; } >flash
+    .data : { . = ALIGN(8); data_start = .; *(.data*) . = ALIGN(8); data_end = .; } >ram AT>flash
+    data_load = LOADADDR(.data);
+    .bss : { bss_start = .; *(.bss*) *(COMMON) . = ALIGN(8); bss_end = .; end = .; } >ram
+    stack_top = ORIGIN(ram) + LENGTH(ram);
+}
+END
+cat >"$folder/net_main.c" <<'END'
+/* net_main.c - runs an emitted net on any machine: net_test, and with -DTRAINING three steps;
+ * prints losses and outputs. -DINPUTS, -DOUTPUTS: floats of one call. */
+#include <stdint.h>
+#include <stdio.h>
+
+int net_predict(const float *input, float *output);
+int net_test(void);
+int net_train_step(const float *input, const int32_t *labels, float learning_rate, float *loss);
+
+int main(void)
+{
+    static float input[INPUTS], output[OUTPUTS];
+    for (int i = 0; i < INPUTS; i++)
+        input[i] = (float)((i * 7 + 3) % 17) / 8.0F - 1.0F;
+#ifdef TRAINING
+    for (int32_t label = 3; label < 6; label++) {
+        float loss = 0;
+        if (net_train_step(input, &label, 0.01F, &loss) != 0)
+            return 1;
+        printf("loss %.7g\n", (double)loss);
+    }
+#else
+    if (net_test() != 0)
+        return 1;
+#endif
+    net_predict(input, output);
+    for (int i = 0; i < OUTPUTS; i++)
+        printf("output %.7g\n", (double)output[i]);
+    return 0;
+}
+END
+
+failed() {
+    echo "test_emit_arm: $*"
+    exit 1
+}
+
+# constant NAME: the number that the emitted file gives it
+constant() {
+    sed -n "s/^ *$1 = \([0-9]*\),*\$/\1/p" "$folder/net.c"
+}
+
+# size_of MODEL CODE: the bytes of code, functions of libm and libc included, are at most CODE
+size_of() {
+    arm-none-eabi-gcc $strict -Os $cpu -c "$folder/net.c" -o "$folder/net.o"
+    arm-none-eabi-gcc $cpu -nostartfiles -Wl,-e,net_predict -Wl,--gc-sections "$folder/net.o" -lm -lc \
+        -o "$folder/net.elf"
+    weights=$(sed -n 's/.*Flash: \([0-9]*\) bytes of constants.*/\1/p' "$folder/net.c")
+    arm-none-eabi-size "$folder/net.elf" "$folder/net.o" | awk -v weights="$weights" -v most="$2" \
+        -v arena="$(constant NET_ARENA_BYTES)" -v model="$1" '
+            NR == 2 { code = $1 - weights }
+            NR == 3 { ram = $2 + $3 }
+            END { if (code > 0 && code <= most && ram > 0 && ram <= 1.05 * arena) exit 0
+                printf "test_emit_arm: %s has %d bytes of code, expected at most %d, and %d of RAM for an " \
+                    "arena of %d\n", model, code, most, ram, arena
+                exit 1 }'
+}
+
+# runs MODEL [FLAG]: the emulated board prints what this machine does
+runs() {
+    flags="-DNET_TEST -DINPUTS=$(constant NET_INPUT_SIZE) -DOUTPUTS=$(constant NET_OUTPUT_SIZE) ${2-}"
+    cc -std=c99 -O1 $flags "$folder/net.c" "$folder/net_main.c" -o "$folder/here" -lm
+    arm-none-eabi-gcc $cpu -Os $flags "$folder/net.c" "$folder/net_main.c" \
+        "$folder/cortex_m.c" --specs=rdimon.specs -nostartfiles -T "$folder/cortex_m.ld" \
+        -Wl,--gc-sections -lm -o "$folder/board.elf"
+    "$folder/here" >"$folder/want" || failed "$1 fails on this machine"
+    timeout 60 qemu-system-arm -M mps2-an386 -nographic -semihosting-config enable=on,target=native \
+        -kernel "$folder/board.elf" >"$folder/got" </dev/null || failed "$1 fails on the board"
+    paste "$folder/got" "$folder/want" | awk -v model="$1" '{
+            d = $2 - $4; a = $4 < 0 ? -$4 : $4
+            if (d < 0) d = -d
+            if ($1 != $3 || NF != 4 || !(d <= 1e-5 * (a > 1 ? a : 1))) bad = NR }
+        END { if (bad || NR < 2) { print "test_emit_arm: " model " differs in line " bad; exit 1 } }'
+}
+
+"$BUILD/adjoint" emit --model lenet5 --out "$folder/net.c" >"$folder/out" 2>&1
+size_of lenet5 12288
+runs lenet5
+"$BUILD/adjoint" emit --model ds_cnn --out "$folder/net.c" >"$folder/out" 2>&1
+size_of ds_cnn 20480
+runs ds_cnn
+"$BUILD/adjoint" emit --model lenet5 --train --out "$folder/net.c" >"$folder/out" 2>&1
+runs "lenet5 with training" -DTRAINING
