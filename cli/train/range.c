@@ -48,9 +48,12 @@ int find_rate(const adj_net *net, const adj_dataset *d, const adj_fit_opts *opti
     adj_trainer_free(trainer);
     if (status != ADJ_OK && isfinite(last))
         return complain("train", EXIT_FAILED, "--lr auto: %s", error.message);
-    *lr = adj_range_test_choose(t);
-    if (*lr > 0)
+    const double found = adj_range_test_choose(t);
+    const int is_repeated = d->n < t->n * options->batch * options->accumulate;
+    if (found > 0) {
+        *lr = is_repeated ? fmin(fmax(found, *lr / 10), *lr) : found;
         return CONTINUE;
+    }
     return complain("train", EXIT_FAILED,
                     "--lr auto: the loss did not fall in %d steps with rates from %.1e to %.1e; "
                     "set --lr to a number",
@@ -59,8 +62,14 @@ int find_rate(const adj_net *net, const adj_dataset *d, const adj_fit_opts *opti
 
 void say_range(const adj_range_test *t, double lr)
 {
+    const double found = adj_range_test_choose(t);
     say_wrapped(NULL, "lr %.4g from a range test: %d steps with rates from %.1e to %.1e", lr, t->n,
                 t->lr[0], t->lr[t->n - 1]);
+    if (found != lr)
+        say_wrapped(NULL,
+                    "note: the test repeats the few images and chose %.4g; the rate is kept within "
+                    "a tenth of the default and the default",
+                    found);
 }
 
 /* JSON has no infinity: null. */
