@@ -23,8 +23,9 @@ void list_data_options(data_opts *o, option items[SIZE_ITEMS], option list[DATA_
     };
     const option all[DATA_OPTIONS] = {
         {"--size", "LIST",
-         "image size, N or HxW, default: the model's; channels=1, 3 or 4, default: the larger of "
-         "the model's and the images'; resize=error rejects images of another size",
+         "image size, N or HxW, default: the model's; channels=1, 3 or 4, default: the "
+         "model's, or 3 if half of the training images are in color; resize=error rejects images "
+         "of another size",
          .items = items},
         {"--limit", "N", "most images per split, in proportion to the classes; default: all",
          .integer = &o->limit, .range = {1, 1e9}},
