@@ -374,7 +374,7 @@ static int log_failed(const training *t)
 /* A resumed run writes the best weights when it finds better ones than the run before it. */
 static void say_where_best_is(const training *t, const adj_fit_progress *at)
 {
-    if (t->out.best != NULL && at->best_epoch > 0 && access(t->out.best, F_OK) != 0)
+    if (t->o->resume && t->out.best != NULL && at->best_epoch > 0 && access(t->out.best, F_OK) != 0)
         say_wrapped(NULL, "the best weights are still those saved before --resume, in epoch %lld",
                     (long long)at->best_epoch);
 }

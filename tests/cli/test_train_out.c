@@ -3,6 +3,7 @@
 #include <jansson.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -216,6 +217,25 @@ Test(train_out, range_test, .timeout = 300)
              &r);
     cr_assert_eq(r.status, 0, "%s", r.err);
     cr_expect_not_null(strstr(r.out, "range test: up to 300 steps"), "%s", r.out);
+    char command[900];
+    snprintf(command, sizeof command, "rm -r '%s'", out.s);
+    cr_expect_eq(system(command), 0);
+    folder_remove(&f);
+}
+
+/* A disk that is full after the first epoch: nothing was resumed. */
+Test(train_out, full_disk)
+{
+    folder f = small_data();
+    const file_name out = in_folder(&f, "run");
+    struct rlimit all;
+    cr_assert_eq(getrlimit(RLIMIT_FSIZE, &all), 0);
+    cr_assert_eq(setrlimit(RLIMIT_FSIZE, &(struct rlimit){20000, all.rlim_max}), 0);
+    train(&f, out.s, (const char *[]){"--epochs", "1", NULL});
+    setrlimit(RLIMIT_FSIZE, &all);
+    cr_expect_eq(r.status, 1, "%s", r.err);
+    cr_expect_not_null(strstr(r.err, "File too large"), "%s", r.err);
+    cr_expect_null(strstr(r.out, "before --resume"), "%s", r.out);
     char command[900];
     snprintf(command, sizeof command, "rm -r '%s'", out.s);
     cr_expect_eq(system(command), 0);
