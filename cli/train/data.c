@@ -154,6 +154,15 @@ int images_for_model(const char *command, const data_opts *o, const char *model,
         return complain(command, EXIT_USAGE, "--size: expected N or HxW, 1 to %d (got %s)",
                         ADJ_MAX_SIDE, o->size);
     }
+    const adj_image_size *asked = &takes->image.size;
+    if (is_onnx_file(model) &&
+        ((asked->c != 0 && asked->c != own->size.c) || (asked->h != 0 && asked->h != own->size.h) ||
+         (asked->w != 0 && asked->w != own->size.w)))
+        return complain(
+            command, EXIT_USAGE,
+            "--size: %s takes images of %lldx%lldx%lld, to which all are resized (leave "
+            "--size out)",
+            model, (long long)own->size.h, (long long)own->size.w, (long long)own->size.c);
     /* Images of a folder get the channels of a color model; a gray model gets the channels of most
      * images. */
     if (takes->image.size.c == 0 && own->size.c > 1 &&

@@ -299,7 +299,7 @@ static int open_parts(training *t)
         return status;
     const adj_dataset *const part[] = {t->train, t->test};
     t->input = model_for_images(&t->data, &own, t->train);
-    say_prepared(2, part, t->input.size.c, t->data.channels == 0);
+    say_prepared(2, part, t->input.size.c, t->data.channels == 0 && !is_onnx_file(model));
     return CONTINUE;
 }
 

@@ -101,7 +101,9 @@ static void put_cure(char cure[ADJ_MESSAGE], const char *path, const train_opts 
                  (long long)card->options.size.h, (long long)card->options.size.w,
                  (long long)card->options.size.h, (long long)card->options.size.w);
     else
-        snprintf(cure, ADJ_MESSAGE, "%s", " (--head new trains new layers where needed)");
+        snprintf(cure, ADJ_MESSAGE, "%s",
+                 " (use --size channels=N for other channels; --head new trains new layers "
+                 "where needed)");
     free(read);
     adj_tensors_free(t);
 }

@@ -93,6 +93,15 @@ Test(onnx_model, evaluated_by_its_file)
               "%s", r.err);
 }
 
+/* The file's size of images is the only one. */
+Test(onnx_model, another_size)
+{
+    write_net(1, 0);
+    run_tool(WORDS("train", "--model", path, "--data", "digits", "--size", "32"), &r);
+    cr_assert_eq(r.status, 3);
+    cr_assert(strstr(r.err, "takes images of 28x28x1") != NULL, "%s", r.err);
+}
+
 Test(onnx_model, several_outputs)
 {
     write_net(2, 0);
