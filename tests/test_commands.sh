@@ -94,6 +94,8 @@ fi
 base=$top/base
 mkdir -p "$base/DIR/level" "$base/DIR/upright" "$base/mnist" "$base/bin"
 ln -s "$binaries" "$base/build"
+mkdir "$top/adjoint" # the sources, for pages whose files are in a folder of their own
+ln -s "$binaries" "$top/adjoint/build"
 ln -s "$binaries/adjoint" "$base/bin/adjoint"
 ln -s "$PWD/include" "$base/include"
 ln -s "$PWD/tests" "$base/tests"
