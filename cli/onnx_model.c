@@ -163,14 +163,14 @@ static adj_status make_tensors(const char *path, const void *source, adj_error *
     adj_exec *e = NULL;
     adj_status status = g != NULL ? adj_onnx_load(g, from->path, NULL, &net, error)
                                   : adj_error_set(error, ADJ_ENOMEM, "out of memory");
-    if (status == ADJ_OK) {
+    if (status == ADJ_OK && net != NULL) {
         const adj_exec_opts o = {
             .n_fetch = net->n_output, .fetch = net->output, .backend = "naive", .threads = 1};
         status = adj_exec_new(g, &o, &e);
         if (status != ADJ_OK)
             adj_error_set(error, status, "%s: %s", from->path, adj_exec_message(e));
     }
-    if (status == ADJ_OK)
+    if (status == ADJ_OK && net != NULL)
         status = write_net(path, from, e, net, error);
     adj_exec_free(e);
     adj_onnx_free(net);

@@ -129,7 +129,7 @@ int replace_head(import *f)
         return 1;
     if (classes < 0)
         return import_fail(f, ADJ_EARG, "classes (got %" PRId64 ", expected 0 or more)", classes);
-    if (!find_layer(f, &l))
+    if (!find_layer(f, &l) || l.weight == NULL)
         return 0;
     const int64_t before = l.weight->known->shape.dim[l.axis];
     const adj_shape bias = l.bias != NULL ? l.bias->known->shape : (adj_shape){0};

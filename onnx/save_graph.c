@@ -287,9 +287,9 @@ const char *arranged(writer *w, const adj_node *n, const int perm[], adj_shape s
 {
     const adj_type t = adj_node_type(n);
     const void *data = value_of(w, n);
-    if (data != NULL) {
+    const adj_node *leaf = stored(n);
+    if (data != NULL && leaf != NULL) {
         /* The parameter's own name goes to the form that is written first. */
-        const adj_node *leaf = stored(n);
         saved *s = &w->of[leaf->id];
         const int is_first = s->plain == NULL && s->turned == NULL;
         const char *name = is_first ? name_in_graph(w, leaf) : fresh_name(w);

@@ -56,7 +56,7 @@ static adj_status write_network(const char *path, const void *source, adj_error 
     adj_onnx_net *net = NULL;
     int is_fixed;
     adj_status status = load(&g, n, &net, &is_fixed, error);
-    if (status == ADJ_OK)
+    if (status == ADJ_OK && net != NULL)
         status = save(g, net->n_output, net->output, is_fixed, path, n, error);
     adj_onnx_free(net);
     adj_graph_free(g);

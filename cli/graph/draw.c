@@ -85,10 +85,12 @@ void draw_plan(FILE *f, const adj_exec *e)
         first = adj_exec_step_group(e, i);
     const int nodes = first != NULL ? adj_graph_node_count(adj_node_graph(first->node[0])) : 0;
     int *from_step = calloc((size_t)nodes + 1, sizeof *from_step);
+    if (from_step == NULL)
+        return;
     fputs("digraph plan {\n  node [style=filled, fontname=\"Helvetica\", fontsize=10];\n", f);
-    for (int id = 0; from_step != NULL && id < nodes; id++)
+    for (int id = 0; id < nodes; id++)
         from_step[id] = -1;
-    for (int i = 0; i < n && from_step != NULL; i++) {
+    for (int i = 0; i < n; i++) {
         const adj_group *g = adj_exec_step_group(e, i);
         if (g == NULL || !depends_on_input(g, from_step))
             continue;

@@ -53,7 +53,7 @@ Test(emit, a_trained_net)
     const file_name w = in_folder(&f, "w.safetensors"), c = in_folder(&f, "net.c"),
                     so = in_folder(&f, "net.so");
     finished r = TOOL("train", "--model", "lenet5", "--data", f.path, "--epochs", "1", "--batch",
-                      "30", "--threads", "1", "--out", w.s);
+                      "30", "--size", "28", "--threads", "1", "--out", w.s);
     cr_assert_eq(r.status, 0, "%s", r.err);
     r = TOOL("emit", "--weights", w.s, "--prefix", "digits", "--out", c.s);
     cr_assert_eq(r.status, 0, "%s", r.err);
