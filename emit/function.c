@@ -206,7 +206,8 @@ static void put_axes(function *f, adj_shape s)
         a[d] = (axis){axis_loop[d], s.dim[d]};
         braces += put_loop_unless_one(&f->t, axis_loop[d], s.dim[d]);
     }
-    put_result(f, "", index_of((int)s.rank, a).s, s.dim[s.rank - 1] > 1 ? a[s.rank - 1].at : "0");
+    put(&f->t, "const int at = %s;", index_of((int)s.rank, a).s);
+    put_result(f, "", "at", s.dim[s.rank - 1] > 1 ? a[s.rank - 1].at : "0");
     put_end(&f->t, braces);
 }
 

@@ -29,7 +29,7 @@ void put_end(text *t, int braces);
 
 /* An expression or a part of one, by value. */
 typedef struct {
-    char s[224];
+    char s[512];
 } expression;
 expression expr(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* "a * b", or the factor that is not "1"; factor 0 is not allowed. */

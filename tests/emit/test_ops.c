@@ -237,6 +237,15 @@ static adj_node *build_binary(adj_graph *g, adj_dtype dtype, const void *user)
     return adj_concat(sizeof y / sizeof *y, y, 1);
 }
 
+/* An expression that reads an element five times, at an index of four axes. */
+static adj_node *build_gated(adj_graph *g, adj_dtype dtype, const void *user)
+{
+    (void)user;
+    adj_node *x = image(g, dtype, 2, 12, 11, 10);
+    adj_node *gate = adj_reduce_mean(x, (adj_axes){2, {1, 2}, 1});
+    return adj_mul(adj_gelu(x, ADJ_GELU_TANH), gate);
+}
+
 /* Two convolutions whose results are added: one of the chains ends at the sum. */
 static adj_node *build_residual(adj_graph *g, adj_dtype dtype, const void *user)
 {
@@ -316,6 +325,7 @@ Test(emit_ops, others)
                 &(gradient_case){build_activations, "without gelu of form tanh"});
     expect_case(folder.s, "resizes", build_resizes, NULL);
     expect_case(folder.s, "binary", build_binary, NULL);
+    expect_case(folder.s, "gated", build_gated, NULL);
     expect_case(folder.s, "filled", build_filled, NULL);
     expect_case(folder.s, "residual", build_residual, NULL);
     expect_case(folder.s, "rows", build_rows, NULL);
