@@ -27,6 +27,8 @@ static void put_nearest(text *t, const char *name, const char *o, int64_t in, in
                         int64_t kind)
 {
     const coordinate c = coordinate_of(o, in, out, kind);
+    if (in == 1) /* no index has it */
+        return;
     if (kind == ADJ_ASYMMETRIC)
         put(t, "const int %s = %s / %lld;", name, c.numerator.s, c.denominator);
     else
@@ -39,6 +41,10 @@ static void put_neighbors(text *t, const char *name, const char *o, int64_t in, 
                           int64_t kind)
 {
     const coordinate c = coordinate_of(o, in, out, kind);
+    if (in == 1) {
+        put(t, "const float %s_weight = 0.0f;", name);
+        return;
+    }
     put(t, "const int %s_at = %s > 0 ? %s : 0;", name, c.numerator.s, c.numerator.s);
     put(t, "const int %s_0 = %s_at / %lld;", name, name, c.denominator);
     put(t, "const int %s_1 = %s_0 < %lld ? %s_0 + 1 : %s_0;", name, name, (long long)in - 1, name,

@@ -47,9 +47,11 @@ static const char *of_prelu(const adj_node *n)
 }
 static const char *of_resize(const adj_node *n)
 {
-    return ((const adj_resize_attrs *)n->attrs)->format == ADJ_NCHW
-               ? "its channels are not last (NCHW)"
-               : NULL;
+    const adj_resize_attrs *a = n->attrs;
+    const int64_t most = INT32_MAX / 4; /* see resize.c */
+    return a->format == ADJ_NCHW                          ? "its channels are not last (NCHW)"
+           : a->ih > most / a->oh || a->iw > most / a->ow ? "its coordinates exceed an int"
+                                                          : NULL;
 }
 static const char *of_cast(const adj_node *n)
 {

@@ -175,6 +175,18 @@ static adj_node *build_resizes(adj_graph *g, adj_dtype dtype, const void *user)
     return adj_concat(n, y, 0);
 }
 
+/* Images of one row or column. */
+static adj_node *build_narrow_resizes(adj_graph *g, adj_dtype dtype, const void *user)
+{
+    (void)user;
+    adj_node *x = image(g, dtype, 1, 5, 1, 2), *y[2];
+    adj_node *row = adj_reshape(x, (adj_shape){4, {1, 1, 5, 2}});
+    for (int mode = 0; mode < 2; mode++)
+        y[mode] = adj_add(adj_resize(x, 7, 3, &(adj_sampling){.mode = (adj_resize_mode)mode}),
+                          adj_resize(row, 7, 3, &(adj_sampling){.mode = (adj_resize_mode)mode}));
+    return adj_concat(2, y, 0);
+}
+
 /* ---- chains of elementwise ops ---- */
 
 /* All activations of one value, behind each other. */
@@ -324,6 +336,7 @@ Test(emit_ops, others)
     expect_case(folder.s, "activations_gradient", build_gradient,
                 &(gradient_case){build_activations, "without gelu of form tanh"});
     expect_case(folder.s, "resizes", build_resizes, NULL);
+    expect_case(folder.s, "narrow_resizes", build_narrow_resizes, NULL);
     expect_case(folder.s, "binary", build_binary, NULL);
     expect_case(folder.s, "gated", build_gated, NULL);
     expect_case(folder.s, "filled", build_filled, NULL);
@@ -451,8 +464,16 @@ static adj_node *build_empty(adj_graph *g, adj_dtype dtype, const void *user)
     return adj_matmul(x, param(g, dtype, "w", (adj_shape){2, {0, 3}}), 0);
 }
 
+static adj_node *build_long_resize(adj_graph *g, adj_dtype dtype, const void *user)
+{
+    (void)user;
+    return adj_resize(image(g, dtype, 1, 20000, 1, 1), 40000, 1, NULL);
+}
+
 Test(emit_ops, refused)
 {
+    expect_refused(build_long_resize, ADJ_F32, NULL, ADJ_ENOKERNEL,
+                   "cannot be written: its coordinates exceed an int");
     expect_refused(build_group_norm, ADJ_F32, NULL, ADJ_ENOKERNEL,
                    "group_norm \"gn\" cannot be written: no C is written for this op");
     expect_refused(build_empty, ADJ_F32, NULL, ADJ_ENOKERNEL,
