@@ -16,12 +16,11 @@ static adj_status out_of_memory(const unit *u)
 
 adj_status unit_open(unit *u, const char *prefix, adj_error *error)
 {
-    static const char *const taken[] = {"predict", "train_step", "test",      "normalize", "save",
-                                        "load",    "mean",       "deviation", "classes"};
+    static const char *const taken[] = {"predict", "train_step", "test",        "normalize",
+                                        "classes", "INPUT_SIZE", "OUTPUT_SIZE", "ARENA_BYTES"};
     char name[IDENTIFIER];
     *u = (unit){.prefix = prefix, .error = error};
-    int ok = new_name(&u->names, "arena", "", name) && new_name(&u->names, "philox", "", name) &&
-             new_name(&u->names, "copy_floats", "", name);
+    int ok = new_name(&u->names, "learning_rate", "", name);
     for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
         ok &= new_name(&u->names, prefix, expr("_%s", taken[i]).s, name);
     return ok ? ADJ_OK : out_of_memory(u);
@@ -150,27 +149,40 @@ static const char *label_of(const program *p, const adj_node *value)
                                                         : "parameters";
 }
 
-/* Names what invariant steps leave for the others, after the first reader. */
+/* Adds a value that invariant steps leave as an array, unless it is there. */
+static adj_status name_invariant(program *p, int value, const char *from, const char *suffix)
+{
+    const plan *plan = &p->e->plan;
+    const buffer *b = &plan->buffer[value];
+    if (!plan->slot[b->slot].kept || p->symbol[b->slot].s[0] != '\0')
+        return ADJ_OK;
+    const array *a = add_array(p->unit, label_of(p, b->value), b->value->type,
+                               plan->slot[b->slot].data, from, suffix);
+    if (a == NULL)
+        return out_of_memory(p->unit);
+    p->symbol[b->slot] = expr("%s", a->name);
+    return ADJ_OK;
+}
+
+/* Names what invariant steps leave for the others and for copies, after the first reader. */
 static adj_status name_invariants(program *p)
 {
     const plan *plan = &p->e->plan;
+    adj_status status = ADJ_OK;
     for (int i = plan->n_invariant; i < plan->n_step; i++) {
         const step *s = &plan->step[i];
-        for (int k = 0; k < s->n_in; k++) {
-            const buffer *b = &plan->buffer[s->in[k]];
-            if (!plan->slot[b->slot].kept || p->symbol[b->slot].s[0] != '\0')
-                continue;
-            const adj_node *root = s->group.node[0];
-            const expression layer = layer_of(plan->graph, root);
-            const int is_filter = adj_operand_position(root, b->value) >= 0;
-            const array *a = add_array(p->unit, label_of(p, b->value), b->value->type,
-                                       plan->slot[b->slot].data, layer.s, is_filter ? "_w" : "_b");
-            if (a == NULL)
-                return out_of_memory(p->unit);
-            p->symbol[b->slot] = expr("%s", a->name);
+        const adj_node *root = s->group.node[0];
+        const expression layer = layer_of(plan->graph, root);
+        for (int k = 0; k < s->n_in && status == ADJ_OK; k++) {
+            const adj_node *value = plan->buffer[s->in[k]].value;
+            const int is_filter = adj_operand_position(root, value) >= 0;
+            status = name_invariant(p, s->in[k], layer.s, is_filter ? "_w" : "_b");
         }
     }
-    return ADJ_OK;
+    for (int i = 0; i < plan->n_update && status == ADJ_OK; i++)
+        status = name_invariant(p, plan->update[i].next,
+                                adj_node_name(plan->leaf[plan->update[i].leaf].user), "_next");
+    return status;
 }
 
 static void name_arena(program *p)
@@ -335,10 +347,9 @@ static void put_copies(program *p)
         const int to = plan->buffer[plan->leaf[u->leaf].buffer].slot;
         if (from == to)
             continue;
-        p->uses_arena |= strncmp(p->symbol[from].s, "arena", 5) == 0;
-        fprintf(p->calls, "    for (int i = 0; i < %lld; i++)\n        (%s)[i] = (%s)[i];\n",
-                (long long)adj_shape_elems(plan->leaf[u->leaf].node->type.shape), p->symbol[to].s,
-                p->symbol[from].s);
+        fprintf(p->calls, "    for (int i = 0; i < %lld; i++)\n        %s[i] = (%s)[i];\n",
+                (long long)adj_shape_elems(plan->leaf[u->leaf].node->type.shape), use_slot(p, to),
+                use_slot(p, from));
     }
 }
 

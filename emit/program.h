@@ -62,6 +62,8 @@ void program_close(program *p);
 /* Returns the plan's only input of these properties, of the user's graph, or NULL. */
 adj_node *program_input(const program *p, adj_dtype dtype, int is_scalar);
 
+/* Marks the array that a slot is, or the arena; returns what the slot is called. */
+const char *use_slot(program *p, int slot);
 /* Writes the function of step i, unless there is an equal one of that name, and its call. */
 adj_status put_function(program *p, int i);
 

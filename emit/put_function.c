@@ -132,8 +132,7 @@ static void list_end(const list *l, const char *after) { fprintf(l->f, ")%s\n", 
 
 static const char *c_type(adj_dtype dtype) { return dtype == ADJ_I32 ? "int32_t" : "float"; }
 
-/* Marks the array that a slot is, or the arena; returns what the slot is called. */
-static const char *use_slot(program *p, int slot)
+const char *use_slot(program *p, int slot)
 {
     unit *u = p->unit;
     const char *s = p->symbol[slot].s;

@@ -172,6 +172,35 @@ Test(emit_training, the_last_layer)
     trained_free(&n);
 }
 
+/* A loss of the user's own, labels as numbers, and updates whose next values no step computes: a
+ * state is copied, and what follows from a parameter that is not trained. The output depends on
+ * both. */
+Test(emit_training, own_loss_and_updates)
+{
+    const adj_shape one = {1, {1}};
+    training t = {.g = adj_graph_new()};
+    t.images = adj_input(t.g, "images", ADJ_F32, (adj_shape){2, {4, 3}});
+    t.labels = adj_input(t.g, "labels", ADJ_I32, (adj_shape){1, {4}});
+    t.lr = adj_input(t.g, "learning_rate", ADJ_F32, (adj_shape){0});
+    adj_node *w =
+        adj_param(t.g, "learning/rate", ADJ_F32, (adj_shape){2, {3, 1}}, adj_init_constant(0.5));
+    adj_node *fixed = adj_param(t.g, "fixed", ADJ_F32, one, adj_init_constant(3));
+    adj_node *source = adj_state(t.g, "source", ADJ_F32, one, adj_init_constant(7));
+    adj_node *scale = adj_state(t.g, "scale", ADJ_F32, one, adj_init_constant(0.25));
+    adj_node *shift = adj_state(t.g, "shift", ADJ_F32, one, adj_init_constant(-2));
+    adj_node *y = adj_add(adj_mul(adj_matmul(t.images, w, 0), scale), shift);
+    adj_node *error = adj_sub(adj_reshape(adj_label(y, "logits"), (adj_shape){1, {4}}),
+                              adj_cast(t.labels, ADJ_F32));
+    t.loss = adj_reduce_mean(adj_square(error), (adj_axes){.n = ADJ_ALL});
+    t.updates = adj_training_updates(
+        t.loss, &(adj_optimizer_opts){.trained = (adj_node *[]){w}, .n_trained = 1});
+    adj_updates_add(t.updates, scale, source);
+    adj_updates_add(t.updates, shift, adj_square(fixed));
+    trained n = trained_new(t);
+    expect_steps(&n, 1e-5);
+    trained_free(&n);
+}
+
 Test(emit_training, wrong_labels)
 {
     trained n = trained_new(training_of("lenet5", (adj_model_opts){.batch = 2}, &with_momentum));
