@@ -145,8 +145,11 @@ int import_tile(call *n)
             continue;
         const int64_t pre = product(&s, 0, i), post = product(&s, i, (int)s.rank);
         adj_node *once = adj_reshape(x, (adj_shape){3, {pre, 1, post}});
+        adj_node *more = adj_broadcast_to(once, (adj_shape){3, {pre, list[i], post}});
+        if (more == NULL)
+            return 0;
         s.dim[i] *= list[i];
-        x = adj_reshape(adj_broadcast_to(once, (adj_shape){3, {pre, list[i], post}}), s);
+        x = adj_reshape(more, s);
     }
     return give(n, x);
 }
@@ -177,7 +180,7 @@ int import_split(call *n)
         return 0;
     list = sizes != NULL ? sizes->i : a != NULL ? a->ints : NULL;
     const int64_t parts = attr_int(n, "num_outputs", n->n_out), size = s.dim[axis];
-    const int64_t each = parts > 0 ? (size + parts - 1) / parts : 0;
+    const int64_t each = parts > 0 ? size / parts + (size % parts != 0) : 0;
     if (list == NULL)
         count = parts;
     if (count < n->n_out || count < 1)

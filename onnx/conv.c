@@ -48,9 +48,15 @@ static const int planes_first[] = {0, 2, 1, 3, 4}; /* [n, c, d, h, w] as [n, d, 
  */
 static adj_node *planes_of(call *n, adj_node *x, const windows *w)
 {
-    adj_node **plane = import_alloc(n->f, w->kernel[0], sizeof(adj_node *));
+    enum { MAX_PLANES = 1024 }; /* of a window, a node each */
+    adj_node *plane[MAX_PLANES];
     const int64_t od = results_along(w, 0);
-    if (x == NULL || plane == NULL || od < 1)
+    if (w->kernel[0] > MAX_PLANES || w->in[0] + w->pad[0] + w->pad[3] < reach_of(w, 0))
+        refuse(n,
+               "a window of %" PRId64 " planes (expected at most %d, and no more than the padded "
+               "image has)",
+               w->kernel[0], MAX_PLANES);
+    if (x == NULL || n->reason[0] != '\0')
         return NULL;
     x = pad_axis(permute(x, planes_first), 1, w->pad[0], w->pad[3], 0);
     const adj_shape s = shape_of(x);
@@ -82,8 +88,6 @@ int import_conv(call *n)
         filter.dim[0] % groups != 0)
         return refuse(n, "group %" PRId64 " does not fit %" PRId64 " channels and the filter %s",
                       groups, x.dim[1], adj_shape_text(filter).s);
-    if (x.dim[2] + w.pad[0] + w.pad[3] < reach_of(&w, 0) && w.spatial == 3)
-        return refuse(n, "a window is larger than the padded image");
     adj_node *image = w.spatial == 3 ? planes_of(n, in_node(n, 0), &w) : as_images(in_node(n, 0));
     adj_node *f = filter_of(n, w.spatial), *y;
     const adj_conv a = conv_of(&w);
@@ -104,21 +108,19 @@ int import_conv(call *n)
 /* Sizes of the result along all axes, which output_shape, or pads and output_padding give. */
 static int transposed_sizes(call *n, windows *w, int64_t out[3])
 {
-    const int64_t *shape, *extra;
-    const int n_shape = attr_ints(n, "output_shape", &shape);
-    const int n_extra = attr_ints(n, "output_padding", &extra);
-    if ((n_shape >= 0 && n_shape != w->spatial) || (n_extra >= 0 && n_extra != w->spatial))
-        return refuse(n, "output_shape or output_padding has not an entry for each axis");
+    int64_t shape[3] = {0}, extra[3] = {0};
+    if (!read_list(n, "output_shape", w->spatial, 1, shape) ||
+        !read_list(n, "output_padding", w->spatial, 0, extra))
+        return 0;
     const word how = attr_word(n, "auto_pad", "NOTSET");
     const int is_same = strncmp(how.s, "SAME", 4) == 0;
-    for (int i = 3 - w->spatial, k = 0; i < 3; i++, k++) {
-        const int64_t more = n_extra >= 0 ? extra[k] : 0;
-        const int64_t whole = (w->in[i] - 1) * w->stride[i] + more + reach_of(w, i);
-        if (n_shape < 0 && !is_same) {
+    for (int i = 3 - w->spatial; i < 3; i++) {
+        const int64_t whole = (w->in[i] - 1) * w->stride[i] + extra[i] + reach_of(w, i);
+        if (shape[i] == 0 && !is_same) {
             out[i] = whole - w->pad[i] - w->pad[3 + i];
             continue;
         }
-        out[i] = n_shape >= 0 ? shape[k] : w->in[i] * w->stride[i];
+        out[i] = shape[i] > 0 ? shape[i] : w->in[i] * w->stride[i];
         const int64_t total = whole > out[i] ? whole - out[i] : 0;
         const int is_upper = strcmp(how.s, "SAME_UPPER") == 0;
         w->pad[i] = is_upper ? total / 2 : total - total / 2;

@@ -35,7 +35,7 @@ static double float_of(operation o, double a, double b)
     }
 }
 
-/* Sums and products wrap around, as 64-bit integers do. */
+/* Sums and products wrap around, as 64-bit integers do; powers are computed in double. */
 static int64_t int_of(operation o, int64_t a, int64_t b)
 {
     const uint64_t ua = (uint64_t)a, ub = (uint64_t)b;
@@ -49,8 +49,7 @@ static int64_t int_of(operation o, int64_t a, int64_t b)
         return r != 0 && (r < 0) != (b < 0) ? r + b : r;
     }
     case FOLD_MIN: return a < b ? a : b;
-    case FOLD_MAX: return a > b ? a : b;
-    default: return (int64_t)pow((double)a, (double)b);
+    default: return a > b ? a : b;
     }
 }
 
@@ -75,7 +74,7 @@ static const numbers *combine(call *n, operation o, const numbers *a, const numb
         const int64_t kb = broadcast_place(&b->shape, &s, at);
         if (is_truth(o))
             v->i[k] = truth_of(o, number_at(a, ka), number_at(b, kb));
-        else if (v->i != NULL && b->i != NULL)
+        else if (v->i != NULL && b->i != NULL && o != FOLD_POW)
             v->i[k] = int_of(o, a->i[ka], b->i[kb]);
         else
             number_set(v, k, float_of(o, number_at(a, ka), number_at(b, kb)));
@@ -114,6 +113,8 @@ int fold_where(call *n)
     if (c == NULL || a == NULL || b == NULL || !joint_shape(n, &a->shape, &b->shape, &both) ||
         !joint_shape(n, &both, &c->shape, &s))
         return 0;
+    if (a->elem != b->elem)
+        return refuse(n, "its operands differ in type");
     numbers *v = new_numbers(n->f, a->elem, s);
     int64_t at[ADJ_MAX_RANK] = {0};
     for (int64_t k = 0; v != NULL && k < v->n; k++, next_place(&s, at)) {

@@ -71,10 +71,11 @@ static int add_input(import *f, const Onnx__ValueInfoProto *info)
 {
     if (info->name == NULL || info->name[0] == '\0')
         return import_fail(f, ADJ_EIO, "an input has no name");
-    if (find_value(f, info->name) != NULL)
+    value *v = find_value(f, info->name);
+    if (v != NULL && v->known != NULL)
         return 1; /* an initializer may be listed as an input, too */
     const adj_tensor *t = known_input(f, info->name);
-    value *v = add_value(f, info->name);
+    v = add_value(f, info->name);
     if (v == NULL)
         return 0;
     if (t != NULL) {

@@ -158,6 +158,12 @@ static int fail_node(import *f)
     return import_fail(f, adj_graph_status(f->g), "%s%s", adj_graph_message(f->g), remedy);
 }
 
+static int has_result(const call *n)
+{
+    const value *y = &n->out[0];
+    return y->node != NULL || y->known != NULL || y->part != NULL;
+}
+
 /* Builds the node, whose name then begins the graph's errors. */
 static void build_named(call *n)
 {
@@ -166,6 +172,8 @@ static void build_named(call *n)
                n->proto->op_type);
     const char *before = adj_graph_set_layer(n->f->g, name);
     build(n);
+    if (!has_result(n))
+        refuse(n, "an operand is missing, or is no tensor");
     adj_graph_set_layer(n->f->g, before);
 }
 

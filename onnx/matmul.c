@@ -52,7 +52,7 @@ static adj_node *batched(call *n, adj_node *a, adj_node *b)
     right.rank -= 2;
     if (!joint_shape(n, &left, &right, &batch))
         return NULL;
-    const int64_t count = product(&batch, 0, (int)batch.rank);
+    const int64_t count = adj_shape_elems(batch);
     if (count < 1 || count > MAX_PRODUCTS) {
         refuse(n, "number of products of a batch (got %" PRId64 ", expected 1 to %d)", count,
                MAX_PRODUCTS);

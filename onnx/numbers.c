@@ -312,7 +312,8 @@ static int tensor_shape(import *f, const Onnx__TensorProto *t, adj_shape *shape)
     *shape = (adj_shape){.rank = (int64_t)t->n_dims};
     for (size_t i = 0; i < t->n_dims; i++)
         shape->dim[i] = t->dims[i];
-    if (adj_shape_elems(*shape) < 0)
+    const int64_t n = adj_shape_elems(*shape);
+    if (n < 0 || n > INT64_MAX / 16)
         return import_fail(f, ADJ_ESHAPE, "tensor \"%s\": shape %s is invalid or too large", name,
                            adj_shape_text(*shape).s);
     return 1;
@@ -332,10 +333,6 @@ const numbers *read_tensor(import *f, const Onnx__TensorProto *t)
         return NULL;
     const int64_t n = adj_shape_elems(shape), bytes = n * (int64_t)row->bytes;
     const int is_external = t->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL;
-    if (n > INT64_MAX / 16) {
-        import_fail(f, ADJ_ESHAPE, "tensor \"%s\": too many elements (got %" PRId64 ")", name, n);
-        return NULL;
-    }
     const int is_raw = !is_external && t->has_raw_data;
     const int64_t got = is_external ? n
                         : is_raw    ? (int64_t)t->raw_data.len

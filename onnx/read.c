@@ -9,27 +9,9 @@
 
 #include "import.h"
 
-enum { MAX_DEPTH = 32 }; /* of graphs in attributes; deeper files are refused */
+enum { MAX_DEPTH = 100 }; /* of messages, as protobuf's own readers have it */
 
 /* ---- nesting ---- */
-
-/* Messages on the way from a model to a graph in an attribute, and the fields that lead on. */
-typedef enum { MODEL, GRAPH, NODE, ATTRIBUTE, FUNCTION, TRAINING, OTHER } message_kind;
-
-static message_kind kind_of_field(message_kind in, uint64_t field)
-{
-    static const struct {
-        message_kind in, kind;
-        uint64_t field;
-    } way[] = {{MODEL, GRAPH, 7},     {MODEL, FUNCTION, 25}, {MODEL, TRAINING, 20},
-               {TRAINING, GRAPH, 1},  {TRAINING, GRAPH, 2},  {FUNCTION, NODE, 7},
-               {GRAPH, NODE, 1},      {NODE, ATTRIBUTE, 5},  {ATTRIBUTE, GRAPH, 6},
-               {ATTRIBUTE, GRAPH, 11}};
-    for (size_t i = 0; i < sizeof way / sizeof way[0]; i++)
-        if (way[i].in == in && way[i].field == field)
-            return way[i].kind;
-    return OTHER;
-}
 
 /* Bytes of a message that are not read yet. */
 typedef struct {
@@ -73,18 +55,17 @@ static int read_field(bytes *b, uint64_t *field, bytes *inside)
     return 1;
 }
 
-/* True if no graph is nested deeper than MAX_DEPTH graphs. A malformed message is left to
- * protobuf-c, which stops where this function does. */
-static int is_shallow(bytes b, message_kind kind, int depth)
+/* True if messages are nested at most `depth` deep. A malformed message is left to protobuf-c,
+ * which stops where this function does. */
+static int is_shallow(bytes b, const ProtobufCMessageDescriptor *kind, int depth)
 {
-    if (depth > MAX_DEPTH)
-        return 0;
-    uint64_t field;
+    uint64_t id;
     bytes inside;
-    while (b.at < b.end && read_field(&b, &field, &inside)) {
-        message_kind next = kind_of_field(kind, field);
-        if (next != OTHER && inside.at != NULL &&
-            !is_shallow(inside, next, depth + (next == GRAPH)))
+    while (b.at < b.end && read_field(&b, &id, &inside)) {
+        const ProtobufCFieldDescriptor *field =
+            protobuf_c_message_descriptor_get_field(kind, (unsigned)id);
+        if (field != NULL && field->type == PROTOBUF_C_TYPE_MESSAGE && inside.at != NULL &&
+            (depth == 0 || !is_shallow(inside, field->descriptor, depth - 1)))
             return 0;
     }
     return 1;
@@ -151,8 +132,9 @@ Onnx__ModelProto *read_model(import *f)
     uint8_t *data = read_bytes(f, &n);
     Onnx__ModelProto *model = NULL;
     if (data != NULL && f->status == ADJ_OK) {
-        if (!is_shallow((bytes){data, data + n}, MODEL, 0))
-            import_fail(f, ADJ_EIO, "graphs are nested too deep (expected at most %d)", MAX_DEPTH);
+        if (!is_shallow((bytes){data, data + n}, &onnx__model_proto__descriptor, MAX_DEPTH))
+            import_fail(f, ADJ_EIO, "messages are nested too deeply (expected at most %d deep)",
+                        MAX_DEPTH);
         else if ((model = unpack(f, data, n)) != NULL && model->graph == NULL)
             import_fail(f, ADJ_EIO, "has no graph");
     }

@@ -9,10 +9,11 @@
 /* Makes the first result a sequence of count elements, all NULL. Returns 0 on failure. */
 static int new_sequence(call *n, int64_t count, int elem)
 {
+    enum { MAX_PARTS = 1 << 16 }; /* a node each */
     value *out = &n->out[0];
-    if (count > MAX_COMPUTED)
+    if (count > MAX_PARTS)
         return refuse(n, "a sequence of %" PRId64 " elements (expected at most %d)", count,
-                      MAX_COMPUTED);
+                      MAX_PARTS);
     out->part = import_alloc(n->f, count + 1, sizeof *out->part);
     out->n_part = count;
     out->elem = elem;
@@ -155,8 +156,8 @@ int import_concat_from_sequence(call *n)
 {
     const value *v = in_sequence(n);
     const int is_new = attr_int(n, "new_axis", 0) != 0;
-    if (v == NULL || v->n_part < 1 || v->n_part > INT32_MAX)
-        return refuse(n, "the sequence is empty or too long");
+    if (v == NULL || v->n_part < 1)
+        return refuse(n, "the sequence is empty");
     adj_shape s = shape_of(v->part[0]);
     const int axis = axis_of(n, attr_int(n, "axis", 0), s.rank + is_new);
     if (axis < 0 || s.rank + is_new > ADJ_MAX_RANK)

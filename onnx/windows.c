@@ -46,17 +46,17 @@ int64_t results_along(const windows *w, int i)
     return (w->in[i] + w->pad[i] + w->pad[3 + i] - reach_of(w, i)) / w->stride[i] + 1;
 }
 
-/* Reads a list with an entry for each spatial axis, 1 or more; to[] stays where it is missing. */
-static int read_list(call *n, const char *name, int spatial, int64_t to[3])
+int read_list(call *n, const char *name, int spatial, int64_t least, int64_t to[3])
 {
     const int64_t *list;
     const int given = attr_ints(n, name, &list);
     if (given >= 0 && given != spatial)
         return refuse(n, "%s has %d entries (expected %d)", name, given, spatial);
     for (int k = 0; k < given; k++) {
-        if (list[k] < 1 || list[k] > INT32_MAX)
-            return refuse(n, "%s is out of range (got %" PRId64 ", expected 1 or more)", name,
-                          list[k]);
+        if (list[k] < least || list[k] > INT32_MAX)
+            return refuse(
+                n, "%s is out of range (got %" PRId64 ", expected %" PRId64 " to %" PRId32 ")",
+                name, list[k], least, INT32_MAX);
         to[3 - spatial + k] = list[k];
     }
     return 1;
@@ -117,10 +117,21 @@ int read_windows(call *n, const adj_shape *filter, windows *w)
         if (filter != NULL)
             w->kernel[5 - x.rank + k - 2] = filter->dim[k];
     }
-    for (int i = 0; i < 3; i++)
-        if (w->kernel[i] < 1)
-            return refuse(n, "the filter is empty");
-    return read_list(n, "kernel_shape", w->spatial, w->kernel) &&
-           read_list(n, "strides", w->spatial, w->stride) &&
-           read_list(n, "dilations", w->spatial, w->dilation) && read_pads(n, w);
+    int64_t kernel[3] = {w->kernel[0], w->kernel[1], w->kernel[2]};
+    if (!read_list(n, "kernel_shape", w->spatial, 1, kernel))
+        return 0;
+    for (int i = 0; i < 3; i++) {
+        if (filter != NULL && kernel[i] != w->kernel[i])
+            return refuse(
+                n, "kernel_shape is not the filter's (got %" PRId64 ", expected %" PRId64 ")",
+                kernel[i], w->kernel[i]);
+        w->kernel[i] = kernel[i];
+        if (w->in[i] > INT32_MAX || kernel[i] > INT32_MAX || kernel[i] < 1)
+            return refuse(n,
+                          "the size of a spatial axis is out of range (images %" PRId64
+                          ", windows %" PRId64 ")",
+                          w->in[i], kernel[i]);
+    }
+    return read_list(n, "strides", w->spatial, 1, w->stride) &&
+           read_list(n, "dilations", w->spatial, 1, w->dilation) && read_pads(n, w);
 }

@@ -13,8 +13,12 @@ typedef struct {
     int64_t counted[6]; /* padding whose elements an average counts */
 } windows;
 
-/* Reads kernel_shape (from the filter's shape where it is missing), strides, dilations and pads. */
+/* Reads kernel_shape (or the filter's, if it is not NULL), strides, dilations and pads. Sizes are
+ * below 2^31, so that sums and products of two of them fit. Returns 0 having refused the node. */
 int read_windows(call *n, const adj_shape *filter, windows *w);
+/* Reads a list with an entry of at least `least` for each spatial axis; to[] keeps its values
+ * without the attribute. Returns 0 having refused the node. */
+int read_list(call *n, const char *name, int spatial, int64_t least, int64_t to[3]);
 /* Number of elements from the first to the last one of a window. */
 int64_t reach_of(const windows *w, int i);
 /* Number of results along an axis. */

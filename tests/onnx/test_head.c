@@ -1,39 +1,11 @@
 /* test_head.c - a new last layer for another number of classes, and frozen batch norms. */
 #include <criterion/criterion.h>
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "adjoint_nn.h"
-#include "adjoint_onnx.h"
 #include "graph/op.h"
-#include "model_maker.h"
+#include "loaded.h"
 #include "onnx/details.h"
-#include "temporary.h"
-
-static temporary folder;
-static char path[96];
-static adj_graph *g;
-static adj_onnx_net *net;
-static adj_error error;
-
-static void open_folder(void)
-{
-    folder = temporary_folder();
-    snprintf(path, sizeof path, "%s/net.onnx", folder.s);
-    g = adj_graph_new();
-    error = (adj_error){0};
-    net = NULL;
-}
-
-static void close_folder(void)
-{
-    adj_onnx_free(net);
-    adj_graph_free(g);
-    unlink(path);
-    cr_assert_eq(rmdir(folder.s), 0);
-}
 
 TestSuite(onnx_head, .init = open_folder, .fini = close_folder);
 
@@ -79,34 +51,36 @@ static void expect_head(const char *weight, adj_shape shape, const char *bias, i
     adj_exec_free(e);
 }
 
+/* 64 inputs, weights w of that shape, and biases b of 3 classes. */
+static void dense_model(maker *m, int64_t weight[2])
+{
+    static int64_t bias[] = {3};
+    static float w[3 * 64], b[3] = {1, 2, 3};
+    maker_start(m, 17);
+    maker_input(m, "x", 2, (int64_t[]){-1, 64});
+    maker_output(m, "y");
+    maker_floats(m, "w", 2, weight, w);
+    maker_floats(m, "b", 1, bias, b);
+}
+
 /* A Linear of PyTorch: its weights are [out, in]. */
 Test(onnx_head, gemm)
 {
-    static int64_t x[] = {-1, 64}, weight[] = {3, 64}, bias[] = {3};
-    static float w[3 * 64], b[3] = {1, 2, 3};
+    static int64_t weight[] = {3, 64};
     maker m;
-    maker_start(&m, 17);
-    maker_input(&m, "x", 2, x);
-    maker_output(&m, "y");
-    maker_floats(&m, "fc.weight", 2, weight, w);
-    maker_floats(&m, "fc.bias", 1, bias, b);
-    maker_node(&m, "Gemm", "x fc.weight fc.bias", "y");
+    dense_model(&m, weight);
+    maker_node(&m, "Gemm", "x w b", "y");
     maker_int(&m, "transB", 1);
     cr_assert_eq(load_for(&m, 50), ADJ_OK, "%s", error.message);
-    expect_head("fc.weight", (adj_shape){2, {50, 64}}, "fc.bias", 50, 64);
+    expect_head("w", (adj_shape){2, {50, 64}}, "b", 50, 64);
 }
 
 /* A Dense of Keras: MatMul, Add and Softmax. */
 Test(onnx_head, matmul)
 {
-    static int64_t x[] = {-1, 64}, weight[] = {64, 3}, bias[] = {3};
-    static float w[3 * 64], b[3] = {1, 2, 3};
+    static int64_t weight[] = {64, 3};
     maker m;
-    maker_start(&m, 17);
-    maker_input(&m, "x", 2, x);
-    maker_output(&m, "y");
-    maker_floats(&m, "w", 2, weight, w);
-    maker_floats(&m, "b", 1, bias, b);
+    dense_model(&m, weight);
     maker_node(&m, "MatMul", "x w", "product");
     maker_node(&m, "Add", "b product", "sum");
     maker_node(&m, "Softmax", "sum", "y");
@@ -135,7 +109,7 @@ Test(onnx_head, conv)
     expect_head("w", (adj_shape){4, {2, 2, 16, 20}}, "b", 20, 2 * 2 * 16);
 }
 
-static void expect_refused(const maker *m, int64_t classes, const char *part)
+static void expect_no_head(const maker *m, int64_t classes, const char *part)
 {
     cr_assert(load_for(m, classes) != ADJ_OK && net == NULL);
     cr_assert(strstr(error.message, part) != NULL, "%s", error.message);
@@ -152,15 +126,15 @@ Test(onnx_head, no_last_layer)
     maker_floats(&m, "w", 2, weight, w);
     maker_node(&m, "MatMul", "x w", "a");
     maker_node(&m, "Add", "a x", "y"); /* a shortcut around the layer */
-    expect_refused(&m, 4,
+    expect_no_head(&m, 4,
                    "no new last layer: the output is computed by Add \"y\" (expected Gemm, "
                    "MatMul or Conv)");
     maker_start(&m, 17);
     maker_input(&m, "x", 2, x);
     maker_output(&m, "y");
     maker_node(&m, "MatMul", "x x", "y");
-    expect_refused(&m, 4, "its weights are no initializer");
-    expect_refused(&m, -1, "classes (got -1, expected 0 or more)");
+    expect_no_head(&m, 4, "its weights are no initializer");
+    expect_no_head(&m, -1, "classes (got -1, expected 0 or more)");
 }
 
 /* A file whose nodes compute each other's operands. */
@@ -173,7 +147,7 @@ Test(onnx_head, cycle)
     maker_output(&m, "y");
     maker_node(&m, "Relu", "a", "y");
     maker_node(&m, "Relu", "y", "a");
-    expect_refused(&m, 4, "its weights are no initializer");
+    expect_no_head(&m, 4, "its weights are no initializer");
 }
 
 /* A frozen batch norm uses mean 1 and variance 4 of the file in training, too, and keeps them; one

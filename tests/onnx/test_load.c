@@ -3,40 +3,11 @@
  * and PyTorch's exports where these are installed. */
 #include <criterion/criterion.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "adjoint_nn.h"
-#include "adjoint_onnx.h"
-#include "model_maker.h"
-#include "temporary.h"
-
-static temporary folder;
-static char path[96];
-static adj_graph *g;
-static adj_onnx_net *net;
-static adj_error error;
-
-static void open_folder(void)
-{
-    folder = temporary_folder();
-    snprintf(path, sizeof path, "%s/net.onnx", folder.s);
-    g = adj_graph_new();
-    error = (adj_error){0};
-    net = NULL;
-}
-
-static void close_folder(void)
-{
-    char command[128];
-    adj_onnx_free(net);
-    adj_graph_free(g);
-    snprintf(command, sizeof command, "rm -rf %s", folder.s);
-    cr_assert(system(command) == 0);
-}
+#include "loaded.h"
 
 TestSuite(onnx_load, .init = open_folder, .fini = close_folder);
 
@@ -212,12 +183,6 @@ Test(onnx_load, batch_norm_in_training)
 
 /* ---- refusals ---- */
 
-static void expect_refused(const char *part)
-{
-    cr_assert(adj_onnx_load(g, path, NULL, &net, &error) != ADJ_OK && net == NULL);
-    cr_assert(strstr(error.message, part) != NULL, "%s", error.message);
-}
-
 /* All nodes that are not supported are listed at once; one that reads an unknown value is not. */
 Test(onnx_load, lists_what_is_not_supported)
 {
@@ -372,7 +337,7 @@ Test(onnx_load, nested_graphs)
     FILE *f = fopen(path, "wb");
     cr_assert(f != NULL && fwrite(at, 1, n, f) == n && fclose(f) == 0);
     free(bytes);
-    expect_refused("graphs are nested too deep");
+    expect_refused("messages are nested too deeply");
 }
 
 Test(onnx_load, no_model)
