@@ -240,13 +240,13 @@ int fold_each(call *n, double (*function)(double x));
  * computes results of known operands while loading. */
 typedef struct {
     const char *name;
-    int since; /* the first opset in which it is as here; 0: it was always */
     import_fn *build;
     adj_node *(*unary)(adj_node *x);               /* a builder of one operand */
     adj_node *(*binary)(adj_node *a, adj_node *b); /* of two or more, from left to right */
     import_fn *fold;
-    operation operation;
     double (*each)(double x); /* of each element */
+    operation operation;
+    int since; /* the first opset in which it is as here; 0: it was always */
 } operator_row;
 /* Returns the row of that operator, or NULL. */
 const operator_row *find_operator(const char *name);
