@@ -2,7 +2,6 @@
  * is written unless all of it can be, and what they use is known. */
 #include "adjoint_emit.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -107,20 +106,6 @@ static adj_status check_arguments(adj_exec *e, const adj_node *output, const adj
                                adj_shape_text(loss.shape).s);
 }
 
-static int memory_open(memory *m)
-{
-    m->f = open_memstream(&m->text, &m->length);
-    return m->f != NULL;
-}
-
-/* Completes the text; returns 0 when out of memory. */
-static int memory_end(memory *m)
-{
-    const int ok = m->f != NULL && fclose(m->f) == 0;
-    m->f = NULL;
-    return ok;
-}
-
 static adj_status make_parts(file *e, adj_exec *values, adj_node *output)
 {
     const int opened =
@@ -145,8 +130,10 @@ adj_status adj_emit(adj_exec *e, adj_node *output, const adj_emit_opts *options,
     if (status != ADJ_OK)
         return status;
     snprintf(all.prefix, sizeof all.prefix, "%s", all.o->prefix != NULL ? all.o->prefix : "net");
-    for (size_t i = 0; i < sizeof all.capital; i++)
-        all.capital[i] = (char)toupper((unsigned char)all.prefix[i]);
+    for (size_t i = 0; i < sizeof all.capital; i++) { /* in ASCII: in Turkish, i has a dot */
+        const char c = all.prefix[i];
+        all.capital[i] = (char)(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
+    }
     all.output = adj_node_type(output);
     status = unit_open(&all.u, all.prefix, error);
     if (status == ADJ_OK)

@@ -194,6 +194,7 @@ adj_status put_file(const file *e, FILE *f)
     put_normalize(e, f);
     put_classes(e, f);
     put_test(e, f);
-    return ferror(f) ? adj_error_set(e->u.error, ADJ_EIO, "adj_emit: the file cannot be written")
-                     : ADJ_OK;
+    return fflush(f) != 0 || ferror(f)
+               ? adj_error_set(e->u.error, ADJ_EIO, "adj_emit: the file cannot be written")
+               : ADJ_OK;
 }

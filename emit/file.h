@@ -5,13 +5,6 @@
 #include "adjoint_emit.h"
 #include "program.h"
 
-/* Text that grows in memory. */
-typedef struct {
-    FILE *f;
-    char *text;
-    size_t length;
-} memory;
-
 /* Values that the parts of the file share. */
 typedef struct {
     unit u;

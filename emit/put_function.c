@@ -219,23 +219,19 @@ static const char *name_function(unit *u, const char *layer, const function *f, 
 static char *make_text(function *f, int is_shared, const char *base)
 {
     const writer *w = writer_of(f->root->op);
-    char *body = NULL, *text = NULL;
-    size_t body_length, length;
-    f->t.f = open_memstream(&body, &body_length);
-    FILE *out = open_memstream(&text, &length);
-    int ok = f->t.f != NULL && out != NULL;
-    if (ok && w->write != NULL)
-        w->write(f);
-    else if (ok)
-        write_elementwise(f);
-    ok = f->t.f != NULL && fclose(f->t.f) == 0 && ok;
+    memory body = {0}, all = {0};
+    int ok = memory_open(&body) & memory_open(&all);
+    f->t.f = body.f;
     if (ok)
-        put_text(out, f, body, is_shared, (int)(strlen("static void (") + strlen(base)));
-    ok = out != NULL && fclose(out) == 0 && ok;
-    free(body);
+        (w->write != NULL ? w->write : write_elementwise)(f);
+    ok &= memory_end(&body);
+    if (ok)
+        put_text(all.f, f, body.text, is_shared, (int)(strlen("static void (") + strlen(base)));
+    ok &= memory_end(&all);
+    free(body.text);
     if (!ok)
-        free(text);
-    return ok ? text : NULL;
+        free(all.text);
+    return ok ? all.text : NULL;
 }
 
 adj_status put_function(program *p, int i)

@@ -11,6 +11,20 @@
 
 enum { PER_LINE = 6 };
 
+int memory_open(memory *m)
+{
+    m->f = open_memstream(&m->text, &m->length);
+    return m->f != NULL;
+}
+
+int memory_end(memory *m)
+{
+    const int failed = m->f == NULL || ferror(m->f);
+    const int closed = m->f != NULL && fclose(m->f) == 0;
+    m->f = NULL;
+    return closed && !failed;
+}
+
 static void write_held(text *t, int depth)
 {
     for (int i = 0; i < t->n_held; i++)

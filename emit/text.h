@@ -7,6 +7,17 @@
 
 #include "adjoint_ext.h"
 
+/* Text that grows in memory. */
+typedef struct {
+    FILE *f;
+    char *text;
+    size_t length;
+} memory;
+/* Returns 0 when out of memory. */
+int memory_open(memory *m);
+/* Completes the text, which the caller frees; returns 0 when out of memory. */
+int memory_end(memory *m);
+
 enum { LINE = 1024 };
 typedef struct {
     FILE *f;

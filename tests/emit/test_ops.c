@@ -1,6 +1,7 @@
 /* test_ops.c - ops as C, one after the other, beside float64: geometries of windows, axes, chains
  * of elementwise ops, and every op that has a row. */
 #include "emitted.h"
+#include "tests/host_locale.h"
 
 TestSuite(emit_ops, .init = plan_as_usual);
 
@@ -422,6 +423,21 @@ Test(emit_ops, names)
     net_free(&n);
 }
 
+/* The same bytes in a locale with a decimal comma, where an i in capitals has a dot. */
+Test(emit_ops, locale)
+{
+    const temporary folder = temporary_folder(), locale = temporary_folder();
+    const adj_emit_opts o = {.prefix = "digits"};
+    net n = net_new(build_clamped, ADJ_F32, NULL);
+    emit_to(folder.s, "here", &n, &o);
+    set_host_locale(locale.s, "tr_TR", "ISO-8859-9");
+    emit_to(folder.s, "there", &n, &o);
+    remove_host_locale(locale.s);
+    shell(folder.s, "grep -q DIGITS_INPUT_SIZE here.c && cmp here.c there.c");
+    remove_folder(folder.s);
+    net_free(&n);
+}
+
 /* ---- what is refused ---- */
 
 static void expect_refused(build_net *build, adj_dtype dtype, const adj_emit_opts *o,
@@ -468,6 +484,20 @@ static adj_node *build_long_resize(adj_graph *g, adj_dtype dtype, const void *us
 {
     (void)user;
     return adj_resize(image(g, dtype, 1, 20000, 1, 1), 40000, 1, NULL);
+}
+
+/* A small file, which lies in a buffer until it is flushed. */
+Test(emit_ops, full_disk)
+{
+    net n = net_new(build_clamped, ADJ_F32, NULL);
+    adj_error error = {0};
+    FILE *f = fopen("/dev/full", "w");
+    cr_assert_not_null(f);
+    cr_assert_eq(setvbuf(f, NULL, _IOFBF, 1 << 20), 0);
+    cr_expect_eq(adj_emit(n.e, n.y, NULL, f, &error), ADJ_EIO);
+    cr_expect_str_eq(error.message, "adj_emit: the file cannot be written");
+    fclose(f);
+    net_free(&n);
 }
 
 Test(emit_ops, refused)
