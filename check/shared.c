@@ -170,3 +170,23 @@ adj_status draw_leaf(const adj_node *n, int in_domain, uint64_t seed, region *p,
         adj_store(dtype, v, i, dtype == ADJ_I32 ? floor(x[i]) : x[i]);
     return ADJ_OK;
 }
+
+const char *unread_option(const adj_exec_opts *o)
+{
+    const struct {
+        const char *name;
+        int is_set;
+    } options[] = {{"math", o->math != ADJ_MATH_EXACT},
+                   {"precision", o->precision != ADJ_PRECISION_AS_BUILT},
+                   {"loss_scale", o->loss_scale != 0},
+                   {"allocator", o->allocator != NULL},
+                   {"tune", o->tune != 0},
+                   {"tune_file", o->tune_file != NULL},
+                   {"tune_seconds", o->tune_seconds != 0},
+                   {"recompute", o->recompute != 0},
+                   {"same_bits", o->same_bits != 0}};
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        if (options[i].is_set)
+            return options[i].name;
+    return NULL;
+}

@@ -47,6 +47,9 @@ adj_status reference_backends(const adj_backend *const *own, region *p,
  * where their reader's op wants them; other integers 0 or 1. ADJ_ENOMEM, or ADJ_OK. */
 adj_status draw_leaf(const adj_node *n, int in_domain, uint64_t seed, region *p, void *v);
 
+/* Returns the name of an option that is set, of those that neither checker reads; NULL: none. */
+const char *unread_option(const adj_exec_opts *o);
+
 /* Room for a sentence of other_impl. */
 enum { OTHER_IMPL = 200 };
 /* Sets text to "" and returns 0 if the implementation's name contains what is wanted; NULL and "":

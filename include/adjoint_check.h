@@ -87,7 +87,7 @@ typedef struct {
     double rtol, atol;
     /* Executors under test: backend, backends, threads, debug, and seed, which is that of all
      * random values. adj_gradcheck also checks the optimizer steps among the values that updates
-     * assign. Other fields are ignored. */
+     * assign. Other fields must be 0 or NULL. */
     adj_exec_opts exec;
 } adj_gradcheck_opts;
 
@@ -159,7 +159,7 @@ typedef struct {
     /* The nodes in fetch, the values that updates assign, and all that they depend on are compared.
      * seed is that of random values. threads and backends are those of all executors; the reference
      * uses naive, and for the caller's ops the backends of the list that are not built in. Other
-     * fields are ignored: the configurations have their values. */
+     * fields must be 0 or NULL, as the configurations have their own. */
     adj_exec_opts exec;
     /* Configurations, of which the first is the reference. None: naive:f64, naive, onednn. */
     int n_config; /* how many */

@@ -89,6 +89,14 @@ static adj_status check_numbers(comparison *c, const adj_compare_opts *o, const 
         return compare_fail(c, ADJ_EARG,
                             "adj_compare: threads is wrong (got %d, expected 0 to 1024)",
                             o->exec.threads);
+    const char *unread = o->exec.backend != NULL ? "backend"
+                         : o->exec.debug != NULL ? "debug"
+                                                 : unread_option(&o->exec);
+    if (unread != NULL)
+        return compare_fail(
+            c, ADJ_EARG,
+            "adj_compare: exec.%s is set (expected 0 or NULL: configurations have their own)",
+            unread);
     if (t->guard && (t->elsewhere == NULL || o->exec.backends != NULL))
         return compare_fail(c, ADJ_EARG, "adj_compare: guard needs elsewhere, and no backends");
     return ADJ_OK;

@@ -111,6 +111,10 @@ static adj_status check_options(gradcheck_report *r, const adj_node *y)
                               y->graph->message);
     if (r->opts.exec.updates != NULL && r->opts.exec.updates->graph != y->graph)
         return gradcheck_fail(r, ADJ_EARG, "gradcheck: the updates are of another graph");
+    const char *unread = r->opts.exec.n_fetch != 0 ? "fetch" : unread_option(&r->opts.exec);
+    if (unread != NULL)
+        return gradcheck_fail(r, ADJ_EARG, "gradcheck: exec.%s is set (expected 0 or NULL)",
+                              unread);
     if (r->opts.order < 0 || r->opts.order > 2 || r->opts.draws < 0 || r->opts.draws > 1000 ||
         (unsigned)r->opts.method > ADJ_GRADCHECK_RICHARDSON || !(r->opts.rtol >= 0) ||
         !(r->opts.atol >= 0))

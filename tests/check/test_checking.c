@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "adjoint_check.h"
 #include "exec/internal.h"
 #include "exec/report.h"
 #include "graph/op.h"
@@ -138,5 +139,40 @@ Test(checking, flop_of_a_convolution)
     cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK);
     cr_assert_eq(adj_exec_step_at(e, 0).flop, 2.0 * 2 * 6 * 6 * 6 * 3 * 3 * 2);
     adj_exec_free(e);
+    adj_graph_free(g);
+}
+
+/* Options of an executor that a checker does not read are refused, not ignored. */
+Test(checking, options_that_are_not_read)
+{
+    adj_graph *g = adj_graph_new();
+    adj_node *y = adj_relu(adj_input(g, "x", ADJ_F32, (adj_shape){1, {8}}));
+    const adj_exec_opts set[] = {{.math = ADJ_MATH_FAST},
+                                 {.precision = ADJ_PRECISION_BF16},
+                                 {.loss_scale = 2},
+                                 {.allocator = &(adj_allocator){0}},
+                                 {.tune = 1},
+                                 {.tune_file = "t"},
+                                 {.tune_seconds = 1},
+                                 {.recompute = 1},
+                                 {.same_bits = 1}};
+    static const char *const names[] = {"math",         "precision", "loss_scale",
+                                        "allocator",    "tune",      "tune_file",
+                                        "tune_seconds", "recompute", "same_bits"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char said[60];
+        snprintf(said, sizeof said, "exec.%s is set", names[i]);
+        const adj_gradcheck_report *r = NULL;
+        cr_expect_eq(adj_gradcheck(y, &(adj_gradcheck_opts){.exec = set[i]}, &r), ADJ_EARG);
+        cr_expect_not_null(strstr(r->message, said), "%s", r->message);
+        adj_gradcheck_free(r);
+        adj_compare_opts o = {.exec = set[i]};
+        o.exec.n_fetch = 1;
+        o.exec.fetch = &y;
+        const adj_comparison *c = NULL;
+        cr_expect_eq(adj_compare(g, &o, &c), ADJ_EARG);
+        cr_expect_not_null(strstr(c->message, said), "%s", c->message);
+        adj_comparison_free(c);
+    }
     adj_graph_free(g);
 }
