@@ -1,9 +1,9 @@
-/* backend.c - the backend that plans a file of C: order, recomputation, in-place results and
- * offsets are those of any plan.
+/* backend.c - the backend that plans a C file. Order of steps, recomputation, in-place results and
+ * offsets are decided as for any plan.
  *
- * prepare() accepts what a function can be written for. Its kernels compute nothing: a plan over
- * this backend and the reference runs once, for the values that follow from parameters alone. Those
- * steps are left to the reference. */
+ * prepare() accepts every group that emit/ can write a function for. The kernels compute nothing. A
+ * plan over this backend and the reference runs once, to compute the values that depend on
+ * parameters alone; the reference computes those steps. */
 #include <string.h>
 
 #include "emit.h"

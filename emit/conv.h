@@ -1,4 +1,4 @@
-/* conv.h - windows of convolutions and pools in the text of functions. */
+/* conv.h - writes the windows of convolutions and pools in functions. */
 #ifndef EMIT_CONV_H
 #define EMIT_CONV_H
 

@@ -1,5 +1,5 @@
-/* emit.c - see adjoint_emit.h. Functions and calls are written into memory first, so that nothing
- * is written unless all of it can be, and what they use is known. */
+/* emit.c - see adjoint_emit.h. Functions and calls are written into memory first, so that the file
+ * is written only if all of it can be, and its declarations contain only what the functions use. */
 #include "adjoint_emit.h"
 
 #include <stdlib.h>

@@ -1,8 +1,8 @@
-/* emit.h - shared within emit/: which groups of nodes become a function, and the writers of the
- * functions' bodies.
+/* emit.h - declarations shared within emit/: the groups of nodes that become functions, and the
+ * writers of the functions' bodies.
  *
- * A function computes one step of the plan: a root, such as a convolution, and the chain of
- * elementwise nodes behind it, which change each result before it is stored. */
+ * A function computes one step of the plan: a root, such as a convolution, and a chain of
+ * elementwise nodes behind it, which is applied to each result before it is stored. */
 #ifndef EMIT_H
 #define EMIT_H
 

@@ -1,4 +1,4 @@
-/* file.h - the written file: values that its parts share, and its text. */
+/* file.h - the file under construction: data shared by its parts, and its text. */
 #ifndef EMIT_FILE_H
 #define EMIT_FILE_H
 

@@ -1,5 +1,5 @@
-/* function.c - parts of functions' bodies: operands, indices, the chain of elementwise nodes behind
- * a result. */
+/* function.c - writes parts of functions' bodies: operands, indices, and the chain of elementwise
+ * nodes behind a result. */
 #include <ctype.h>
 #include <string.h>
 

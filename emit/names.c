@@ -1,4 +1,4 @@
-/* names.c - what functions are called: after the layer that a node belongs to. */
+/* names.c - names of functions, after the layer of each node. */
 #include <string.h>
 
 #include "names.h"

@@ -1,4 +1,4 @@
-/* names.h - what functions are called. */
+/* names.h - names of functions. */
 #ifndef EMIT_NAMES_H
 #define EMIT_NAMES_H
 

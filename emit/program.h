@@ -1,7 +1,7 @@
-/* program.h - plans as the file's text refers to them: functions, arrays, places in the arena.
+/* program.h - a plan in the terms of the file: functions, arrays, offsets in the arena.
  *
- * A program is one plan: the net, or a training step. Programs share the unit: the file's names,
- * its arrays, and functions that are alike. */
+ * A program is one plan: the network, or a training step. The programs of a file share its names,
+ * its arrays, and equal functions. */
 #ifndef EMIT_PROGRAM_H
 #define EMIT_PROGRAM_H
 

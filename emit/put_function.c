@@ -1,4 +1,4 @@
-/* put_function.c - the function of a step: comment, parameters, body; and its call. */
+/* put_function.c - writes the function of a step: comment, parameters and body; and its call. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* table.c - the ops that C is written for, one row each. */
+/* table.c - the ops that have a C function, one row each. */
 #include "emit.h"
 #include "ops/grad.h"
 

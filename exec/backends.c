@@ -1,8 +1,9 @@
-/* backends.c - which backends compute an op: "onednn", "naive", "onednn,max_pool=naive".
+/* backends.c - selects the backends of an executor from text such as "onednn", "naive" or
+ * "onednn,max_pool=naive".
  *
- * The backend that the options name is queried first, then those after it in the list; the last,
- * naive, computes every op of the library. All backends are queried for an op of the caller's own
- * and for what a group of processes computes together: the one that knows it may be anywhere. */
+ * For each op, the backend named in the options is tried first, then those after it in the list.
+ * The last one, naive, computes every built-in op. Ops of the caller and collective ops may be
+ * computed by any backend of the list, so all of them are tried. */
 #include <string.h>
 
 #include "backends.h"

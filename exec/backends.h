@@ -1,4 +1,4 @@
-/* backends.h - which backends compute an op, and opening them. */
+/* backends.h - selects and opens the backends that compute each op. */
 #ifndef ADJ_BACKENDS_H
 #define ADJ_BACKENDS_H
 

@@ -1,5 +1,5 @@
-/* build.c - the stages in which an executor is made: a private copy of the graph, groups of nodes,
- * steps, memory. Everything is planned and allocated here; run.c only walks the steps. */
+/* build.c - makes an executor in stages: a private copy of the graph, groups of nodes, steps,
+ * memory. Everything is planned and allocated here; run.c only executes the steps. */
 #include <string.h>
 
 #include "backends.h"

@@ -1,5 +1,5 @@
-/* canary.c - finds kernels that write outside their buffers: known words stand before and after
- * every slot while it is in use, and are looked at after every step. */
+/* canary.c - detects kernels that write outside their buffers: guard words before and after every
+ * slot are checked after each step while the slot is in use. */
 #include <stdio.h>
 #include <string.h>
 

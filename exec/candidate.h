@@ -1,6 +1,6 @@
-/* candidate.h - the candidates for a group of nodes: each kernel of a backend has number 0, 1, ...
- * until it refuses. Shared by the plan, tuning, the bench and the tests of backends, so it stands
- * on adjoint_ext.h alone.
+/* candidate.h - enumerates the candidates for a group of nodes: each kernel of a backend offers
+ * number 0, 1, ... until it refuses one. Used by the plan, tuning, bench and the tests of backends,
+ * so it includes adjoint_ext.h alone.
  *
  *     while (next_kernel(&c))
  *         for (; prepare_candidate(&c) == ADJ_OK; c.number++)

@@ -1,5 +1,5 @@
-/* contents.c - see contents.h. A treap: a search tree by address that is a heap by priorities which
- * look random, so that its depth is about log n whatever the order of the addresses. */
+/* contents.c - see contents.h. The map is a treap: a search tree by address that is also a heap by
+ * pseudo-random priorities, so that its depth is about log n for any order of insertion. */
 #include "contents.h"
 
 /* Returns the last range that starts at `at` or before, or NULL. */

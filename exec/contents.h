@@ -1,5 +1,5 @@
-/* contents.h - what the bytes of memory hold: an ordered map from disjoint ranges of addresses to
- * values. For verify.c, which writes into it what a plan's steps would write. */
+/* contents.h - an ordered map from disjoint ranges of addresses to values. verify.c records in it
+ * what each byte of memory holds as the steps of a plan write their results. */
 #ifndef ADJ_CONTENTS_H
 #define ADJ_CONTENTS_H
 

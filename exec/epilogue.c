@@ -1,12 +1,12 @@
-/* epilogue.c - what a selected kernel computes along with its group.
+/* epilogue.c - adds nodes to the group of a selected kernel that can compute them in the same pass.
  *
- * Groups are formed before it is known which kernel is selected, so that those of several backends
- * compete for the same nodes. What follows a group, as a relu behind a convolution, may be more
- * than all of them can compute along with it: a kernel that can says so when it is selected, in the
- * group's turn. The nodes that it then takes are whole later groups, or the first node of a pair,
- * and what they read besides has been computed, so that no cycle can arise. Tuning has timed the
- * group without them, and the pair as a whole: its second node has the kernel that it usually has.
- */
+ * Groups are formed before kernels are selected, so that kernels of several backends compete for
+ * the same nodes. Nodes behind a group, such as a relu behind a convolution, can be fused by some
+ * of these kernels only. So the kernel that was selected proposes its epilogue when the group is
+ * planned. It takes whole later groups, or the first node of a group of two. Their other operands
+ * have been computed by then, so no cycle can arise. Tuning times the group without its epilogue,
+ * and each later group as a whole; the second node of a group of two then gets the kernel with the
+ * least estimate. */
 #include <string.h>
 
 #include "backends.h"

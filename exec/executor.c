@@ -1,4 +1,5 @@
-/* executor.c - an executor as its user meets it: options in, made or refused, messages, freed. */
+/* executor.c - the public functions of an executor: creation from options, messages, figures,
+ * destruction. */
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>

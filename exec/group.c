@@ -1,12 +1,12 @@
-/* group.c - which nodes one step computes, and the order of the steps.
+/* group.c - divides the nodes into groups, one for each step, and orders the steps.
  *
- * Kernels propose groups (adj_kernel.match); one is taken if its nodes are free and no cycle arises
- * among groups. A kernel that then refuses to prepare a group leaves its nodes to single steps: see
- * plan.c. The order is topological, by node id where there is a choice, and updates come last.
+ * Kernels propose groups (adj_kernel.match). A proposal is accepted if its nodes are free and the
+ * groups stay acyclic. If no kernel can be prepared for a group, its nodes become single steps
+ * (plan.c). The order is topological, by node id where there is a choice; updates come last.
  *
- * While groups are formed some topological order of theirs is kept. A cycle through a new group is
- * a way from it and back to it, which can only pass groups between its members' places: only they
- * are looked at, and only their places change when the group is taken. */
+ * While groups are formed, a topological order of them is maintained. A cycle through a new group
+ * can only pass through groups between the positions of its members. So only these are searched,
+ * and only their positions change when the group is accepted. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,9 +1,9 @@
-/* in_place.c - finds results that differ where a kernel computes them in place: see inspect.h.
+/* in_place.c - detects kernels whose in-place results are wrong: see inspect.h.
  *
- * Each step that claims it runs on the operands that the plan gives it, and leaves its results in
- * memory of their own; then once more for each operand that may be overwritten, on a copy of that
- * in which the result is to appear. What a kernel leaves unwritten, such as a layout's padding, has
- * the operand's bytes both times. */
+ * Each step with in-place results runs on the operands of the plan and writes its results to
+ * separate memory. It runs again for each operand that may be overwritten, with the result on a
+ * copy of that operand. Both result buffers start with the operand's bytes, so bytes that a kernel
+ * leaves unwritten, such as the padding of a layout, are equal. */
 #include <omp.h>
 #include <string.h>
 

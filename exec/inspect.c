@@ -1,4 +1,5 @@
-/* inspect.c - what each step of a plan is and what it cost, and the plan itself for check/. */
+/* inspect.c - reports each step of a plan with its time, and gives check/ access to the plan
+ * itself. */
 #include "base/hash.h"
 #include "exec.h"
 #include "inspect.h"

@@ -1,4 +1,4 @@
-/* inspect.h - what may be read of an executor's plan beyond the public API: for check/. */
+/* inspect.h - access to an executor's plan beyond the public API, for check/. */
 #ifndef ADJ_INSPECT_H
 #define ADJ_INSPECT_H
 

@@ -1,5 +1,5 @@
-/* internal.h - options of an executor that only the library's own checkers and training set, and
- * what they read of its plan in return. */
+/* internal.h - options of an executor for the library's own checkers and training, and what these
+ * read of its plan. */
 #ifndef ADJ_EXEC_INTERNAL_H
 #define ADJ_EXEC_INTERNAL_H
 

@@ -1,10 +1,11 @@
-/* invariant.c - what need not be computed in every run.
+/* invariant.c - finds the values that need not be computed in every run.
  *
- * A kernel is a function of its operands. A step whose operands come from parameters, states and
- * constants alone that no update assigns - an inference's filters - gives the same until one of
- * them is set. Such steps are the plan's first; they run all together, or not at all when no such
- * leaf has changed since. So what only they read may lie in the arena; what others read is kept.
- * Inputs are set before nearly every run: what follows from them is not kept. */
+ * A kernel is a function of its operands. A step that depends only on constants and on parameters
+ * and states that no update assigns, such as the packed filters of inference, gives the same result
+ * until one of these is set. Such steps are the first of the plan. They all run, or none does if no
+ * such leaf has been set since the last run. So a value that only they read may lie in the arena; a
+ * value that other steps read is kept between runs. Values that depend on inputs are computed in
+ * every run, as inputs are set before nearly every one. */
 #include "exec.h"
 #include "invariant.h"
 #include "planning.h"

@@ -1,4 +1,4 @@
-/* invariant.h - values that do not change with every run: see invariant.c. */
+/* invariant.h - values that stay the same from run to run: see invariant.c. */
 #ifndef ADJ_INVARIANT_H
 #define ADJ_INVARIANT_H
 

@@ -1,8 +1,9 @@
-/* memory.c - lifetimes, what is computed in place, and where everything lies in the arena.
+/* memory.c - lifetimes, in-place results, and offsets in the arena.
  *
- * Best fit by size: the largest slot first, each at the lowest-waste gap among the slots placed so
- * far whose lifetimes overlap its own; in another order where that leaves gaps. The time is
- * quadratic in the number of slots, so many slots are placed by time instead (place_by_time.c). */
+ * Best fit by size: slots are placed from the largest to the smallest, each in the gap with the
+ * least waste among the placed slots whose lifetimes overlap its own. If the result has gaps, other
+ * orders are tried. The time is quadratic in the number of slots, so plans with many slots use
+ * place_by_time.c instead. */
 #include <stdlib.h>
 #include <string.h>
 

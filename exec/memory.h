@@ -1,4 +1,4 @@
-/* memory.h - where the values of a plan lie, and whether there is memory for them. */
+/* memory.h - places the values of a plan in memory, and checks that there is enough of it. */
 #ifndef ADJ_MEMORY_H
 #define ADJ_MEMORY_H
 

@@ -1,9 +1,9 @@
-/* memory_need.c - refuses a plan that obviously does not fit into the memory that is left, with how
- * much of it is there. That is better than running out of it: oneDNN 2.6.3 crashes then.
+/* memory_need.c - refuses a plan that needs more memory than is available; the message has both
+ * numbers. oneDNN 2.6.3 would crash when memory runs out.
  *
- * Checked before kernels are prepared, of leaves and fetched values; before candidates are timed,
- * of theirs; and before the plan's memory is allocated. Only memory that malloc provides is looked
- * at: a caller's allocator knows its own. */
+ * The check runs three times: for leaves and fetched values before kernels are prepared, for the
+ * buffers of candidates before these are timed, and for the plan's memory before it is allocated.
+ * Only memory from malloc is checked: the limits of a caller's allocator are unknown. */
 #include <stdlib.h>
 
 #include "base/memory_left.h"

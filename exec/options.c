@@ -1,4 +1,4 @@
-/* options.c - an executor's options, checked, and what the environment adds. */
+/* options.c - checks an executor's options and adds those of the environment. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,9 @@
-/* place_by_time.c - gives many slots their offsets in one walk through the steps.
+/* place_by_time.c - places many slots in the arena in one walk through the steps.
  *
- * A slot is placed at its first step, in the smallest hole that takes it, and leaves a hole after
- * its last step. Holes are few where lifetimes nest, as those of a forward and a backward pass do:
- * then the walk takes about n log n for n slots, else up to n times the number of holes. */
+ * A slot is placed at its first step, in the smallest free gap that is large enough, and frees its
+ * memory after its last step. Gaps are few where lifetimes are nested, as those of a forward and a
+ * backward pass are: the walk then takes about n log n for n slots, else up to n times the number
+ * of gaps. */
 #include <stdlib.h>
 #include <string.h>
 

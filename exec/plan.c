@@ -1,8 +1,8 @@
-/* plan.c - layouts and reorders: turns groups, in order, into steps over buffers.
+/* plan.c - layouts and reorders: turns the ordered groups into steps over buffers.
  *
- * The kernel that is selected for a group (select_kernel.c) says in which layouts it wants its
- * operands; a value gets at most one buffer per layout, so that two readers share one reorder. A
- * step owns what its kernel or reorder has prepared; append_step hands both over to the plan. */
+ * The kernel selected for a group (select_kernel.c) determines the layouts of its operands. A value
+ * has at most one buffer per layout, so two readers share one reorder. A step owns the state of its
+ * prepared kernel or reorder; append_step transfers the ownership to the plan. */
 #include "exec.h"
 #include "invariant.h"
 #include "planning.h"

@@ -1,5 +1,5 @@
-/* planning.h - what a plan is made from: the nodes of each step before it is planned, and what is
- * known of the graph. Freed when the plan is complete. */
+/* planning.h - data that only planning needs: the nodes of each step before it is planned, and
+ * properties of the graph. Freed when the plan is complete. */
 #ifndef ADJ_PLANNING_H
 #define ADJ_PLANNING_H
 

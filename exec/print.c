@@ -1,6 +1,6 @@
-/* print.c - the plan as text, an EXPLAIN for tensors: what each step computes, by which
- * implementation, what it reads and writes in which layout and where, and why a node is not
- * computed by the preferred backend. */
+/* print.c - prints the plan: what each step computes, by which implementation, which buffers it
+ * reads and writes, their layouts and positions, and why the preferred backend does not compute a
+ * node. */
 #include "base/c_locale.h"
 #include "exec.h"
 

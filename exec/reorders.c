@@ -1,11 +1,11 @@
-/* reorders.c - finds reorders that change values: see inspect.h.
+/* reorders.c - detects reorders that change values: see inspect.h.
  *
- * A reorder from layout A to layout B is run on values that its backend has brought from plain to
- * A, and brings back from B to plain: they have both signs and as many significant bits as their
- * type holds. Where there is no way back, as from a filter packed for one kernel, that kernel is
- * prepared for an operand that changes, too: it takes it plain then, and gives the same. The values
- * have half as many bits there, and the other operands are 1 and -1, so that sums are exact. Memory
- * is full of NaN before it is written. */
+ * To check a reorder from layout A to layout B, plain values are converted to A, then to B by the
+ * reorder, and back to plain. The values have both signs and as many significant bits as their type
+ * holds. A layout that cannot be converted back, such as that of a filter packed for one kernel, is
+ * checked by that kernel. It is prepared once more for a plain operand, and both results must be
+ * equal. For sums to be exact, values have half as many bits in that check, and the other operands
+ * are 1 and -1. Memory is filled with NaN before it is written. */
 #include <math.h>
 #include <omp.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* report.h - what reports show of a plan: its steps, the groups that they compute, the versions of
- * backends. Exported, as tests and libadjoint_io call it. */
+/* report.h - figures of a plan for reports: its steps, the groups that they compute, the versions
+ * of the backends. Exported for tests and libadjoint_io. */
 #ifndef ADJ_EXEC_REPORT_H
 #define ADJ_EXEC_REPORT_H
 

@@ -1,5 +1,5 @@
-/* roofline.h - about how long a group of nodes takes: the time of its arithmetic or of its memory,
- * whichever is more (Williams, Waterman, Patterson: Roofline, CACM 52(4), 2009). */
+/* roofline.h - estimates the time of a group of nodes: that of its arithmetic or of its memory
+ * traffic, whichever is longer (Williams, Waterman, Patterson: Roofline, CACM 52(4), 2009). */
 #ifndef ADJ_ROOFLINE_H
 #define ADJ_ROOFLINE_H
 

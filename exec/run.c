@@ -1,4 +1,4 @@
-/* run.c - one run: the steps in order, then the updates. Nothing is allocated. */
+/* run.c - executes the steps in order, then the updates. Nothing is allocated. */
 #include <omp.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* run.h - runs steps, and what a run is watched by. */
+/* run.h - runs steps, and declares the checks that accompany a run. */
 #ifndef ADJ_RUN_H
 #define ADJ_RUN_H
 

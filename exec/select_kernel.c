@@ -1,9 +1,9 @@
-/* select_kernel.c - which kernel computes a group.
+/* select_kernel.c - selects the kernel that computes a group.
  *
- * "Is it supported?" is answered by preparing: the preferred backend's kernels in its order, then
- * those of the backends after it; of those that can, the one is taken that is estimated to take the
- * least time (backends/efficiency.h, from the numbers in each backend's shares.c). With tune the
- * candidates are timed instead (tune.c), where there is more than one. */
+ * Support is determined by preparing: kernels of the preferred backend are tried in its order, then
+ * those of the backends after it. Of the kernels that can be prepared, the one with the least
+ * estimated time is taken (backends/efficiency.h, with the numbers of each backend's shares.c).
+ * With tune, two or more candidates are timed instead (tune/tune.c). */
 #include <string.h>
 
 #include "backends.h"

@@ -1,4 +1,5 @@
-/* select_kernel.h - which kernel computes a group: by its estimate, or timed (tune/). */
+/* select_kernel.h - selects the kernel that computes a group, by its estimate or by timing (tune/).
+ */
 #ifndef ADJ_SELECT_KERNEL_H
 #define ADJ_SELECT_KERNEL_H
 

@@ -1,7 +1,8 @@
-/* sharing.c - checksums of what steps read and write, and what they find: see inspect.h.
+/* sharing.c - compares checksums of operands and results between two executors, with and without
+ * shared memory: see inspect.h.
  *
- * The plan writes nothing over what is read later: that is proved (verify.c). So where a checksum
- * is not the one of the executor in which nothing shares memory, a kernel is at fault. */
+ * verify.c has proved that the plan overwrites nothing that is read later. So a checksum that
+ * differs from that of the executor without shared memory is the fault of a kernel. */
 #include <string.h>
 
 #include "exec.h"

@@ -1,4 +1,5 @@
-/* values.c - values in and out of an executor: leaves, fetches, parameters by name. */
+/* values.c - copies values into and out of an executor: leaves, fetched nodes, and parameters by
+ * name. */
 #include <omp.h>
 #include <string.h>
 

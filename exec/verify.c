@@ -1,17 +1,17 @@
-/* verify.c - proves that a plan computes what its graph says: the steps are walked as a run would,
- * with a map of what each byte of memory holds (walk.h) instead of numbers.
+/* verify.c - proves that a plan computes its graph: the steps are walked as in a run, but with a
+ * map of what each byte of memory holds (walk.h) in place of numbers.
  *
- * A step may read a value only where the map says that these bytes hold it, in the layout that the
- * step's kernel was prepared for; what it writes is put into the map, and only an operand that the
- * kernel says it may overwrite may be lost by that. What holds a value is found out from the steps'
- * groups, preparations and pointers alone: how memory.c decided who may share memory is not looked
- * at. So the order of the steps, layouts, lifetimes, offsets, results in place, updates and what is
- * kept between runs are proved together. What kernels do is not: that they keep to their memory,
- * write all of it, and may work in place where they say so.
+ * A step may read a value only where the map has it, in the layout that the step's kernel was
+ * prepared for. A step's results are entered in the map, and may overwrite only operands that its
+ * kernel declares as overwritable. The proof relies on the groups, preparations and pointers of the
+ * steps alone, and not on the decisions of memory.c. So it covers the order of the steps, layouts,
+ * lifetimes, offsets, in-place results, updates, and the values kept between runs. It assumes that
+ * kernels stay within their memory, write their whole result, and work in place where they claim
+ * to.
  *
- * Two runs are walked: the second one without the steps that run only when a parameter has changed.
- * Afterwards each further run starts as the second one did. A value that a run leaves behind and
- * the next one reads too early is refused in the first run, where nothing is there yet. */
+ * Two runs are walked; the second omits the steps that run only after a parameter was set. Each
+ * further run starts in the state in which the second one started. A value that one run leaves and
+ * the next one reads too early is refused in the first run, where it does not exist yet. */
 #include <stdio.h>
 
 #include "invariant.h"

@@ -1,4 +1,4 @@
-/* verify.h - the proof that a plan computes what its graph says: see verify.c. */
+/* verify.h - the proof that a plan computes its graph: see verify.c. */
 #ifndef ADJ_VERIFY_H
 #define ADJ_VERIFY_H
 

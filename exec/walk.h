@@ -1,5 +1,5 @@
-/* walk.h - what a plan's memory holds while verify.c walks the steps: values in places, and the
- * messages about them. */
+/* walk.h - the contents of a plan's memory while verify.c walks the steps, and the messages about
+ * them. */
 #ifndef ADJ_WALK_H
 #define ADJ_WALK_H
 

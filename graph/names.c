@@ -1,7 +1,7 @@
-/* names.c - nodes by name: a hash table from a name to the node that adj_find returns for it.
+/* names.c - finds nodes by name: a hash table from a name to the node that adj_find returns for it.
  *
- * Several nodes may bear one name. The table holds the leaf among them, else the one with the
- * smallest id, so that a look-up is one probe however many nodes there are. */
+ * Several nodes may have one name. The table holds the leaf among them, else the one with the
+ * smallest id, so that a lookup is one probe for any number of nodes. */
 #include <string.h>
 
 #include "base/hash.h"

@@ -1,6 +1,6 @@
-/* op.h - the half of adjoint_ext.h that only this tree uses: roles and layers of a graph, copies of
- * nodes, properties of element types, random numbers, the attributes and the list of the built-in
- * ops. Exported, as tests and libadjoint_io call it. */
+/* op.h - the part of the op interface that only this tree uses: roles and layers of a graph, copies
+ * of nodes, properties of element types, random numbers, the attributes and the list of the
+ * built-in ops. Exported for tests and libadjoint_io. */
 #ifndef ADJ_OP_H
 #define ADJ_OP_H
 

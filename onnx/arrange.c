@@ -1,4 +1,4 @@
-/* arrange.c - operators that give elements other shapes, join and split them. */
+/* arrange.c - operators that reshape, permute, join and split tensors. */
 #include <inttypes.h>
 #include <string.h>
 

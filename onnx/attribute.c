@@ -1,4 +1,4 @@
-/* attribute.c - attributes of a node of the file. */
+/* attribute.c - reads the attributes of a node of the file. */
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* details.h - figures of an imported network that only the tool reads. */
+/* details.h - figures of an imported network for the tool. */
 #ifndef ADJ_ONNX_DETAILS_H
 #define ADJ_ONNX_DETAILS_H
 

@@ -1,4 +1,5 @@
-/* fold.c - results that are known while loading: constants, shapes, and elements that move. */
+/* fold.c - computes values while loading: constants, shapes, and tensors whose elements are only
+ * rearranged. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>

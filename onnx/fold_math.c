@@ -1,5 +1,5 @@
-/* fold_math.c - arithmetic of values known while loading, with which exporters compute shapes.
- * Integers are computed in 64 bits, floats in double and then rounded to their type. */
+/* fold_math.c - arithmetic on values known while loading, such as the shapes that exporters
+ * compute. Integers are computed in 64 bits, floats in double and then rounded to their type. */
 #include <inttypes.h>
 #include <math.h>
 

@@ -1,6 +1,6 @@
-/* head.c - a new last layer, for another number of classes: before the nodes are imported, its
- * weights and its bias get the new size. Their values are 0, and value.c makes the weights random.
- */
+/* head.c - a new last layer for another number of classes. Its weights and bias get their new size
+ * before the nodes are imported. Their values are 0, and value.c then initializes the weights at
+ * random. */
 #include <inttypes.h>
 #include <string.h>
 

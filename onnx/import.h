@@ -1,8 +1,8 @@
-/* import.h - what the files of onnx/ share while a file is imported: numbers, values, nodes.
+/* import.h - declarations shared by the files of onnx/ that import: numbers, values, nodes.
  *
  * A value of the file is one of three things: a node of the graph; numbers known while loading
- * (initializers, constants, and shapes computed from them); or unknown, because the node that makes
- * it is not supported. All memory but the parameters' values belongs to the import. */
+ * (initializers, constants, and shapes computed from them); or unknown, if the node that computes
+ * it is not supported. All memory except the parameters' values belongs to the import. */
 #ifndef ONNX_IMPORT_H
 #define ONNX_IMPORT_H
 

@@ -1,5 +1,5 @@
-/* inputs.c - values that a file starts with: initializers and inputs, and the sizes of symbolic
- * axes. */
+/* inputs.c - the initial values of an import: initializers, inputs, and the sizes of symbolic axes.
+ */
 #include <inttypes.h>
 #include <string.h>
 

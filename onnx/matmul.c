@@ -1,4 +1,4 @@
-/* matmul.c - Gemm and MatMul. Batches of products are products one after the other. */
+/* matmul.c - Gemm and MatMul. A batch of products becomes one product after the other. */
 #include <inttypes.h>
 
 #include "graph/op.h"

@@ -1,5 +1,5 @@
-/* read.c - reads a model file and unpacks it, after a look at how deep its messages are nested:
- * protobuf-c unpacks messages by recursion. */
+/* read.c - reads a model file and unpacks it. The depth of nested messages is checked first,
+ * because protobuf-c unpacks by recursion. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* save.c - adj_onnx_save: which nodes are written, the inputs and outputs of the model, the file.
- */
+/* save.c - adj_onnx_save: selects the nodes, writes the inputs and outputs of the model, and the
+ * file. */
 #include "save.h"
 
 #include <stdarg.h>

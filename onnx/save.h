@@ -1,9 +1,9 @@
-/* save.h - what the files that write ONNX share: the graph under construction, and the names of
- * values.
+/* save.h - declarations shared by the files of onnx/ that export: the graph under construction, and
+ * the names of values.
  *
- * ONNX has images as NCHW. An image that adjoint has as NHWC stands in the file in one or both of
- * two forms: plain, as adjoint has it, and turned, as NCHW. Each operator takes the form that it
- * needs; a Transpose is written where an operator needs the other form. */
+ * ONNX images are NCHW. An NHWC image of adjoint has one or both of two forms in the file: plain,
+ * in NHWC, and turned, in NCHW. Each operator uses the form that it needs; a Transpose is written
+ * where only the other form exists. */
 #ifndef ONNX_SAVE_H
 #define ONNX_SAVE_H
 

@@ -1,4 +1,4 @@
-/* save_ops.c - how each op stands in an ONNX file of opset 17. */
+/* save_ops.c - the ONNX operators (opset 17) for each op. */
 #include <math.h>
 #include <string.h>
 

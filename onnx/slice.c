@@ -1,4 +1,4 @@
-/* slice.c - Slice, Gather, and pads, which may be negative: slices, too. */
+/* slice.c - Slice, Gather, and Pad, whose negative pads are slices, too. */
 #include <inttypes.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* table.c - the operators that are read: how each is built, and how it is computed while loading
- * where all its operands are known. */
+/* table.c - the supported operators: the function that builds each one, and the one that computes
+ * it while loading if all operands are known. */
 #include <math.h>
 #include <string.h>
 

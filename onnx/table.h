@@ -1,4 +1,4 @@
-/* table.h - functions that the table of operators (table.c) names. */
+/* table.h - functions listed in the table of operators (table.c). */
 #ifndef ONNX_TABLE_H
 #define ONNX_TABLE_H
 

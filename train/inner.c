@@ -1,5 +1,5 @@
-/* inner.c - the value of a named node of a predictor's net, and the gradient of a logit with
- * respect to the pixels. Both are computed for one image at a time. */
+/* inner.c - the value of a named node of a predictor's network, and the gradient of a logit with
+ * respect to the pixels, one image at a time. */
 #include <stdlib.h>
 #include <string.h>
 

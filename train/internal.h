@@ -1,4 +1,4 @@
-/* internal.h - what only the tool and tests ask of training and prediction. */
+/* internal.h - functions of training and prediction for the tool and tests only. */
 #ifndef TRAIN_INTERNAL_H
 #define TRAIN_INTERNAL_H
 

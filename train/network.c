@@ -1,5 +1,5 @@
-/* network.c - see network.h. A node that does not exist is NULL, and so is what is built on it: the
- * graph keeps the first error. */
+/* network.c - see network.h. A node that does not exist is NULL, and so are the nodes built on it:
+ * the graph keeps the first error. */
 #include <stdlib.h>
 #include <string.h>
 

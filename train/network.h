@@ -1,4 +1,4 @@
-/* network.h - a net's graph for one batch size and its executor: for training steps, evaluation or
+/* network.h - a net's graph for one batch size, with its executor: for training, evaluation or
  * prediction. */
 #ifndef TRAIN_NETWORK_H
 #define TRAIN_NETWORK_H

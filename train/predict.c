@@ -1,4 +1,4 @@
-/* predict.c - prediction and evaluation: one image, many, a whole data set. */
+/* predict.c - predicts one image or several, and evaluates data sets. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

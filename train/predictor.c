@@ -1,4 +1,4 @@
-/* predictor.c - see predictor.h: made, saved, loaded. */
+/* predictor.c - creates, saves and loads predictors: see predictor.h. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* run.c - all steps and epochs of a training, with its files and callbacks; adj_fit. */
+/* run.c - runs all epochs of a training, with its files and callbacks; adj_fit. */
 #include <stdlib.h>
 
 #include "io/replace.h"

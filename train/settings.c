@@ -1,5 +1,5 @@
-/* settings.c - the settings of a training: completed, and as text. Reals are written in
- * hexadecimal: they come back bit by bit. */
+/* settings.c - fills in the defaults of a training's settings, and converts settings to text. Reals
+ * are written in hexadecimal, so that they are read back bit for bit. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>

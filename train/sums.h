@@ -1,4 +1,4 @@
-/* sums.h - checksums to compare trainings (FNV-1a of 64 bits). */
+/* sums.h - checksums for comparing trainings (64-bit FNV-1a). */
 #ifndef TRAIN_SUMS_H
 #define TRAIN_SUMS_H
 

@@ -1,6 +1,5 @@
 /* trainer.c - a training: its networks, steps and epochs. A step depends only on the settings, the
- * position and the parameters, so a resumed training computes what the interrupted one would have
- * computed. */
+ * position and the parameters, so a resumed training repeats the uninterrupted one bit for bit. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

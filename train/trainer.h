@@ -1,4 +1,4 @@
-/* trainer.h - the struct behind adj_trainer, and its settings. */
+/* trainer.h - the structs behind adj_trainer and its settings. */
 #ifndef TRAIN_TRAINER_H
 #define TRAIN_TRAINER_H
 

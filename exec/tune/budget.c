@@ -1,10 +1,10 @@
-/* budget.c - how long the race between a group's candidates may take.
+/* budget.c - time limits for timing the candidates of a group.
  *
- * The time of the whole plan is shared by the groups that are still to be decided, half of it by
- * their work and half equally, as preparing candidates takes its time however small the group is.
- * So the last ones get theirs, too; what a race leaves is the others'. Groups of equal work are
- * timed once and counted once. Where it is known how often the plan will run, a race takes no more
- * than a small part of what the group itself will take: it could not save more. */
+ * The time of the whole plan is divided among the groups that are still undecided: half of it by
+ * their work, half equally, as preparing candidates takes time however small the group is. So time
+ * remains for the last groups, and what one group does not use goes to the others. Groups of equal
+ * work are timed and counted once. If the number of runs of the plan is known, the limit is also a
+ * small fraction of the group's time in all these runs: timing could not save more. */
 #include <math.h>
 #include <string.h>
 

@@ -1,16 +1,17 @@
-/* file.c - the table of winners, the file it is kept in, and the selection of one plan.
+/* file.c - the table of winners, the tune file that stores it, and the selection of one plan.
  *
- * The file is text: the header that this machine and these backends give (key.c), one winner a
- * line, and a last line that counts them:
+ * The file is text: a header for this machine and these backends (key.c), one winner a line, and a
+ * last line with their number:
+ *
  *   backend TAB kernel TAB candidate TAB microseconds TAB implementation TAB key
  *   end 17
- * Without time for a race, backend and kernel are "-", the microseconds are those of the untuned
- * kernel, and the implementation field holds the seconds that were too short. A selection is the
- * same without the header. Both are taken whole or not at all, and believed in nothing but which
- * candidate to prepare: the one that prepares to the implementation and layouts named, or, on
- * operands in other layouts, to the implementation, wherever it is in the backend's list (the
- * number is only where to look first). So the worst that a forged one does is to select slow
- * kernels. */
+ *
+ * If there was no time to time a group, backend and kernel are "-", the microseconds are those of
+ * the untuned kernel, and the implementation field has the number of seconds that was too short. A
+ * selection has the same lines without the header. Either is used as a whole or ignored as a whole.
+ * It only determines which candidate is prepared: the one with the given implementation and layouts
+ * or, for operands in other layouts, with the given implementation. The candidate's number only
+ * says where to look first. So a forged file can do no more than select slow kernels. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

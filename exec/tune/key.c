@@ -1,5 +1,5 @@
-/* key.c - names for what a tune file holds: groups, machines, implementations. All are plain
- * text, and do not depend on where a group stands in its graph. */
+/* key.c - keys of a tune file: text that identifies a group, a machine or an implementation. A key
+ * does not depend on the position of a group in its graph. */
 #include <string.h>
 
 #include "base/c_locale.h"

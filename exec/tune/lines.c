@@ -1,4 +1,4 @@
-/* lines.c - reads and writes winners as lines of text; file.c has the format of a file. */
+/* lines.c - reads and writes winners as lines of text; file.c describes the format. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

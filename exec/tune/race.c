@@ -1,11 +1,11 @@
-/* race.c - how long the candidates for one group take, beside each other.
+/* race.c - times the candidates for one group.
  *
- * Candidates are whatever the kernels of the backends that are queried prepare to, the reference
- * left out. They run in turns, so that a disturbance hits all of them. The minimum of each counts,
- * and with it the reorders at its borders: of operands that are not there in its layouts, and of
- * results back to plain. The candidate that would be taken without timing is preferred unless
- * another is faster by more than the noise. Where the plan is to run few times only, that candidate
- * is run first, and says how much time the race may take (budget.c). */
+ * The candidates are all that the kernels of the allowed backends can prepare, except the
+ * reference. They run alternately, so that a disturbance affects all of them. Each one counts with
+ * its minimum time plus the reorders at its borders: of operands that are not present in its
+ * layouts, and of results back to plain. The untuned candidate wins unless another is faster by
+ * more than the noise. If the plan will run only a few times, the untuned candidate runs first, and
+ * its time limits the time for the others (budget.c). */
 #include <math.h>
 #include <string.h>
 

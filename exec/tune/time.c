@@ -1,10 +1,10 @@
-/* time.c - how long a prepared step takes on memory of its own.
+/* time.c - times a prepared step on separate memory.
  *
- * Within a graph a step finds its operands where the whole graph's values have passed through the
- * caches since they were made; timing it again and again on the same memory would flatter what
- * fits the caches. So as much memory as the graph's values take (up to what a last-level cache
- * holds) is read before each run. All candidates share the same buffers, and each is pointed at
- * them once: pointing costs something in some backends. */
+ * Within a graph, the values of the whole graph pass through the caches between the write of an
+ * operand and its use. Timing a step repeatedly on the same memory would favor steps that fit the
+ * caches. So before each run as much memory is read as the graph's values occupy, at most the size
+ * of a large last-level cache. All candidates share the same buffers; each is bound to them once,
+ * as binding is expensive in some backends. */
 #include <math.h>
 #include <string.h>
 

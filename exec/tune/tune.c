@@ -1,10 +1,8 @@
-/* tune.c - which kernel computes each group of a plan: by a selection, by the file, or by timing
- * them.
+/* tune.c - selects the kernel of each group of a plan from a selection, from the tune file, or by
+ * timing.
  *
- * When the plan comes to a group that is not known, its candidates are timed (race.c), within a
- * time that is bounded for the whole plan (budget.c). Equal groups are timed once: they have one
- * winner.
- */
+ * When the plan reaches a group that is in neither, its candidates are timed (race.c), within a
+ * limit for the whole plan (budget.c). Equal groups are timed once and get the same winner. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* tune.h - what the files of tuning share: the table of winners, what a file of them must begin
- * with, and a place to run candidates in. Everything here is gone when the plan is made. */
+/* tune.h - declarations shared by the files of tuning: the table of winners, the header of a tune
+ * file, and the buffers in which candidates run. All of it is freed when the plan is complete. */
 #ifndef ADJ_TUNE_H
 #define ADJ_TUNE_H
 

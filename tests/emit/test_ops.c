@@ -423,7 +423,7 @@ Test(emit_ops, names)
     net_free(&n);
 }
 
-/* The same bytes in a locale with a decimal comma, where an i in capitals has a dot. */
+/* True if a locale with a decimal comma, or with a dotted capital I, leaves every byte unchanged. */
 Test(emit_ops, locale)
 {
     const temporary folder = temporary_folder(), locale = temporary_folder();
