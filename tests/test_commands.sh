@@ -38,7 +38,7 @@ of_document() {
             n = split($0, span, "`")
             for (i = 2; i < n; i += 2) if (span[i] ~ inline) print FILENAME "\t" span[i]
         }' "$1" |
-        grep -E "	$prefix((build/)?adjoint|build/t[a-z/_]+|mpirun|ninja|cc|strip|git|\./[a-z]+\.sh|bench/[a-z.]+) " || true
+        grep -E "	$prefix((build/)?adjoint|build/t[a-z/_]+|mpirun|ninja|cc|arm-none-eabi-gcc|qemu-system-arm|strip|git|\./[a-z]+\.sh|bench/[a-z.]+) " || true
 }
 # Examples of a sub-command's help: indented by two.
 of_help() {
@@ -75,6 +75,10 @@ reason() {
     *build/small_serial/*)
         [ -e "$binaries/small_serial/libadjoint_small.a" ] || echo "there is no small_serial library"
         ;;
+    arm-none-eabi-gcc* | qemu-system-arm*)
+        command -v arm-none-eabi-gcc >/dev/null && command -v qemu-system-arm >/dev/null ||
+            echo "there is no arm-none-eabi-gcc or qemu-system-arm"
+        ;;
     bench/scale.py*) echo "reads what mpirun has written; tests/mpi/bench.sh" ;;
     git* | bench/before.py*) echo "needs an older commit; tests/test_before.sh" ;;
     ADJOINT_QUARANTINE=off*) echo "shows a fault of oneDNN that only some CPUs have" ;;
@@ -96,6 +100,7 @@ mkdir -p "$base/DIR/level" "$base/DIR/upright" "$base/mnist" "$base/bin"
 ln -s "$binaries" "$base/build"
 mkdir "$top/adjoint" # the sources, for pages whose files are in a folder of their own
 ln -s "$binaries" "$top/adjoint/build"
+ln -s "$PWD/examples" "$top/adjoint/examples"
 ln -s "$binaries/adjoint" "$base/bin/adjoint"
 ln -s "$PWD/include" "$base/include"
 ln -s "$PWD/tests" "$base/tests"
