@@ -153,6 +153,7 @@ adj_status backward_magnitudes(subject *s, double *const magnitude[]);
 
 typedef struct {
     double value, uncertainty; /* <dy, (f(x + h v) - f(x - h v)) / 2h> */
+    int at_kinks;              /* of the whole graph: values lie exactly at kinks */
 } estimate;
 /* Along v. Outputs with a kink nearby must have been masked by mask_kinks. */
 adj_status central_estimate(subject *s, int leaf, double h, estimate *e);

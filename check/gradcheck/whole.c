@@ -167,29 +167,34 @@ static double loss_at(whole *w, double h, int only, double *size)
 
 /* D(h) at several steps, the best of them. Its error is at most its rounding, 8 eps (|L| + scale) /
  * h, and half of what the slopes on both sides differ by, for kinks or curvature. These shrink with
- * h, rounding grows. Of two steps with curvature alone the values, too, show the error. */
+ * h, rounding grows. Of two steps with curvature alone the values, too, show the error. Slopes that
+ * differ by the same at a smaller step are those of values exactly at kinks: of several, the
+ * differences may cancel, and bound no error. */
 void differentiate(whole *w, int only, double scale, estimate *best)
 {
     double size, last = 0, last_bend = INFINITY;
+    int at_kinks = 0;
     *best = (estimate){.uncertainty = INFINITY};
     int level = w->n_kinks > many_kinks ? LEVEL + FINER : LEVEL;
     for (int i = 0, way = 0; i < STEPS && w->status == ADJ_OK; i++, level += way) {
         const double h = ldexp(1, -level), up = loss_at(w, h, only, &size);
         const double down = loss_at(w, -h, only, &size);
-        const double d = (up - down) / (2 * h), bend = fabs(up - 2 * w->loss + down) / h;
+        const double d = (up - down) / (2 * h), bend = (up - 2 * w->loss + down) / h;
         const double rounding = 8 * 0x1p-52 * (size + scale) / h;
-        double error = rounding + bend / 2;
-        if (bend < 0.3 * last_bend && way > 0)
+        double error = rounding + fabs(bend) / 2;
+        at_kinks |= way > 0 && fabs(bend - last_bend) < 0.1 * fabs(bend);
+        if (fabs(bend) < 0.3 * fabs(last_bend) && way > 0)
             error = fmin(error, rounding + fabs(d - last));
         if (error < best->uncertainty)
-            *best = (estimate){d, error};
-        const int next = rounding < bend / 2 ? FINER : -FINER;
+            *best = (estimate){.value = d, .uncertainty = error};
+        const int next = rounding < fabs(bend) / 2 ? FINER : -FINER;
         if (best->uncertainty <= 1e-5 * scale || next == -way)
             break;
         way = next;
         last = d;
         last_bend = bend;
     }
+    best->at_kinks = at_kinks;
 }
 
 /* The gradient along v, and the root of the sum of its terms' squares in *scale. */
@@ -203,9 +208,19 @@ double along(const whole *w, int id, double *scale)
     return check_projection(w->dx[id], w->v[id], n, &size);
 }
 
+static double tolerance_of(const estimate *e, double scale)
+{
+    return 2 * e->uncertainty + 1e-12 * scale;
+}
+
+static int exceeds(double analytic, const estimate *e, double scale)
+{
+    return check_excess(fabs(analytic - e->value), tolerance_of(e, scale)) > 1;
+}
+
 int is_apart(double analytic, const estimate *e, double scale)
 {
-    return check_excess(fabs(analytic - e->value), 2 * e->uncertainty + 1e-12 * scale) > 1;
+    return !e->at_kinks && exceeds(analytic, e, scale);
 }
 
 /* ---- values ---- */
@@ -285,14 +300,17 @@ static void fill_row(whole *w, int id, double analytic, const estimate *e, doubl
     row->analytic = analytic;
     row->numeric = e->value;
     row->uncertainty = e->uncertainty;
-    row->tolerance = 2 * e->uncertainty + 1e-12 * scale;
+    row->tolerance = tolerance_of(e, scale);
     row->origin = "twice the uncertainty of the differences";
     row->index = " along a random direction";
     row->worst_abs = fabs(analytic - e->value);
     row->worst_rel = scale > 0 ? row->worst_abs / scale : row->worst_abs;
     if (is_apart(analytic, e, scale))
         row->result = ADJ_GRADCHECK_FAIL;
-    else if (!(e->uncertainty <= 0.01 * scale) && scale > 0) {
+    else if (exceeds(analytic, e, scale)) {
+        row->result = ADJ_GRADCHECK_INCONCLUSIVE;
+        row->reason = "values lie exactly at kinks";
+    } else if (!(e->uncertainty <= 0.01 * scale) && scale > 0) {
         row->result = ADJ_GRADCHECK_INCONCLUSIVE;
         row->reason = "the differences do not settle";
     }
@@ -305,14 +323,15 @@ static void judge_leaves(whole *w, double sum, const estimate *e, double scale)
 {
     adj_gradcheck_fault fault = ADJ_FAULT_NONE;
     const char *blame = NULL;
-    const int first = w->r->n_row, is_right = !is_apart(sum, e, scale);
+    const int first = w->r->n_row, is_right = !exceeds(sum, e, scale);
     for (int id = 0; id <= (int)w->y->id && w->status == ADJ_OK; id++) {
         if (w->v[id] == NULL)
             continue;
         double each;
         const double analytic = along(w, id, &each);
-        estimate own = {analytic + (e->value - sum), e->uncertainty};
-        if (!is_right || (each > 0 && each < SMALL_PART * e->uncertainty))
+        estimate own = {analytic + (e->value - sum), e->uncertainty, e->at_kinks};
+        const double part = fmin(each, fabs(analytic));
+        if (!is_right || (each > 0 && part < SMALL_PART * e->uncertainty))
             differentiate(w, id, each, &own);
         if (w->status == ADJ_OK)
             fill_row(w, id, analytic, &own, scale);
@@ -337,7 +356,7 @@ static void judge_whole(whole *w)
         draw_all(w);
         take_gradient(w, &sum, &scale);
         differentiate(w, ALL, scale, &e);
-        if (!is_apart(sum, &e, scale) && e.uncertainty <= 1e-3 * scale && scale > 0)
+        if (!exceeds(sum, &e, scale) && e.uncertainty <= 1e-3 * scale && scale > 0)
             break; /* a loss of labels that are all left out is 0 */
     }
     judge_leaves(w, sum, &e, scale);

@@ -3,6 +3,7 @@
  *
  * The faults are in the rule of a planted op, y = 2 x, which simplifies to a scale before it is
  * run: for a chain of that many of these ops, it gives 3. */
+#include <math.h>
 #include <string.h>
 
 #include "tests/check/checked.h"
@@ -43,13 +44,15 @@ static adj_node *param(adj_graph *g, const char *name, int64_t n)
                      (adj_init){.kind = ADJ_INIT_UNIFORM, .a = 0.5, .b = 1});
 }
 
-static const adj_gradcheck_report *checked_whole(adj_node *y)
+static const adj_gradcheck_report *checked_with_seed(adj_node *y, uint64_t seed)
 {
+    const adj_gradcheck_opts o = {.exec.threads = 1, .exec.seed = seed};
     const adj_gradcheck_report *r;
-    cr_assert_eq(adj_gradcheck(y, &(adj_gradcheck_opts){.exec.threads = 1}, &r), ADJ_OK, "%s",
-                 r->message);
+    cr_assert_eq(adj_gradcheck(y, &o, &r), ADJ_OK, "%s", r->message);
     return r;
 }
+
+static const adj_gradcheck_report *checked_whole(adj_node *y) { return checked_with_seed(y, 0); }
 
 static const gradcheck_detail *row_of(const adj_gradcheck_report *r, const char *name,
                                       const char *wrt)
@@ -158,4 +161,47 @@ Test(gradcheck_whole, the_first_wrong_gradient_names_the_rule)
     cr_expect_eq(r->n_result[ADJ_GRADCHECK_FAIL], 1);
     adj_gradcheck_free(r);
     adj_graph_free(g);
+}
+
+/* x / s rounded to an integer, plus 0 or 1: values lie exactly at clip's kink at 0, where slopes of
+ * both signs cancel. Gradients pass through the rounding, which is stopped. A wrong rule of a leaf
+ * without kinks is found beside them. */
+static adj_node *at_kinks(adj_graph *g)
+{
+    const adj_shape shape = {2, {6, 3}}, row = {2, {1, 3}};
+    adj_node *x = adj_input(g, "x", ADJ_F64, shape), *s = adj_input(g, "s", ADJ_F64, row);
+    adj_node *ratio = adj_div(x, s), *large = adj_fill_like(ratio, 0x1.8p52);
+    adj_node *whole = adj_sub(adj_add(ratio, large), large);
+    adj_node *passed = adj_add(ratio, adj_stop_gradient(adj_sub(whole, ratio)));
+    adj_node *shift = adj_cast(adj_input(g, "z", ADJ_I32, row), ADJ_F64);
+    double weight[18];
+    for (int i = 0; i < 18; i++)
+        weight[i] = cos(i + 1.0);
+    return sum(
+        adj_mul(adj_clip(adj_add(passed, shift), 0, 255), adj_const(g, ADJ_F64, shape, weight)));
+}
+
+Test(gradcheck_whole, values_at_kinks)
+{
+    int n_reason = 0;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        adj_graph *g = adj_graph_new();
+        adj_node *y = at_kinks(g), *wrong = param(g, "w", 4);
+        fault_depth = 4;
+        for (int i = 0; i < 5; i++)
+            wrong = twice(wrong);
+        const adj_gradcheck_report *r =
+            checked_with_seed(adj_add(y, adj_cast(sum(adj_square(wrong)), ADJ_F64)), seed);
+        fault_depth = 0;
+        const gradcheck_detail *x = row_of(r, "x", "end to end");
+        cr_expect_neq(x->result, ADJ_GRADCHECK_FAIL, "%d: %s", (int)seed, x->blame);
+        n_reason += strcmp(x->reason, "values lie exactly at kinks") == 0;
+        const gradcheck_detail *found = row_of(r, "w", "end to end");
+        cr_expect(found->result == ADJ_GRADCHECK_FAIL &&
+                      strstr(found->blame, "rule of twice") != NULL,
+                  "%d: %s", (int)seed, found->blame);
+        adj_gradcheck_free(r);
+        adj_graph_free(g);
+    }
+    cr_expect_gt(n_reason, 0);
 }
