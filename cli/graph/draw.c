@@ -77,7 +77,7 @@ static void put_edges(FILE *f, int i, const adj_group *g, const int from_step[])
     }
 }
 
-void draw_plan(FILE *f, const adj_exec *e)
+int draw_plan(FILE *f, const adj_exec *e)
 {
     const int n = adj_exec_step_count(e);
     const adj_group *first = NULL;
@@ -86,7 +86,7 @@ void draw_plan(FILE *f, const adj_exec *e)
     const int nodes = first != NULL ? adj_graph_node_count(adj_node_graph(first->node[0])) : 0;
     int *from_step = calloc((size_t)nodes + 1, sizeof *from_step);
     if (from_step == NULL)
-        return;
+        return -1;
     fputs("digraph plan {\n  node [style=filled, fontname=\"Helvetica\", fontsize=10];\n", f);
     for (int id = 0; id < nodes; id++)
         from_step[id] = -1;
@@ -101,6 +101,7 @@ void draw_plan(FILE *f, const adj_exec *e)
     }
     fputs("}\n", f);
     free(from_step);
+    return 0;
 }
 
 /* ---- Graphviz ---- */

@@ -7,8 +7,9 @@
 #include "adjoint.h"
 
 /* Prints the steps of a plan as DOT: a box for each step with the nodes that it computes, its
- * backend and kernel. Reorders, copies and what depends on parameters alone are left out. */
-void draw_plan(FILE *f, const adj_exec *e);
+ * backend and kernel. Reorders, copies and what depends on parameters alone are left out. Returns 0
+ * on success. */
+int draw_plan(FILE *f, const adj_exec *e);
 /* True if the program dot can be started. */
 int can_draw_svg(void);
 /* Lets the program dot convert a file in DOT, from its beginning, to SVG. Returns 0 on success. */

@@ -118,9 +118,8 @@ static int write_dot(FILE *f, const void *source)
 {
     const drawing *d = source;
     if (d->e != NULL)
-        draw_plan(f, d->e);
-    else
-        adj_print_dot(f, d->n_root, d->root);
+        return draw_plan(f, d->e);
+    adj_print_dot(f, d->n_root, d->root);
     return 0;
 }
 
