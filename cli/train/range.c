@@ -46,9 +46,9 @@ int find_rate(const adj_net *net, const adj_dataset *d, const adj_fit_opts *opti
     adj_status status = adj_trainer_run(trainer, &error);
     const double last = adj_trainer_progress(trainer).step_loss;
     adj_trainer_free(trainer);
-    if (status != ADJ_OK && isfinite(last))
-        return complain("train", EXIT_FAILED, "--lr auto: %s", error.message);
     const double found = adj_range_test_choose(t);
+    if (status != ADJ_OK && (isfinite(last) || t->n < 2))
+        return complain("train", EXIT_FAILED, "--lr auto: %s", error.message);
     const int is_repeated = d->n < t->n * options->batch * options->accumulate;
     if (found > 0) {
         *lr = is_repeated ? fmin(fmax(found, *lr / 10), *lr) : found;
@@ -56,8 +56,8 @@ int find_rate(const adj_net *net, const adj_dataset *d, const adj_fit_opts *opti
     }
     return complain("train", EXIT_FAILED,
                     "--lr auto: the loss did not fall in %d steps with rates from %.1e to %.1e; "
-                    "set --lr to a number",
-                    t->n, t->lr[0], t->lr[t->n - 1]);
+                    "set --lr to a number (without --lr: %g)",
+                    t->n, t->lr[0], t->lr[t->n - 1], *lr);
 }
 
 void say_range(const adj_range_test *t, double lr)

@@ -35,15 +35,16 @@ static void fill(float value[], int n, float from)
         value[i] = from + 0.25F * (float)((i * 7 + 3) % 5);
 }
 
-/* Writes a convolution of 28 x 28 gray images, batch norm, relu, global pool and a Linear. */
-static void write_net(void)
+/* Writes a convolution of 28 x 28 gray images, batch norm, relu, global pool and a Linear, with
+ * biases of bn1 from that number on. */
+static void write_net(float from)
 {
     static int64_t x[] = {-1, 1, 28, 28}, w[] = {CHANNELS, 1, 3, 3}, channels[] = {CHANNELS};
     static int64_t fc[] = {FILE_CLASSES, CHANNELS}, classes[] = {FILE_CLASSES};
     maker m;
     fill(filter, CHANNELS * 9, -0.5F);
     fill(scale, CHANNELS, 0.5F);
-    fill(bias, CHANNELS, 0.25F);
+    fill(bias, CHANNELS, from);
     fill(mean, CHANNELS, 0.125F);
     fill(variance, CHANNELS, 3);
     fill(fc_weight, FILE_CLASSES * CHANNELS, -0.5F);
@@ -74,7 +75,7 @@ static void set_up(void)
     f = small_data();
     net = in_folder(&f, "net.onnx");
     out = in_folder(&f, "out.safetensors");
-    write_net();
+    write_net(0.25F);
 }
 
 static void tear_down(void) { folder_remove(&f); }
@@ -187,6 +188,17 @@ Test(onnx_train, refused)
     run_tool(WORDS("train", "--model", net.s, "--data", f.path, "--map", "pytorch"), &r);
     cr_expect_eq(r.status, 3);
     cr_expect_not_null(strstr(r.err, "--map requires --weights FILE"), "%s", r.err);
+}
+
+/* The first step of a range test shows NaN in the file. */
+Test(onnx_train, rate_for_weights_of_nan)
+{
+    write_net(NAN);
+    run_tool(WORDS("train", "--model", net.s, "--data", f.path, "--head", "new", "--lr", "auto"),
+             &r);
+    cr_expect_eq(r.status, 1);
+    cr_expect_not_null(strstr(r.err, "--lr auto: the loss is not finite in the first step"), "%s",
+                       r.err);
 }
 
 /* A run that is prolonged ends with the bits of one that was as long from the beginning. */
