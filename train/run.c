@@ -83,6 +83,8 @@ adj_status adj_trainer_run(adj_trainer *t, adj_error *error)
             if (status == ADJ_OK)
                 status = ranks_want_stop(&t->ranks, call(t->o.on.epoch, t) | t->ranks.wants_stop,
                                          &stopped, error);
+            else if (t->last.epoch > 0) /* ended: only the best weights could not be saved */
+                (void)call(t->o.on.epoch, t);
         }
         if (status == ADJ_OK)
             status = save(t, error);

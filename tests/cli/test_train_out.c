@@ -223,7 +223,7 @@ Test(train_out, range_test, .timeout = 300)
     folder_remove(&f);
 }
 
-/* A disk that is full after the first epoch: nothing was resumed. */
+/* A disk that is full after the first epoch, whose scores are printed: nothing was resumed. */
 Test(train_out, full_disk)
 {
     folder f = small_data();
@@ -235,6 +235,7 @@ Test(train_out, full_disk)
     setrlimit(RLIMIT_FSIZE, &all);
     cr_expect_eq(r.status, 1, "%s", r.err);
     cr_expect_not_null(strstr(r.err, "File too large"), "%s", r.err);
+    cr_expect_not_null(strstr(r.out, "  test accuracy "), "%s", r.out);
     cr_expect_null(strstr(r.out, "before --resume"), "%s", r.out);
     char command[900];
     snprintf(command, sizeof command, "rm -r '%s'", out.s);
