@@ -151,7 +151,8 @@ int images_for_model(const char *command, const data_opts *o, const char *model,
         takes->image.size.h = own->size.h;
         takes->image.size.w = own->size.w;
     } else if (!parse_size(o->size, ADJ_MAX_SIDE, &takes->image.size.h, &takes->image.size.w)) {
-        return complain(command, EXIT_USAGE, "--size: expected N or HxW, 1 to %d (got %s)",
+        return complain(command, EXIT_USAGE,
+                        "--size: expected N or HxW, 1 to %d, channels=N or resize=R (got %s)",
                         ADJ_MAX_SIDE, o->size);
     }
     const adj_image_size *asked = &takes->image.size;
@@ -203,7 +204,8 @@ void say_prepared(int n_part, const adj_dataset *const part[], int64_t channels,
         say_wrapped(NULL, "note: %lld of %lld images are resized to %lldx%lld", resized, n,
                     (long long)d->size.h, (long long)d->size.w);
     if (changed > 0)
-        say_wrapped(NULL, "note: %lld of %lld images are %s%s", changed, n,
+        say_wrapped(NULL, "note: %lld of %lld images%s are %s%s", changed, n,
+                    n_part > 1 ? " in all splits" : "",
                     channels == 1 ? "in color and become gray" : "gray and become color",
                     !can_choose     ? ""
                     : channels == 1 ? " (--size channels=3 keeps colors)"

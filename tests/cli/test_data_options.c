@@ -205,8 +205,8 @@ Test(data_options, gray_among_colors)
     put_class(&f, "data/test/a", "gray", 3, 8, 8, 1);
     put_class(&f, "data/test/b", "", 1, 8, 8, 3);
     expect_parameters(&f, WORDS("--model", "lenet5", "--out", w.s), lenet5_parameters(3));
-    cr_expect_not_null(strstr(r.out, "note: 8 of 14 images are gray and become color"), "%s",
-                       r.out);
+    cr_expect_not_null(
+        strstr(r.out, "note: 8 of 14 images in all splits are gray and become color"), "%s", r.out);
     const char *const eval[] = {"eval", "--weights", w.s, "--data", data.s, NULL};
     run_tool(eval, &r);
     cr_expect_eq(r.status, 0, "%s", r.err);
@@ -216,8 +216,8 @@ Test(data_options, gray_among_colors)
     put_class(&f, "data/train/b", "more", 1, 8, 8, 1);
     expect_parameters(&f, WORDS("--model", "lenet5", "--out", w.s), lenet5_parameters(1));
     cr_expect_not_null(strstr(r.out,
-                              "note: 6 of 15 images are in color and become gray (--size channels="
-                              "3 keeps colors)"),
+                              "note: 6 of 15 images in all splits are in color and become gray "
+                              "(--size channels=3 keeps colors)"),
                        "%s", r.out);
     run_tool(eval, &r);
     cr_expect_eq(r.status, 0, "%s", r.err);
@@ -230,7 +230,7 @@ Test(data_options, gray_among_colors)
     cr_assert_eq(adj_tensors_read(w.s, &t), ADJ_OK);
     cr_expect_str_eq(adj_tensors_metadata(t, "input"), "[32,32,3]");
     cr_expect_not_null(
-        strstr(r.out, "note: 9 of 15 images are gray and become color (--size channels=1 makes"),
+        strstr(r.out, "note: 9 of 15 images in all splits are gray and become color (--size "),
         "%s", r.out);
     adj_tensors_free(t);
     remove_all(&f);
@@ -239,8 +239,9 @@ Test(data_options, gray_among_colors)
 /* Gray images, in files or in an array, become a color model's channels, with a note. */
 Test(data_options, gray_for_a_color_model)
 {
-    static const char note[] = "note: 11 of 11 images are gray and become color (--size "
-                               "channels=1 makes all gray)";
+    static const char note[] =
+        "note: 11 of 11 images in all splits are gray and become color (--size "
+        "channels=1 makes all gray)";
     folder f = folder_new();
     const file_name w = in_folder(&f, "w.safetensors");
     put_class(&f, "data/train/a", "", 5, 8, 8, 1);
@@ -263,8 +264,9 @@ Test(data_options, gray_for_a_color_model)
                                   "20",    "--epochs", "1",       NULL};
     run_tool(digits, &r);
     cr_expect_eq(r.status, 0, "%s", r.err);
-    cr_expect_not_null(strstr(r.out, "note: 40 of 40 images are gray and become color"), "%s",
-                       r.out);
+    cr_expect_not_null(
+        strstr(r.out, "note: 40 of 40 images in all splits are gray and become color"), "%s",
+        r.out);
 }
 
 /* Messages name the folder without images, and the option that makes a split. */
@@ -386,7 +388,7 @@ Test(data_options, resize_error)
 static const struct {
     const char *option, *value, *err;
 } refused[] = {
-    {"--size", "0", "--size: expected N or HxW, 1 to 32768 (got 0)"},
+    {"--size", "0", "--size: expected N or HxW, 1 to 32768, channels=N or resize=R (got 0)"},
     {"--size", "12y", "(got 12y)"},
     {"--size", "12x", "(got 12x)"},
     {"--size", "x12", "(got x12)"},
