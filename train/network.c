@@ -4,12 +4,11 @@
 #include <string.h>
 
 #include "exec/internal.h"
+#include "io/data/origin.h"
 #include "network.h"
 #include "ops/nn/model_list.h"
 
 /* ---- nets ---- */
-
-static int64_t or_else(int64_t given, int64_t otherwise) { return given != 0 ? given : otherwise; }
 
 static adj_status complete_model(adj_net *net, adj_error *error)
 {
@@ -25,33 +24,27 @@ static adj_status complete_model(adj_net *net, adj_error *error)
                              near != NULL ? " (did you mean " : "", near != NULL ? near->name : "",
                              near != NULL ? "?)" : "");
     }
-    net->options.size.h = or_else(net->options.size.h, or_else(o.size.h, model->defaults.size.h));
-    net->options.size.w = or_else(net->options.size.w, or_else(o.size.w, model->defaults.size.w));
-    net->options.size.c = or_else(net->options.size.c, model->defaults.size.c);
+    net->options.size = size_or(net->options.size, size_or(o.size, model->defaults.size));
     net->options.multiplier = o.multiplier;
     return ADJ_OK;
 }
 
-adj_status net_complete(adj_net *net, int64_t h, int64_t w, int64_t c, int64_t classes,
-                        adj_error *error)
+adj_status net_complete(adj_net *net, adj_image_size size, int64_t classes, adj_error *error)
 {
     adj_status status = net->build == NULL ? complete_model(net, error) : ADJ_OK;
     if (status != ADJ_OK)
         return status;
-    net->options.size.h = or_else(net->options.size.h, h);
-    net->options.size.w = or_else(net->options.size.w, w);
-    net->options.size.c = or_else(net->options.size.c, c);
-    net->options.classes = or_else(net->options.classes, classes);
+    const adj_image_size s = net->options.size = size_or(net->options.size, size);
+    if (net->options.classes == 0)
+        net->options.classes = classes;
     if (net->options.classes == 0 && net->build == NULL)
         net->options.classes = adj_model_find(net->name, NULL)->defaults.classes;
-    if (net->options.size.h < 1 || net->options.size.h > ADJ_MAX_SIDE || net->options.size.w < 1 ||
-        net->options.size.w > ADJ_MAX_SIDE || net->options.size.c < 1 ||
-        net->options.size.c > ADJ_MAX_CHANNELS)
+    if (s.h < 1 || s.h > ADJ_MAX_SIDE || s.w < 1 || s.w > ADJ_MAX_SIDE || s.c < 1 ||
+        s.c > ADJ_MAX_CHANNELS)
         return adj_error_set(error, ADJ_EARG,
                              "net %.80s: image size is out of range (got %lldx%lldx%lld, expected "
                              "sides of 1 to %d and 1 to %d channels)",
-                             net_name(net), (long long)net->options.size.h,
-                             (long long)net->options.size.w, (long long)net->options.size.c,
+                             net_name(net), (long long)s.h, (long long)s.w, (long long)s.c,
                              ADJ_MAX_SIDE, ADJ_MAX_CHANNELS);
     if (net->options.classes < (net->loss != NULL ? 1 : 2) ||
         net->options.classes > ADJ_MAX_CLASSES)

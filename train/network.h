@@ -79,10 +79,9 @@ adj_status network_read(network *n, adj_status status, adj_error *error);
 adj_status network_run(network *n, const adj_loader_batch *b, const step_inputs *step,
                        adj_error *error);
 
-/* Completes sizes of the net from its built-in model, else from h, w and c; classes from the
+/* Completes the net's size from its built-in model, else from the argument; classes from the
  * argument, else from the model. ADJ_EARG for an unknown model or an impossible size. */
-adj_status net_complete(adj_net *net, int64_t h, int64_t w, int64_t c, int64_t classes,
-                        adj_error *error);
+adj_status net_complete(adj_net *net, adj_image_size size, int64_t classes, adj_error *error);
 /* Returns the name of the loss, "softmax" without one; "own" for a function of the caller. */
 const char *net_loss_name(const adj_net *net);
 static inline const char *net_name(const adj_net *net)

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "io/data/origin.h"
 #include "io/weights/sizes.h"
 #include "internal.h"
 #include "predictor.h"
@@ -38,9 +39,9 @@ adj_status predictor_new(const adj_net *net, const plan_opts *plan, adj_predicto
         return no_memory(error);
     }
     p->card = (adj_model_card){.model = p->name,
-                               .options.multiplier = net->options.multiplier,
-                               .options.size = net->options.size,
-                               .options.classes = net->options.classes,
+                               .options = {.size = net->options.size,
+                                           .classes = net->options.classes,
+                                           .multiplier = net->options.multiplier},
                                .resize = resize_word(ADJ_RESIZE_AUTO),
                                .precision = plan->exec.precision,
                                .math = plan->exec.math};
@@ -298,17 +299,12 @@ static adj_status fit_to_card(adj_net *net, const adj_model_card *card, adj_erro
         return status;
     if (net->options.multiplier == 0)
         net->options.multiplier = card->options.multiplier;
-    net->options.size.h = net->options.size.h == 0 ? card->options.size.h : net->options.size.h;
-    net->options.size.w = net->options.size.w == 0 ? card->options.size.w : net->options.size.w;
-    net->options.size.c = net->options.size.c == 0 ? card->options.size.c : net->options.size.c;
-    status = net_complete(net, 0, 0, 0, card->options.classes, error);
+    net->options.size = size_or(net->options.size, card->options.size);
+    status = net_complete(net, (adj_image_size){0}, card->options.classes, error);
     if (status != ADJ_OK)
         return status;
-    const int same_size =
-        card->options.size.h == 0 || (card->options.size.h == net->options.size.h &&
-                                      card->options.size.w == net->options.size.w &&
-                                      card->options.size.c == net->options.size.c);
-    if (same_size && (card->options.classes == 0 || card->options.classes == net->options.classes))
+    const int fits = card->options.size.h == 0 || same_size(card->options.size, net->options.size);
+    if (fits && (card->options.classes == 0 || card->options.classes == net->options.classes))
         return ADJ_OK;
     return adj_error_set(
         error, ADJ_ESHAPE,

@@ -145,7 +145,7 @@ static adj_status check_data(const adj_dataset *train, const adj_dataset *held_o
 /* Completes the net for the data, and fails if they do not match. */
 static adj_status fit_net(adj_net *net, const adj_dataset *d, adj_error *error)
 {
-    adj_status status = net_complete(net, d->size.h, d->size.w, d->size.c, d->classes, error);
+    adj_status status = net_complete(net, d->size, d->classes, error);
     if (status == ADJ_OK && net->options.classes < d->classes)
         status = adj_error_set(error, ADJ_ESHAPE,
                                "net %.80s: fewer classes than in the data (got %lld, expected %d)",

@@ -40,9 +40,7 @@ static int net_build(net *n, const convert_opts *o, const adj_tensors *in)
         return complain("convert", EXIT_FAILED, "%s: %s", o->files[0], error.message);
     if (n->said != NULL)
         n->card = *n->said;
-    adj_model_opts options = {.size.h = n->card.options.size.h,
-                              .size.w = n->card.options.size.w,
-                              .size.c = n->card.options.size.c,
+    adj_model_opts options = {.size = n->card.options.size,
                               .batch = ONNX_BATCH,
                               .multiplier = n->card.options.multiplier,
                               .classes = n->card.options.classes};
@@ -53,8 +51,7 @@ static int net_build(net *n, const convert_opts *o, const adj_tensors *in)
         return o->model != NULL && !is_onnx_file(o->model) ? check_model("convert", o->model)
                                                            : CONTINUE;
     n->card.options.multiplier = options.multiplier;
-    n->card.options.size.h = options.size.h;
-    n->card.options.size.w = options.size.w;
+    n->card.options.size = options.size;
     n->graph = adj_graph_new();
     n->logits = adj_model_logits(n->graph, model, &options);
     if (n->logits == NULL)

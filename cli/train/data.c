@@ -52,9 +52,7 @@ static int own_size(const char *command, const char *model, adj_model_opts *own)
     const adj_model *m = model != NULL ? adj_model_find(model, own) : NULL;
     if (m == NULL)
         return CONTINUE;
-    own->size.h = own->size.h > 0 ? own->size.h : m->defaults.size.h;
-    own->size.w = own->size.w > 0 ? own->size.w : m->defaults.size.w;
-    own->size.c = own->size.c > 0 ? own->size.c : m->defaults.size.c;
+    own->size = size_or(own->size, m->defaults.size);
     return CONTINUE;
 }
 

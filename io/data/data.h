@@ -10,12 +10,6 @@
 #define DIGIT_MEAN 33.3184f
 #define DIGIT_DEVIATION 78.5675f
 
-static inline int64_t size_elems(adj_image_size s) { return s.h * s.w * s.c; }
-static inline int same_size(adj_image_size a, adj_image_size b)
-{
-    return a.h == b.h && a.w == b.w && a.c == b.c;
-}
-
 /* ---- an image for a net ---- */
 
 /* An image in memory, [h, w, c] in pixel units: floats, or bytes where floats is NULL. */

@@ -109,9 +109,7 @@ void io_dataset_use_source(dataset *d, const adj_source *source) { d->origin.sou
 
 adj_status io_dataset_use_memory(dataset *d, adj_image_size wanted, const uint8_t *background)
 {
-    d->public.size.h = wanted.h;
-    d->public.size.w = wanted.w;
-    d->public.size.c = wanted.c;
+    d->public.size = wanted;
     if (d->stored_images != NULL && same_size(d->stored, wanted)) {
         d->public.images = d->stored_images;
         return ADJ_OK;
@@ -165,11 +163,8 @@ static adj_status take_sizes(dataset *d, const adj_dataset *s, int least_classes
         return io_dataset_fail(
             d, ADJ_EARG, "data: number of %s is out of range (got %d, expected %d to %d)",
             least_classes > 1 ? "classes" : "targets", s->classes, least_classes, ADJ_MAX_CLASSES);
-    d->stored = s->size;
+    d->public.size = d->stored = s->size;
     d->public.n = s->n;
-    d->public.size.h = s->size.h;
-    d->public.size.w = s->size.w;
-    d->public.size.c = s->size.c;
     d->public.classes = s->classes;
     return ADJ_OK;
 }

@@ -189,9 +189,7 @@ adj_image_size io_wanted_size(adj_image_size own, const adj_dataset_opts *o)
 {
     if (o->like != NULL && o->like->size.h > 0)
         return o->like->size;
-    return (adj_image_size){o->image.size.h > 0 ? o->image.size.h : own.h,
-                            o->image.size.w > 0 ? o->image.size.w : own.w,
-                            o->image.size.c > 0 ? o->image.size.c : own.c};
+    return size_or(o->image.size, own);
 }
 
 static adj_status show_memory(dataset *d, const char *where, const adj_dataset_opts *o)

@@ -166,10 +166,8 @@ static adj_status settle_size(dataset *d, const adj_dataset_opts *o)
                 d, ADJ_EIO, "data: %.300s: image size differs (got %lldx%lld, expected %lldx%lld)",
                 io_folder_path(d, i), (long long)sizes[i].h, (long long)sizes[i].w, (long long)to.h,
                 (long long)to.w);
-    d->public.size.h = to.h;
-    d->public.size.w = to.w;
-    d->public.size.c = to.c;
-    d->files->options = (adj_image_opts){.size = {to.h, to.w, to.c}};
+    d->public.size = to;
+    d->files->options = (adj_image_opts){.size = to};
     memcpy(d->files->options.background, o->image.background, sizeof o->image.background);
     count_changed(d);
     return ADJ_OK;

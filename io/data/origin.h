@@ -5,6 +5,18 @@
 
 #include "adjoint_data.h"
 
+static inline int64_t size_elems(adj_image_size s) { return s.h * s.w * s.c; }
+static inline int same_size(adj_image_size a, adj_image_size b)
+{
+    return a.h == b.h && a.w == b.w && a.c == b.c;
+}
+/* Returns the given size, with the other's numbers where it has 0. */
+static inline adj_image_size size_or(adj_image_size given, adj_image_size other)
+{
+    return (adj_image_size){given.h != 0 ? given.h : other.h, given.w != 0 ? given.w : other.w,
+                            given.c != 0 ? given.c : other.c};
+}
+
 /* Source of the images of a data set. */
 typedef struct adj_dataset_origin {
     adj_source source; /* read is NULL if the images are in memory as bytes */

@@ -103,9 +103,7 @@ adj_status io_preparation(const adj_dataset *d, const adj_loader_opts *o, loader
         return adj_error_set(error, ADJ_EARG,
                              "loader: expected a data set with images, and options");
     *p = (preparation){.d = d, .o = *o};
-    p->to = (adj_image_size){o->size.h != 0 ? o->size.h : d->size.h,
-                             o->size.w != 0 ? o->size.w : d->size.w,
-                             o->size.c != 0 ? o->size.c : d->size.c};
+    p->to = size_or(o->size, d->size);
     adj_status status = check_sizes(p, error);
     if (status == ADJ_OK)
         status = take_shards(p, shards, error);
