@@ -17,8 +17,8 @@
 /* Writes a line to both logs and frees the object. 0 on success. */
 static int log_event(events *e, json_t *object)
 {
-    e->failed |= log_line(e->log, json_incref(object)) != 0;
-    e->failed |= log_line(e->metrics, object) != 0;
+    e->failed |= log_line(e->files->log, json_incref(object)) != 0;
+    e->failed |= log_line(e->files->metrics, object) != 0;
     return e->failed;
 }
 
@@ -162,7 +162,7 @@ int tell_step(events *e, const adj_fit_progress *f)
     if (f->step * PARTS / f->steps == (f->step - 1) * PARTS / f->steps)
         return e->failed;
     e->failed |=
-        log_line(e->metrics,
+        log_line(e->files->metrics,
                  json_pack("{s:s, s:I, s:I, s:f, s:o, s:f}", "event", "step", "epoch",
                            (json_int_t)f->epoch, "step", (json_int_t)f->step, "at", position_of(f),
                            "loss", json_number(e->loss_sum / (double)e->losses), "lr", f->lr)) != 0;

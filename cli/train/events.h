@@ -2,6 +2,7 @@
 #ifndef CLI_TRAIN_EVENTS_H
 #define CLI_TRAIN_EVENTS_H
 
+#include "files.h"
 #include "neighbors.h"
 #include "ops/nn/model_list.h"
 #include "ops/nn/range_test.h"
@@ -16,7 +17,7 @@ typedef struct {
     progress shown;
     double loss_sum; /* sums of the steps since the last line in metrics */
     int64_t losses;
-    FILE *log, *metrics; /* logs; NULL: none; metrics has the steps as well */
+    const run_files *files; /* its logs */
     int failed; /* 1: a log could not be written, which ends the run; the weights are valid */
     cpu_times watched; /* start of the watch for other processes; at 0: not watched */
     int neighbors_reported;

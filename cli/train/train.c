@@ -1,6 +1,5 @@
 /* train.c - adjoint train: trains a model, tests it after each epoch, writes weights and a log. The
  * training itself is adjoint_fit.h's. Ctrl-C, SIGTERM and SIGHUP are noticed between two steps. */
-#include <errno.h>
 #include <math.h>
 #include <omp.h>
 #include <stdlib.h>
@@ -23,14 +22,12 @@
 #include "cli/terminal.h"
 #include "data.h"
 #include "events.h"
+#include "files.h"
 #include "interrupt.h"
 #include "io/data/origin.h"
-#include "lock.h"
-#include "log.h"
 #include "ops/nn/model_list.h"
 #include "ops/nn/names.h"
 #include "ops/nn/range_test.h"
-#include "out.h"
 #include "range.h"
 #include "results.h"
 #include "settings.h"
@@ -54,10 +51,8 @@ typedef struct {
     adj_range_test range; /* of --lr auto */
     adj_trainer *trainer;
     events told;
-    out_files out;
-    file_lock weights_lock, checkpoint_lock; /* locks of --out FILE and --checkpoint */
+    run_files files;
     char cache[CACHE_PATH];
-    FILE *output; /* standard output if --log or --out is -, else NULL */
     mpirun_group group;
     int agreed; /* 1: all ranks know how the run ends */
 } training;
@@ -76,57 +71,6 @@ static int unknown_optimizer(const char *name)
 
 /* True on rank 0, which writes files and prints. */
 static int is_first(const training *t) { return mpirun_rank(&t->group) == 0; }
-
-/* Checks all files first, so that a long run does not fail at its end. */
-static int check_files(training *t)
-{
-    const train_opts *o = t->o;
-    /* Trained weights may replace the initial weights' file. */
-    const int continues = o->weights != NULL && o->out != NULL && strcmp(o->weights, o->out) == 0;
-    const output_file files[] = {{"--checkpoint", o->checkpoint, OUTPUT_REPLACED},
-                                 {"--log", o->log, OUTPUT_OR_STDOUT},
-                                 {"--data", o->data.path, INPUT},
-                                 {"--map", o->map, INPUT},
-                                 {"--weights", continues ? NULL : o->weights, INPUT}};
-    int status = out_open(&t->out, o->out);
-    if (status == CONTINUE && is_first(t))
-        status = out_check("train", &t->out, sizeof files / sizeof files[0], files);
-    if (status == CONTINUE && is_first(t) && t->out.is_folder && !o->resume &&
-        access(t->out.weights, F_OK) == 0)
-        complain("train", EXIT_OK, "note: --out %s: the files of an older run are replaced",
-                 o->out);
-    return status;
-}
-
-static int lock_replaced(file_lock *l, const char *option, const char *path)
-{
-    return lock_take(l, path) == 0
-               ? CONTINUE
-               : complain("train", EXIT_FAILED, "%s: %s: %s", option, path, lock_error());
-}
-
-/* Makes the folder, locks what is replaced and opens what is written from the beginning. */
-static int open_files(training *t)
-{
-    const train_opts *o = t->o;
-    int status = is_first(t) ? out_make(&t->out) : CONTINUE;
-    if (!is_first(t))
-        return CONTINUE;
-    if (status == CONTINUE)
-        status = lock_replaced(&t->checkpoint_lock, "--checkpoint", o->checkpoint);
-    if (status == CONTINUE && !t->out.is_folder && !is_stdout(o->out))
-        status = lock_replaced(&t->weights_lock, "--out", o->out);
-    if (status != CONTINUE)
-        return status;
-    if (is_stdout(o->log))
-        t->told.log = t->output;
-    else if (o->log != NULL && (t->told.log = log_open(o->log, o->resume != 0)) == NULL)
-        return complain("train", EXIT_FAILED, "--log: %s: %s", o->log, lock_error());
-    if (t->out.metrics != NULL &&
-        (t->told.metrics = log_open(t->out.metrics, o->resume != 0)) == NULL)
-        return complain("train", EXIT_FAILED, "--out: %s: %s", t->out.metrics, lock_error());
-    return CONTINUE;
-}
 
 static int on_step(void *user, const adj_fit_progress *now)
 {
@@ -201,7 +145,7 @@ static adj_fit_opts fit_options(training *t)
                           .exec = exec_options(t),
                           .checkpoint = {.path = o->checkpoint,
                                          .every = o->every,
-                                         .best = t->out.best,
+                                         .best = t->files.out.best,
                                          .patience = o->patience,
                                          .n_metadata = CHECKPOINT_DATA,
                                          .metadata = t->notes.entry},
@@ -327,11 +271,7 @@ static int start(training *t)
     adj_optimizer_opts known;
     if (adj_optimizer_from_name(o->optimizer, &known) != ADJ_OK)
         return unknown_optimizer(o->optimizer);
-    status = check_files(t);
-    if (status == CONTINUE && is_first(t) && (is_stdout(o->log) || is_stdout(o->out)) &&
-        (t->output = take_stdout()) == NULL)
-        status = complain("train", EXIT_FAILED, "standard output cannot be written: %s",
-                          strerror(errno));
+    status = files_check(&t->files, o, is_first(t));
     if (status == CONTINUE)
         status = check_model("train", o->model);
     if (status == CONTINUE && is_first(t) && o->out == NULL && o->checkpoint == NULL) {
@@ -347,7 +287,7 @@ static int start(training *t)
         status = read_class_weights(o->class_weights, t->train, &t->class_weights);
     if (status == CONTINUE)
         status = open_trainer(t);
-    return status == CONTINUE ? open_files(t) : status;
+    return status == CONTINUE && is_first(t) ? files_open(&t->files, o) : status;
 }
 
 static int resume(const training *t)
@@ -361,20 +301,13 @@ static int resume(const training *t)
                     is_missing ? " (--data is missing; its default is the embedded digits)" : "");
 }
 
-static int log_failed(const training *t)
-{
-    const int is_log = t->told.log != NULL && (ferror(t->told.log) || t->out.metrics == NULL);
-    const char *path = is_log ? t->o->log : t->out.metrics;
-    return complain("train", EXIT_FAILED, "%s: %s cannot be written", is_log ? "--log" : "--out",
-                    is_log && is_stdout(path) ? "standard output" : path);
-}
-
 /* ---- after the last ---- */
 
 /* A resumed run writes the best weights when it finds better ones than the run before it. */
 static void say_where_best_is(const training *t, const adj_fit_progress *at)
 {
-    if (t->o->resume && t->out.best != NULL && at->best_epoch > 0 && access(t->out.best, F_OK) != 0)
+    if (t->o->resume && t->files.out.best != NULL && at->best_epoch > 0 &&
+        access(t->files.out.best, F_OK) != 0)
         say_wrapped(NULL, "the best weights are still those saved before --resume, in epoch %lld",
                     (long long)at->best_epoch);
 }
@@ -384,8 +317,9 @@ static void say_where_best_is(const training *t, const adj_fit_progress *at)
 static int save(training *t, const adj_error *why)
 {
     const int unsaved = adj_trainer_details(t->trainer).unsaved;
-    int status = t->out.weights != NULL
-                     ? save_weights(t->o, t->out.weights, t->out.is_folder, t->trainer, t->output)
+    int status = t->files.out.weights != NULL
+                     ? save_weights(t->o, t->files.out.weights, t->files.out.is_folder, t->trainer,
+                                    t->files.output)
                      : CONTINUE;
     adj_error error = {0};
 
@@ -417,12 +351,12 @@ static int is_stopped(const training *t, adj_status ended)
 static int save_report(const training *t)
 {
     adj_error error = {0};
-    const results_of r = {t->trainer, t->test, t->told.held_out_name, t->out.metrics};
-    if (t->out.report == NULL)
+    const results_of r = {t->trainer, t->test, t->told.held_out_name, t->files.out.metrics};
+    if (t->files.out.report == NULL)
         return CONTINUE;
-    if (results_write(&r, t->out.report, &error) != ADJ_OK)
+    if (results_write(&r, t->files.out.report, &error) != ADJ_OK)
         return complain("train", EXIT_FAILED, "--out: %s", error.message);
-    say_wrapped(NULL, "report written to %s", t->out.report);
+    say_wrapped(NULL, "report written to %s", t->files.out.report);
     return CONTINUE;
 }
 
@@ -431,7 +365,7 @@ static int begin(training *t)
     const int failed = tell_start(&t->told, t->trainer, t->train, t->test, &t->recipe,
                                   t->o->lr_auto ? &t->range : NULL) != 0 ||
                        (t->o->resume && tell_resumption(&t->told, t->trainer) != 0);
-    return failed ? log_failed(t) : CONTINUE;
+    return failed ? files_failed(&t->files, t->o) : CONTINUE;
 }
 
 /* Reports and saves the results on the first rank, after the last step. */
@@ -441,7 +375,7 @@ static int finish(training *t, const adj_fit_progress *at, adj_status ended, con
     say_where_best_is(t, at);
     int status = save(t, why);
     if (t->told.failed || log_end(&t->told, t->trainer, is_stopped(t, ended)) != 0)
-        return log_failed(t);
+        return files_failed(&t->files, t->o);
     if (ended != ADJ_OK || status != CONTINUE || save_report(t) != CONTINUE)
         return EXIT_FAILED;
     return EXIT_OK;
@@ -488,7 +422,7 @@ static int default_threads(void)
 int command_train(int argc, char **argv)
 {
     train_opts o;
-    training t = {.o = &o, .told = {.o = &o}};
+    training t = {.o = &o, .told = {.o = &o, .files = &t.files}};
     adj_tensors *resumed = NULL;
     char model[MODEL_NAME];
 
@@ -514,16 +448,7 @@ int command_train(int argc, char **argv)
         status = resume(&t);
     if (status == CONTINUE)
         status = run(&t);
-    /* Each line was written at once: closing loses nothing. */
-    if (t.told.log != NULL)
-        fclose(t.told.log);
-    if (t.output != NULL && t.output != t.told.log)
-        fclose(t.output); /* the copy has reported any failure */
-    if (t.told.metrics != NULL)
-        fclose(t.told.metrics);
-    lock_release(&t.checkpoint_lock);
-    lock_release(&t.weights_lock);
-    out_close(&t.out, status != EXIT_OK);
+    files_close(&t.files, status != EXIT_OK);
     adj_trainer_free(t.trainer);
     free(t.class_weights);
     adj_dataset_free(t.test);

@@ -1,0 +1,27 @@
+/* files.h - files that a training writes: checked before it starts, locked, opened and closed. */
+#ifndef CLI_TRAIN_FILES_H
+#define CLI_TRAIN_FILES_H
+
+#include "lock.h"
+#include "out.h"
+#include "train.h"
+
+typedef struct {
+    out_files out;
+    file_lock weights_lock, checkpoint_lock; /* locks of --out FILE and --checkpoint */
+    FILE *output;                            /* standard output if --log or --out is -, else NULL */
+    FILE *log, *metrics;                     /* logs; NULL: none; metrics has the steps as well */
+} run_files;
+
+/* Checks all files first, so that a long run does not fail at its end, and takes standard output
+ * for --log - or --out -. writes: 0 on ranks that write nothing. CONTINUE, or an exit status after
+ * a complaint. The caller closes f in every case. */
+int files_check(run_files *f, const train_opts *o, int writes);
+/* Makes the folder, locks what is replaced and opens the logs. */
+int files_open(run_files *f, const train_opts *o);
+/* Complains of a log that could not be written. Returns EXIT_FAILED. */
+int files_failed(const run_files *f, const train_opts *o);
+/* Closes the files; after a failure removes a folder that was made and is empty. */
+void files_close(run_files *f, int failed);
+
+#endif
