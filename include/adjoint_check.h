@@ -13,8 +13,7 @@
 extern "C" {
 #endif
 
-/* ---- checking gradients
- * ---------------------------------------------------------------------------------------------------
+/* ---- checking gradients ----
  *
  * adj_gradcheck checks every differentiable node that a value depends on by itself: with new inputs
  * of its operands' types and random values it computes the product v' J u in three ways:
@@ -143,9 +142,7 @@ ADJ_API const char *adj_gradcheck_result_name(adj_gradcheck_result result); /* "
  * advances it. */
 ADJ_API adj_node *adj_node_variant(adj_node *n, int *next);
 
-/* ---- comparing configurations
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- comparing configurations ---- */
 
 /* Value of a leaf for adj_compare. */
 typedef struct {

@@ -104,14 +104,14 @@ ADJ_API adj_status adj_dataset_read(const adj_dataset *d, int64_t i, float *pixe
 typedef struct {
     adj_image_size size;    /* c: 1 (luma, 0.299 R + 0.587 G + 0.114 B), 3, 4 (with alpha) */
     adj_resize_rule resize; /* rule for images of another size */
-    uint8_t
-        background[3]; /* R, G, B behind transparent pixels, unless size.c is 4; all zero: black */
+    /* R, G, B behind transparent pixels, unless size.c is 4; all zero: black. */
+    uint8_t background[3];
 } adj_image_opts;
 
 /* Options of adj_dataset_open. All zero is the default. */
 typedef struct {
-    /* Sizes of 0: as in the files; for a folder the size of the first image, and 3
-     * channels if at least half of the images are in color, else 1. */
+    /* Sizes of 0: as in the files; for a folder the size of the first image, and 3 channels if at
+     * least half of the images are in color, else 1. */
     adj_image_opts image;
     int classes;   /* number of classes; 0: the number of class names, or the largest label + 1 */
     int64_t limit; /* > 0: maximum number of images, drawn at random by seed with the class

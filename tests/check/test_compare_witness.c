@@ -70,12 +70,10 @@ Test(compare_witness, blames_naive)
 static adj_status compare_wrong(adj_node *y)
 {
     static const char *const configs[] = {"naive:f64", "direct"};
-    const adj_compare_opts o = {.exec.n_fetch = 1,
-                                .exec.fetch = &y,
+    const adj_compare_opts o = {.exec = {.n_fetch = 1, .fetch = &y, .threads = 1},
                                 .n_config = 2,
                                 .config = configs,
-                                .runs = 1,
-                                .exec.threads = 1};
+                                .runs = 1};
     const adj_comparison *c;
     adj_status status = adj_compare(adj_node_graph(y), &o, &c);
     if (status == ADJ_OK)

@@ -67,7 +67,6 @@ Test(compare_cli, table)
     cr_assert_not_null(strstr(f.out, "integers"));
 }
 
-/* oneDNN computes no f64; ops without any oneDNN kernel are not reported. */
 /* Elements of a group of integers share the errors of few values, such as e^-1 and e^-4. */
 Test(compare_cli, groups_of_integers)
 {
@@ -79,6 +78,7 @@ Test(compare_cli, groups_of_integers)
     cr_assert_eq(f.status, 0, "%s%s", f.out, f.err);
 }
 
+/* oneDNN computes no f64; ops without any oneDNN kernel are not reported. */
 Test(compare_cli, refused_nodes)
 {
     run_tool((const char *[]){"compare", "--op", "conv2d", "--in", "1,5,5,2", "--filter", "3,3,2,2",

@@ -17,12 +17,10 @@ static comparison compare_as(int64_t images, int alone)
     static const char *const configs[] = {"naive:f64", "naive"};
     comparison r = {adj_graph_new(), NULL};
     adj_node *y = adj_relu(adj_input(r.g, "x", ADJ_F32, (adj_shape){2, {images, 3}}));
-    const adj_compare_opts o = {.exec.n_fetch = 1,
-                                .exec.fetch = &y,
+    const adj_compare_opts o = {.exec = {.n_fetch = 1, .fetch = &y, .threads = 1},
                                 .n_config = 2,
                                 .config = configs,
-                                .runs = 1,
-                                .exec.threads = 1};
+                                .runs = 1};
     const adj_trial_opts trials = {.alone = alone};
     cr_assert_eq(adj_compare_with(r.g, &o, &trials, &r.c), ADJ_OK, "%s", r.c->message);
     return r;
