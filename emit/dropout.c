@@ -1,5 +1,6 @@
-/* dropout.c - the function of dropout, and of the random words that it reads (Philox4x32-10, Salmon
- * et al. 2011): word i % 4 of philox({i / 4, 0, step, 0}, seed) belongs to element i. */
+/* dropout.c - the function of dropout, and of the random words that it and initial values read
+ * (Philox4x32-10, Salmon et al. 2011): word i % 4 of philox({i / 4, 0, step, 0}, seed) belongs to
+ * element i. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -16,7 +17,7 @@ void write_dropout(function *f)
     put_loop(t, "i", n);
     put(t, "if (i %% 4 == 0)");
     put(t,
-        "    philox((uint32_t)(i / 4), (uint32_t)%s[0], UINT32_C(%" PRIu32 "), UINT32_C(%" PRIu32
+        "    philox((uint32_t)(i / 4), (uint32_t)%s[0], 0, UINT32_C(%" PRIu32 "), UINT32_C(%" PRIu32
         "), word);",
         step, (uint32_t)a->seed, (uint32_t)(a->seed >> 32));
     put(t, "%s[i] = word[i %% 4] >= UINT32_C(%" PRIu32 ") ? %s[i] * %s : 0.0f;", f->result,
@@ -26,24 +27,23 @@ void write_dropout(function *f)
 
 void put_philox(FILE *f)
 {
-    fputs(
-        "/* Philox4x32-10: four random words for a counter and a key. */\n"
-        "static void philox(uint32_t c0, uint32_t c2, uint32_t k0, uint32_t k1, uint32_t word[4])\n"
-        "{\n"
-        "    uint32_t c1 = 0, c3 = 0;\n"
-        "    for (int round = 0; round < 10; round++) {\n"
-        "        const uint64_t p0 = UINT64_C(0xd2511f53) * c0, p1 = UINT64_C(0xcd9e8d57) * c2;\n"
-        "        c0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0;\n"
-        "        c1 = (uint32_t)p1;\n"
-        "        c2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;\n"
-        "        c3 = (uint32_t)p0;\n"
-        "        k0 += UINT32_C(0x9e3779b9);\n"
-        "        k1 += UINT32_C(0xbb67ae85);\n"
-        "    }\n"
-        "    word[0] = c0;\n"
-        "    word[1] = c1;\n"
-        "    word[2] = c2;\n"
-        "    word[3] = c3;\n"
-        "}\n\n",
-        f);
+    fputs("/* Philox4x32-10: four random words for a counter and a key. */\n"
+          "static void philox(uint32_t c0, uint32_t c2, uint32_t c3, uint32_t k0, uint32_t k1,\n"
+          "    uint32_t word[4])\n{\n"
+          "    uint32_t c1 = 0;\n"
+          "    for (int round = 0; round < 10; round++) {\n"
+          "        const uint64_t p0 = UINT64_C(0xd2511f53) * c0, p1 = UINT64_C(0xcd9e8d57) * c2;\n"
+          "        c0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0;\n"
+          "        c1 = (uint32_t)p1;\n"
+          "        c2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;\n"
+          "        c3 = (uint32_t)p0;\n"
+          "        k0 += UINT32_C(0x9e3779b9);\n"
+          "        k1 += UINT32_C(0xbb67ae85);\n"
+          "    }\n"
+          "    word[0] = c0;\n"
+          "    word[1] = c1;\n"
+          "    word[2] = c2;\n"
+          "    word[3] = c3;\n"
+          "}\n\n",
+          f);
 }

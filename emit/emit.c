@@ -73,6 +73,10 @@ static adj_status write_training(file *e, adj_exec *values)
         e->classes = classes_of(adj_node_graph(labels), labels);
     }
     program_close(&p);
+    if (status == ADJ_OK && state_bytes(e) > INT32_MAX)
+        return adj_error_set(e->u.error, ADJ_ESHAPE,
+                             "adj_emit: parameters have too many bytes (expected at most %d)",
+                             INT32_MAX);
     return status;
 }
 
@@ -88,6 +92,8 @@ static adj_status check_arguments(adj_exec *e, const adj_node *output, const adj
         return adj_error_set(error, ADJ_EARG, "adj_emit: %s without %s",
                              o->loss == NULL ? "updates" : "a loss",
                              o->loss == NULL ? "a loss" : "updates");
+    if (o->updates != NULL && adj_updates_count(o->updates) == 0)
+        return adj_error_set(error, ADJ_EARG, "adj_emit: the updates assign nothing");
     if (o->prefix != NULL && !is_identifier(o->prefix, ADJ_EMIT_PREFIX))
         return adj_error_set(
             error, ADJ_EARG,

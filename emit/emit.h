@@ -96,7 +96,7 @@ void write_batch_norm(function *f), write_batch_norm_stats(function *f),
 void write_softmax(function *f), write_cross_entropy(function *f),
     write_cross_entropy_grad(function *f), write_label_count(function *f);
 void write_adam_step(function *f), write_dropout(function *f);
-/* Writes the function that dropout calls. */
+/* Writes the function that dropout and initial values call. */
 void put_philox(FILE *f);
 size_t batch_norm_scratch(const adj_node *n), batch_norm_grad_scratch(const adj_node *n);
 

@@ -39,11 +39,13 @@ static void put_summary(const file *e, FILE *f)
             ", written by adjoint %s. C99; no library but the C math library.\n *\n"
             " *   %s;\n",
             adj_version_text(), predict_prototype(e).s);
-    if (o->updates != NULL)
+    if (o->updates != NULL) {
         fprintf(f,
                 " *   int %s_train_step(const float input[%lld], const int32_t labels[%lld],\n"
                 " *       float learning_rate, float *loss);\n",
                 e->prefix, elems(e->input), elems(e->labels));
+        put_state_prototypes(e, f, " *   ");
+    }
     fprintf(
         f, " *\n * input   %s, row-major%s\n * output  %s, row-major\n", shape_of(e->input.shape).s,
         has_mean(e->card) ? expr(": (pixel - mean) / deviation, by %s_normalize", e->prefix).s : "",
@@ -51,6 +53,12 @@ static void put_summary(const file *e, FILE *f)
     if (o->updates != NULL)
         fprintf(f, " * labels  classes from 0 to %lld; -1: the image is ignored\n",
                 (long long)e->classes - 1);
+    if (o->updates != NULL)
+        fprintf(f,
+                " *\n * %s_init gives what training changes its initial values. %s_load takes a "
+                "buffer that %s_save\n * has filled; -1, and nothing changes, for one of another "
+                "net or with other bytes.\n",
+                e->prefix, e->prefix, e->prefix);
     fprintf(f,
             " *\n * Functions return 0%s. The arena is static: one call at a time.\n"
             " * RAM: %zu bytes of arena%s. Flash: %lld bytes of constants. */\n",
@@ -64,14 +72,17 @@ static void put_declarations(const file *e, FILE *f)
     const adj_emit_opts *o = e->o;
     fprintf(f,
             "#include <math.h>\n#include <stdint.h>\n\n"
-            "enum {\n    %s_INPUT_SIZE = %lld,\n    %s_OUTPUT_SIZE = %lld,\n"
-            "    %s_ARENA_BYTES = %zu\n};\n\n",
-            e->capital, elems(e->input), e->capital, elems(e->output), e->capital,
-            e->u.arena_bytes);
+            "enum {\n    %s_INPUT_SIZE = %lld,\n    %s_OUTPUT_SIZE = %lld,\n",
+            e->capital, elems(e->input), e->capital, elems(e->output));
+    if (o->updates != NULL)
+        fprintf(f, "    %s_STATE_BYTES = %lld,\n", e->capital, state_bytes(e));
+    fprintf(f, "    %s_ARENA_BYTES = %zu\n};\n\n", e->capital, e->u.arena_bytes);
     fprintf(f, "#ifdef __cplusplus\n#define restrict __restrict\nextern \"C\" {\n#endif\n%s;\n",
             predict_prototype(e).s);
-    if (o->updates != NULL)
+    if (o->updates != NULL) {
         fprintf(f, "%s;\n", train_prototype(e).s);
+        put_state_prototypes(e, f, "");
+    }
     if (has_mean(e->card))
         fprintf(f, "void %s_normalize(const uint8_t pixels[%lld], float input[%lld]);\n", e->prefix,
                 elems(e->input), elems(e->input));
@@ -100,7 +111,7 @@ static void put_arrays(const file *e, FILE *f)
     }
     if (e->u.arena_bytes > 0)
         fprintf(f, "static float arena[%s_ARENA_BYTES / sizeof(float)];\n\n", e->capital);
-    if (e->u.uses_philox)
+    if (e->u.uses_philox || (e->o->updates != NULL && state_is_random(e)))
         put_philox(f);
 }
 
@@ -191,6 +202,8 @@ adj_status put_file(const file *e, FILE *f)
     fputs(e->functions.text, f);
     put_predict(e, f);
     put_train_step(e, f);
+    if (e->o->updates != NULL)
+        put_state(e, f);
     put_normalize(e, f);
     put_classes(e, f);
     put_test(e, f);

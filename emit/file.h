@@ -17,6 +17,16 @@ typedef struct {
     float *expected; /* the output for the example */
 } file;
 
+/* ---- functions for what training changes: requires updates ---- */
+
+/* True if it starts with random numbers. */
+int state_is_random(const file *e);
+/* Returns the bytes of a saved state. */
+long long state_bytes(const file *e);
+/* Writes the prototypes, each after the indent. */
+void put_state_prototypes(const file *e, FILE *f, const char *indent);
+void put_state(const file *e, FILE *f);
+
 /* Writes the whole file. */
 adj_status put_file(const file *e, FILE *f);
 

@@ -16,11 +16,15 @@ static adj_status out_of_memory(const unit *u)
 
 adj_status unit_open(unit *u, const char *prefix, adj_error *error)
 {
-    static const char *const taken[] = {"predict", "train_step", "test",        "normalize",
-                                        "classes", "INPUT_SIZE", "OUTPUT_SIZE", "ARENA_BYTES"};
+    static const char *const taken[] = {"predict",    "train_step",  "init",        "save",
+                                        "load",       "test",        "normalize",   "classes",
+                                        "INPUT_SIZE", "OUTPUT_SIZE", "STATE_BYTES", "ARENA_BYTES"};
+    static const char *const own[] = {"learning_rate", "draw_uniform", "draw_normal", "write_head"};
     char name[IDENTIFIER];
+    int ok = 1;
     *u = (unit){.prefix = prefix, .error = error};
-    int ok = new_name(&u->names, "learning_rate", "", name);
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        ok &= new_name(&u->names, own[i], "", name);
     for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
         ok &= new_name(&u->names, prefix, expr("_%s", taken[i]).s, name);
     return ok ? ADJ_OK : out_of_memory(u);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "adjoint_emit.h"
+#include "adjoint_ext.h"
 #include "adjoint_nn.h"
 #include "tests/plan.h"
 #include "tests/temporary.h"

@@ -201,6 +201,173 @@ Test(emit_training, own_loss_and_updates)
     trained_free(&n);
 }
 
+/* ---- what training changes ---- */
+
+/* The compiled functions for what training changes. */
+typedef struct {
+    void (*init)(uint64_t), (*save)(uint8_t *);
+    int (*load)(const uint8_t *);
+} state_functions;
+
+static state_functions state_functions_of(const trained *n)
+{
+    state_functions s;
+    *(void **)&s.init = dlsym(n->library, "net_init");
+    *(void **)&s.save = dlsym(n->library, "net_save");
+    *(void **)&s.load = dlsym(n->library, "net_load");
+    cr_assert(s.init != NULL && s.save != NULL && s.load != NULL);
+    return s;
+}
+
+/* Compiles the file again, so that its arrays can be found. */
+static void make_visible(trained *n)
+{
+    char path[160];
+    shell(n->folder.s, "cc -std=c99 -O1 -Dstatic= -shared -fPIC net.c -o visible.so -lm");
+    dlclose(n->library);
+    snprintf(path, sizeof path, "%s/visible.so", n->folder.s);
+    n->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    cr_assert_not_null(n->library, "%s", dlerror());
+    *(void **)&n->step = dlsym(n->library, "net_train_step");
+}
+
+/* The array of a parameter or state. */
+static const void *array_of(const trained *n, const adj_node *leaf)
+{
+    char name[100];
+    snprintf(name, sizeof name, "%s%s", strchr(adj_node_name(leaf), '/') != NULL ? "" : "net_",
+             adj_node_name(leaf));
+    for (char *c = name; *c != '\0'; c++)
+        *c = *c == '/' ? '_' : *c;
+    const void *data = dlsym(n->library, name);
+    cr_assert_not_null(data, "%s", name);
+    return data;
+}
+
+/* Initial values after a step are those of an executor with the seed, but for rounding: an angle of
+ * up to 2 pi is off by 5.6e-7, its cosine's radius by 2e-7 of itself, which is at most 1.5 times
+ * the larger one of the pair. */
+static void expect_initial(training t)
+{
+    const uint64_t seed = UINT64_C(0xfedcba9876543210);
+    static float x[1 << 16];
+    static const int32_t labels[8];
+    float loss;
+    trained n = trained_new(t);
+    make_visible(&n);
+    cr_assert_eq(n.step(x, labels, 0.1F, &loss), 0);
+    state_functions_of(&n).init(seed);
+    scoped(release_exec) adj_exec *e = plan_of(n.t.g, &(adj_exec_opts){.n_fetch = 1,
+                                                                       .fetch = &n.t.loss,
+                                                                       .updates = n.t.updates,
+                                                                       .backend = "naive",
+                                                                       .seed = seed});
+    for (int i = 0; i < adj_exec_param_count(e); i++) {
+        const adj_node *p = adj_exec_param_at(e, i);
+        const adj_type type = adj_node_type(p);
+        double largest = 0;
+        for (int64_t k = 0; k < adj_shape_elems(type.shape); k++)
+            largest = fmax(largest, fabs(adj_load(type.dtype, adj_data(e, p), k)));
+        for (int64_t k = 0; k < adj_shape_elems(type.shape); k++) {
+            const double want = adj_load(type.dtype, adj_data(e, p), k);
+            const double got = adj_load(type.dtype, array_of(&n, p), k);
+            cr_assert_leq(fabs(got - want), 1.2e-6 * largest, "%s[%lld]: got %.9g, expected %.9g",
+                          adj_node_name(p), (long long)k, got, want);
+        }
+    }
+    trained_free(&n);
+}
+
+Test(emit_training, initial_values_uniform)
+{
+    expect_initial(training_of("lenet5", (adj_model_opts){.batch = 1}, &with_momentum));
+}
+
+Test(emit_training, initial_values_normal)
+{
+    expect_initial(training_of("ds_cnn", (adj_model_opts){.batch = 2, .size.h = 12, .size.w = 6},
+                               &(adj_optimizer_opts){.kind = ADJ_ADAM}));
+}
+
+/* One parameter with given values and one with a name of its own. */
+static training own_training(const char *name, adj_shape shape)
+{
+    static const float given[6] = {1, -2, 3, 0.1F, -7, 1e-3F};
+    training t = {.g = adj_graph_new()};
+    t.images = adj_input(t.g, "images", ADJ_F32, (adj_shape){2, {1, 6}});
+    t.labels = adj_input(t.g, "labels", ADJ_I32, (adj_shape){1, {1}});
+    t.lr = adj_input(t.g, "learning_rate", ADJ_F32, (adj_shape){0});
+    adj_node *w =
+        adj_param(t.g, name, ADJ_F32, shape, (adj_init){.kind = ADJ_INIT_DATA, .data = given});
+    adj_node *b =
+        adj_param(t.g, "own/b", ADJ_F32, (adj_shape){1, {1}}, adj_init_uniform(2, 2.0000002));
+    adj_node *y = adj_matmul(t.images, adj_reshape(w, (adj_shape){2, {6, 1}}), 0);
+    y = adj_reshape(adj_label(adj_add(y, b), "logits"), (adj_shape){1, {1}});
+    t.loss = adj_reduce_mean(adj_square(adj_sub(y, adj_cast(t.labels, ADJ_F32))),
+                             (adj_axes){.n = ADJ_ALL});
+    t.updates = adj_training_updates(t.loss, &with_momentum);
+    return t;
+}
+
+/* Given values; and a range with one number, which no draw may leave. */
+Test(emit_training, initial_values_given)
+{
+    expect_initial(own_training("own/w", (adj_shape){1, {6}}));
+}
+
+/* Training goes on from what is saved; other bytes are refused and change nothing. */
+Test(emit_training, save_and_load)
+{
+    enum { HEAD = 16, BYTES = HEAD + 2 * 61706 * 4 };
+    static uint8_t saved[BYTES], now[BYTES], wrong[BYTES];
+    static float x[1024];
+    float want = 0, got = 0;
+    trained n = trained_new(training_of("lenet5", (adj_model_opts){.batch = 1}, &with_momentum));
+    const state_functions s = state_functions_of(&n);
+    shell(n.folder.s, "grep -q ' NET_STATE_BYTES = 493664,' net.c");
+    for (int i = 0; i < 1024; i++)
+        x[i] = input_at(i, 1);
+    for (int32_t label = 0; label < 3; label++)
+        cr_assert_eq(n.step(x, &label, 0.05F, &want), 0);
+    s.save(saved);
+    for (int32_t label = 3; label < 6; label++)
+        cr_assert_eq(n.step(x, &label, 0.05F, &want), 0);
+    s.init(1);
+    cr_assert_eq(s.load(saved), 0);
+    for (int32_t label = 3; label < 6; label++)
+        cr_assert_eq(n.step(x, &label, 0.05F, &got), 0);
+    cr_expect_eq((double)got, (double)want);
+    s.save(saved);
+    for (int at = 0; at < BYTES; at += at < HEAD ? 1 : BYTES / 7) {
+        memcpy(wrong, saved, BYTES);
+        wrong[at] ^= 0x40;
+        cr_expect_eq(s.load(wrong), -1, "byte %d", at);
+        s.save(now);
+        cr_assert_arr_eq(now, saved, BYTES);
+    }
+    trained_free(&n);
+}
+
+/* Buffers of nets that differ in the name, or in the shape, of a parameter. */
+Test(emit_training, buffer_of_another_net)
+{
+    enum { BYTES = 16 + 2 * 7 * 4 };
+    uint8_t saved[BYTES], other[BYTES];
+    trained n = trained_new(own_training("own/w", (adj_shape){1, {6}}));
+    trained named = trained_new(own_training("own/v", (adj_shape){1, {6}}));
+    trained shaped = trained_new(own_training("own/w", (adj_shape){2, {2, 3}}));
+    state_functions_of(&n).save(saved);
+    cr_expect_eq(state_functions_of(&n).load(saved), 0);
+    state_functions_of(&named).save(other);
+    cr_expect_eq(state_functions_of(&n).load(other), -1);
+    state_functions_of(&shaped).save(other);
+    cr_expect_eq(state_functions_of(&n).load(other), -1);
+    cr_expect_arr_eq(saved + 16, other + 16, BYTES - 16);
+    trained_free(&shaped);
+    trained_free(&named);
+    trained_free(&n);
+}
+
 Test(emit_training, wrong_labels)
 {
     trained n = trained_new(training_of("lenet5", (adj_model_opts){.batch = 2}, &with_momentum));
