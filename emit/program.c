@@ -19,7 +19,8 @@ adj_status unit_open(unit *u, const char *prefix, adj_error *error)
     static const char *const taken[] = {"predict",    "train_step",  "init",        "save",
                                         "load",       "test",        "normalize",   "classes",
                                         "INPUT_SIZE", "OUTPUT_SIZE", "STATE_BYTES", "ARENA_BYTES"};
-    static const char *const own[] = {"learning_rate", "draw_uniform", "draw_normal", "write_head"};
+    static const char *const own[] = {"learning_rate", "draw_pair",   "draw_uniform",
+                                      "draw_normal",   "saved_array", "write_head"};
     char name[IDENTIFIER];
     int ok = 1;
     *u = (unit){.prefix = prefix, .error = error};

@@ -53,7 +53,7 @@ static void put_draws(const file *e, FILE *f)
     if (!state_is_random(e))
         return;
     fputs("/* The random numbers of elements i and i + 1: below 1, times 2^53. */\n"
-          "static void draw(int i, uint64_t seed, uint64_t stream, uint64_t u[2])\n{\n"
+          "static void draw_pair(int i, uint64_t seed, uint64_t stream, uint64_t u[2])\n{\n"
           "    uint32_t word[4];\n"
           "    philox((uint32_t)(i / 2), (uint32_t)stream, (uint32_t)(stream >> 32), "
           "(uint32_t)seed,\n        (uint32_t)(seed >> 32), word);\n"
@@ -66,7 +66,7 @@ static void put_draws(const file *e, FILE *f)
               "low,\n    float range, float most)\n{\n"
               "    for (int i = 0; i < n; i += 2) {\n"
               "        uint64_t u[2];\n"
-              "        draw(i, seed, stream, u);\n"
+              "        draw_pair(i, seed, stream, u);\n"
               "        for (int k = 0; k < 2 && i + k < n; k++) {\n"
               "            const float v = low + range * ((float)u[k] * 1.1102230246251565e-16f);\n"
               "            x[i + k] = v < most ? v : most;\n"
@@ -78,7 +78,7 @@ static void put_draws(const file *e, FILE *f)
               "mean,\n    float deviation)\n{\n"
               "    for (int i = 0; i < n; i += 2) {\n"
               "        uint64_t u[2];\n"
-              "        draw(i, seed, stream, u);\n"
+              "        draw_pair(i, seed, stream, u);\n"
               "        const float log_rest = u[0] >> 52 == 0\n"
               "            ? log1pf((float)u[0] * -1.1102230246251565e-16f)\n"
               "            : logf((float)((UINT64_C(1) << 53) - u[0]) * 1.1102230246251565e-16f);\n"
@@ -159,7 +159,7 @@ static uint64_t identity_of(const file *e)
 static void put_list(const file *e, FILE *f)
 {
     fputs("/* Arrays that training changes, in the order of saved states. */\n"
-          "static const struct {\n    void *data;\n    int bytes;\n} state[] = {\n",
+          "static const struct {\n    void *data;\n    int bytes;\n} saved_array[] = {\n",
           f);
     for (int i = 0; i < e->u.n_array; i++)
         if (is_state(&e->u.array[i]))
@@ -181,12 +181,12 @@ static void put_list(const file *e, FILE *f)
 static void put_buffers(const file *e, FILE *f)
 {
     const expression loops =
-        expr("    for (int i = 0; i < (int)(sizeof state / sizeof state[0]); i++)\n"
-             "        for (int k = 0; k < state[i].bytes; k++)\n");
+        expr("    for (int i = 0; i < (int)(sizeof saved_array / sizeof saved_array[0]); i++)\n"
+             "        for (int k = 0; k < saved_array[i].bytes; k++)\n");
     put_list(e, f);
     fprintf(f,
             "void %s_save(uint8_t buffer[%lld])\n{\n    uint8_t *to = buffer + %d;\n%s"
-            "            *to++ = ((const uint8_t *)state[i].data)[k];\n"
+            "            *to++ = ((const uint8_t *)saved_array[i].data)[k];\n"
             "    write_head(buffer, buffer);\n}\n\n",
             e->prefix, state_bytes(e), HEADER, loops.s);
     fprintf(f,
@@ -195,7 +195,7 @@ static void put_buffers(const file *e, FILE *f)
             "    write_head(buffer, head);\n"
             "    for (int i = 0; i < %d; i++)\n"
             "        if (buffer[i] != head[i])\n            return -1;\n%s"
-            "            ((uint8_t *)state[i].data)[k] = *from++;\n    return 0;\n}\n\n",
+            "            ((uint8_t *)saved_array[i].data)[k] = *from++;\n    return 0;\n}\n\n",
             e->prefix, state_bytes(e), HEADER, HEADER, HEADER, loops.s);
 }
 
