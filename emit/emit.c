@@ -43,6 +43,7 @@ static adj_status write_net(file *e, adj_exec *values, adj_node *output)
     if (status == ADJ_OK) {
         adj_node *input = program_input(&p, ADJ_F32, 0);
         e->input = adj_node_type(input);
+        e->predict_uses_arena = p.uses_arena;
         status = compute_example(e, values, output, input);
     }
     program_close(&p);
@@ -70,6 +71,7 @@ static adj_status write_training(file *e, adj_exec *values)
     if (status == ADJ_OK) {
         const adj_node *labels = program_input(&p, ADJ_I32, 0);
         e->labels = adj_node_type(labels);
+        e->train_uses_arena = p.uses_arena;
         e->classes = classes_of(adj_node_graph(labels), labels);
     }
     program_close(&p);

@@ -7,17 +7,24 @@ static long long elems(adj_type t) { return (long long)adj_shape_elems(t.shape);
 /* True if pixels are normalized by numbers of the model card. */
 static int has_mean(const adj_model_card *c) { return c->deviation[0] > 0 && !c->normalized; }
 
-static expression predict_prototype(const file *e)
+/* Returns the parameter for a caller's arena. */
+static const char *arena_parameter(const file *e)
 {
-    return expr("int %s_predict(const float input[%lld], float output[%lld])", e->prefix,
-                elems(e->input), elems(e->output));
+    return e->o->caller_arena ? ", float *arena" : "";
 }
 
-static expression train_prototype(const file *e)
+static expression predict_prototype(const file *e)
+{
+    return expr("int %s_predict(const float input[%lld], float output[%lld]%s)", e->prefix,
+                elems(e->input), elems(e->output), arena_parameter(e));
+}
+
+/* before: what continues a line. */
+static expression train_prototype(const file *e, const char *before)
 {
     return expr("int %s_train_step(const float input[%lld], const int32_t labels[%lld],\n"
-                "    float learning_rate, float *loss)",
-                e->prefix, elems(e->input), elems(e->labels));
+                "%s    float learning_rate, float *loss%s)",
+                e->prefix, elems(e->input), elems(e->labels), before, arena_parameter(e));
 }
 
 /* Returns the bytes of all arrays that are constants, or of those that training changes. */
@@ -40,10 +47,7 @@ static void put_summary(const file *e, FILE *f)
             " *   %s;\n",
             adj_version_text(), predict_prototype(e).s);
     if (o->updates != NULL) {
-        fprintf(f,
-                " *   int %s_train_step(const float input[%lld], const int32_t labels[%lld],\n"
-                " *       float learning_rate, float *loss);\n",
-                e->prefix, elems(e->input), elems(e->labels));
+        fprintf(f, " *   %s;\n", train_prototype(e, " *   ").s);
         put_state_prototypes(e, f, " *   ");
     }
     fprintf(
@@ -60,9 +64,15 @@ static void put_summary(const file *e, FILE *f)
                 "net or with other bytes.\n",
                 e->prefix, e->prefix, e->prefix);
     fprintf(f,
-            " *\n * Functions return 0%s. The arena is static: one call at a time.\n"
+            " *\n * Functions return 0%s. %s\n"
             " * RAM: %zu bytes of arena%s. Flash: %lld bytes of constants. */\n",
-            o->updates != NULL ? ", or -1 for a label that is no class" : "", e->u.arena_bytes,
+            o->updates != NULL ? ", or -1 for a label that is no class" : "",
+            !o->caller_arena ? "The arena is static: one call at a time."
+                             : expr("The arena is the caller's: %s_ARENA_BYTES, aligned as a\n"
+                                    " * float; no call needs what another has left there.",
+                                    e->capital)
+                                   .s,
+            e->u.arena_bytes,
             o->updates != NULL ? expr(", %lld of parameters and states", array_bytes(e, 1)).s : "",
             array_bytes(e, 0));
 }
@@ -80,7 +90,7 @@ static void put_declarations(const file *e, FILE *f)
     fprintf(f, "#ifdef __cplusplus\n#define restrict __restrict\nextern \"C\" {\n#endif\n%s;\n",
             predict_prototype(e).s);
     if (o->updates != NULL) {
-        fprintf(f, "%s;\n", train_prototype(e).s);
+        fprintf(f, "%s;\n", train_prototype(e, "").s);
         put_state_prototypes(e, f, "");
     }
     if (has_mean(e->card))
@@ -109,15 +119,22 @@ static void put_arrays(const file *e, FILE *f)
         put_elements(f, a->type.dtype, a->data, elems(a->type));
         fputs(";\n\n", f);
     }
-    if (e->u.arena_bytes > 0)
+    if (e->u.arena_bytes > 0 && !e->o->caller_arena)
         fprintf(f, "static float arena[%s_ARENA_BYTES / sizeof(float)];\n\n", e->capital);
     if (e->u.uses_philox || (e->o->updates != NULL && state_is_random(e)))
         put_philox(f);
 }
 
+/* Returns a statement for an arena that a function does not use. */
+static const char *arena_unused(const file *e, int is_used)
+{
+    return e->o->caller_arena && !is_used ? "    (void)arena;\n" : "";
+}
+
 static void put_predict(const file *e, FILE *f)
 {
-    fprintf(f, "%s\n{\n%s    return 0;\n}\n\n", predict_prototype(e).s, e->predict.text);
+    fprintf(f, "%s\n{\n%s%s    return 0;\n}\n\n", predict_prototype(e).s,
+            arena_unused(e, e->predict_uses_arena), e->predict.text);
 }
 
 static void put_train_step(const file *e, FILE *f)
@@ -125,12 +142,12 @@ static void put_train_step(const file *e, FILE *f)
     const int one = elems(e->labels) == 1;
     if (e->o->updates == NULL)
         return;
-    fprintf(f, "%s\n{\n", train_prototype(e).s);
+    fprintf(f, "%s\n{\n", train_prototype(e, "").s);
     if (!one)
         fprintf(f, "    for (int i = 0; i < %lld; i++)\n    ", elems(e->labels));
     fprintf(f, "    if (labels[%s] < -1 || labels[%s] >= %lld)\n%s        return -1;\n",
             one ? "0" : "i", one ? "0" : "i", (long long)e->classes, one ? "" : "    ");
-    fprintf(f, "%s    return 0;\n}\n\n", e->train.text);
+    fprintf(f, "%s%s    return 0;\n}\n\n", arena_unused(e, e->train_uses_arena), e->train.text);
 }
 
 static void put_numbers(FILE *f, const char *name, int n, const double v[])
@@ -178,20 +195,25 @@ static void put_test(const file *e, FILE *f)
             "static const float expected[%lld] = ",
             e->capital, elems(e->output));
     put_elements(f, ADJ_F32, e->expected, elems(e->output));
-    fprintf(f,
-            ";\n\n/* Returns 0, or the number of the first result that is not as expected, from 1. "
-            "*/\nint %s_test(void)\n{\n"
-            "    static float input[%lld], output[%lld];\n    float largest = 1.0f;\n"
-            "    for (int i = 0; i < %lld; i++)\n"
-            "        input[i] = (float)((i * 7 + 3) %% 17) / 8.0f - 1.0f;\n"
-            "    %s_predict(input, output);\n"
-            "    for (int i = 0; i < %lld; i++)\n"
-            "        largest = fabsf(expected[i]) > largest ? fabsf(expected[i]) : largest;\n"
-            "    for (int i = 0; i < %lld; i++)\n"
-            "        if (!(fabsf(output[i] - expected[i]) <= 1e-4f * largest))\n"
-            "            return i + 1;\n    return 0;\n}\n#endif\n",
-            e->prefix, elems(e->input), elems(e->output), elems(e->input), e->prefix,
-            elems(e->output), elems(e->output));
+    fprintf(
+        f,
+        ";\n\n/* Returns 0, or the number of the first result that is not as expected, from 1. "
+        "*/\nint %s_test(void)\n{\n"
+        "    static float input[%lld], output[%lld];\n%s    float largest = 1.0f;\n"
+        "    for (int i = 0; i < %lld; i++)\n"
+        "        input[i] = (float)((i * 7 + 3) %% 17) / 8.0f - 1.0f;\n"
+        "    %s_predict(input, output%s);\n"
+        "    for (int i = 0; i < %lld; i++)\n"
+        "        largest = fabsf(expected[i]) > largest ? fabsf(expected[i]) : largest;\n"
+        "    for (int i = 0; i < %lld; i++)\n"
+        "        if (!(fabsf(output[i] - expected[i]) <= 1e-4f * largest))\n"
+        "            return i + 1;\n    return 0;\n}\n#endif\n",
+        e->prefix, elems(e->input), elems(e->output),
+        e->o->caller_arena
+            ? expr("    static float arena[%s_ARENA_BYTES / sizeof(float) + 1];\n", e->capital).s
+            : "",
+        elems(e->input), e->prefix, e->o->caller_arena ? ", arena" : "", elems(e->output),
+        elems(e->output));
 }
 
 adj_status put_file(const file *e, FILE *f)

@@ -14,6 +14,7 @@ typedef struct {
     adj_type input, output, labels; /* labels: of training */
     int64_t classes;                /* of the labels */
     memory functions, predict, train;
+    int predict_uses_arena, train_uses_arena;
     float *expected; /* the output for the example */
 } file;
 

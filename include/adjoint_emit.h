@@ -30,6 +30,10 @@ typedef struct {
      * inference alone. */
     const adj_updates *updates;
     adj_node *loss; /* NULL without updates */
+    /* 1: the caller gives the arena, PREFIX_ARENA_BYTES aligned as a float, as the last argument of
+     * PREFIX_predict and PREFIX_train_step. Its content matters only during a call. 0: the file has
+     * a static one. */
+    int caller_arena;
 } adj_emit_opts;
 
 /* Writes the function int PREFIX_predict(const float *input, float *output) that computes output

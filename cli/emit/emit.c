@@ -14,7 +14,7 @@
 #include "train/internal.h"
 
 typedef struct {
-    const char *weights, *map, *model, *prefix, *out, *freeze;
+    const char *weights, *map, *model, *prefix, *out, *freeze, *arena;
     int64_t batch, train;
 } emit_opts;
 
@@ -35,6 +35,9 @@ static int parse(emit_opts *o, int argc, char **argv)
          .text = &o->freeze},
         {"--prefix", "NAME", "first part of the file's names: NAME_predict; default: net",
          .text = &o->prefix},
+        {"--arena", "WHERE",
+         "static (default); caller: memory for values is the last argument of each function",
+         .text = &o->arena, .words = "static caller"},
         {"--out", "FILE", "C file to write; default: standard output", .text = &o->out},
         {0},
     };
@@ -198,8 +201,11 @@ static int make_text(work *w, const emit_opts *o)
     adj_model_card card = w->card != NULL ? *w->card : (adj_model_card){0};
     if (o->model != NULL)
         card.model = onnx_name(o->model);
-    const adj_emit_opts options = {
-        .prefix = o->prefix, .card = &card, .updates = w->updates, .loss = w->loss};
+    const adj_emit_opts options = {.prefix = o->prefix,
+                                   .card = &card,
+                                   .updates = w->updates,
+                                   .loss = w->loss,
+                                   .caller_arena = strcmp(o->arena, "caller") == 0};
     adj_error error = {0};
     FILE *f = open_memstream(&w->text, &w->length);
     if (f == NULL)
@@ -220,7 +226,7 @@ static int write_text(FILE *f, const void *source)
 
 int command_emit(int argc, char **argv)
 {
-    emit_opts o = {.batch = 1, .out = "-"};
+    emit_opts o = {.batch = 1, .out = "-", .arena = "static"};
     work w = {0};
     int status = parse(&o, argc, argv);
     if (status != CONTINUE)

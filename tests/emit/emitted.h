@@ -112,6 +112,23 @@ static inline void remove_folder(const char *folder)
     (void)!system(text); /* NOLINT(cert-env33-c) */
 }
 
+/* The number behind a text in a file of the folder. */
+static inline size_t number_in(const char *folder, const char *name, const char *text)
+{
+    static char line[512];
+    char path[160];
+    size_t number = 0;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *f = fopen(path, "r");
+    cr_assert_not_null(f, "%s", path);
+    while (fgets(line, sizeof line, f) != NULL && strstr(line, text) == NULL)
+        continue;
+    if (strstr(line, text) != NULL)
+        number = strtoul(strstr(line, text) + strlen(text), NULL, 10);
+    fclose(f);
+    return number;
+}
+
 /* Compares the compiled net's output with the reference, both relative to the largest result. */
 static inline void expect_output(const char *folder, const char *name, const net *n,
                                  const double want[], double tolerance)

@@ -423,7 +423,8 @@ Test(emit_ops, names)
     net_free(&n);
 }
 
-/* True if a locale with a decimal comma, or with a dotted capital I, leaves every byte unchanged. */
+/* True if a locale with a decimal comma, or with a dotted capital I, leaves every byte unchanged.
+ */
 Test(emit_ops, locale)
 {
     const temporary folder = temporary_folder(), locale = temporary_folder();

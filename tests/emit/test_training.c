@@ -368,6 +368,52 @@ Test(emit_training, buffer_of_another_net)
     trained_free(&n);
 }
 
+/* The caller's arena: the same results as with a static one, whatever is in it, in no more than its
+ * bytes. net_test has one of its own. */
+Test(emit_training, arena_of_the_caller)
+{
+    enum { GUARD = 16 };
+    static float x[1024], y[2][10], loss[2];
+    trained n = trained_new(training_of("lenet5", (adj_model_opts){.batch = 1}, &with_momentum));
+    adj_emit_opts emit = {.updates = n.t.updates, .loss = n.t.loss, .caller_arena = 1};
+    const net all = {n.t.g, n.t.images, n.output, n.e};
+    emit_to(n.folder.s, "caller", &all, &emit);
+    emit.updates = NULL;
+    emit.loss = NULL;
+    emit_to(n.folder.s, "tested", &all, &emit);
+    shell(n.folder.s, "! grep '^static float arena' caller.c && cc " STRICT
+                      " -O2 -shared -fPIC caller.c -o caller.so -lm && "
+                      "echo 'int net_test(void); int main(void) { return net_test(); }' >main.c && "
+                      "cc " STRICT " -O2 -DNET_TEST tested.c main.c -o test -lm && ./test");
+    char path[160];
+    snprintf(path, sizeof path, "%s/caller.so", n.folder.s);
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    cr_assert_not_null(library, "%s", dlerror());
+    int (*step)(const float *, const int32_t *, float, float *, float *);
+    int (*infer)(const float *, float *, float *);
+    *(void **)&step = dlsym(library, "net_train_step");
+    *(void **)&infer = dlsym(library, "net_predict");
+    const size_t bytes = number_in(n.folder.s, "caller.c", "NET_ARENA_BYTES = ");
+    cr_assert_gt(bytes, 100000);
+    scoped(release) float *arena = malloc(bytes + GUARD);
+    for (int i = 0; i < 1024; i++)
+        x[i] = input_at(i, 2);
+    for (int32_t label = 1; label < 4; label++) {
+        memset(arena, label == 2 ? 0xff : 0, bytes + GUARD); /* NaN */
+        memset((char *)arena + bytes, 0x5a, GUARD);
+        cr_assert_eq(n.step(x, &label, 0.05F, &loss[0]), 0);
+        cr_assert_eq(step(x, &label, 0.05F, &loss[1], arena), 0);
+        cr_expect_eq((double)loss[0], (double)loss[1]);
+        cr_assert_eq(n.infer(x, y[0]), 0);
+        cr_assert_eq(infer(x, y[1], arena), 0);
+        cr_expect_arr_eq(y[0], y[1], sizeof y[0]);
+        for (int i = 0; i < GUARD; i++)
+            cr_assert_eq(((char *)arena)[bytes + (size_t)i], 0x5a);
+    }
+    dlclose(library);
+    trained_free(&n);
+}
+
 Test(emit_training, wrong_labels)
 {
     trained n = trained_new(training_of("lenet5", (adj_model_opts){.batch = 2}, &with_momentum));
