@@ -32,6 +32,11 @@ const char *operand_name(function *f, int i);
  * an expression for operands with one element for each channel, such as "o". */
 void put_result(function *f, const char *value, const char *element, const char *channel);
 
+/* Writes a group's parameters and body, the text behind the function's name, into memory that the
+ * caller frees. is_shared: the result is computed in place. base: the expected name, for the breaks
+ * of lines. NULL: out of memory. */
+char *function_text(function *f, const adj_group *g, int is_shared, const char *base);
+
 /* A row of the table. */
 typedef struct {
     const adj_op *op;

@@ -17,10 +17,7 @@ void write_adam_step(function *f)
     put_loop(t, "i", adj_shape_elems(f->root->type.shape));
     put(t, "const float direction = m_scale * %s[i] / (sqrtf(v_scale * %s[i]) + %s);", m, v,
         literal(a->epsilon).s);
-    if (a->decay != 0)
-        put(t, "%s[i] = %s[i] - %s[0] * (direction + %s * %s[i]);", f->result, p, lr,
-            literal(a->decay).s, p);
-    else
-        put(t, "%s[i] = %s[i] - %s[0] * direction;", f->result, p, lr);
+    put(t, "%s[i] = %s[i] - %s[0] * (direction + %s * %s[i]);", f->result, p, lr,
+        literal(a->decay).s, p);
     put_end(t, 1);
 }

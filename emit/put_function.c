@@ -215,11 +215,13 @@ static const char *name_function(unit *u, const char *layer, const function *f, 
     return e->name;
 }
 
-/* Writes parameters and body into memory; NULL: out of memory. */
-static char *make_text(function *f, int is_shared, const char *base)
+char *function_text(function *f, const adj_group *g, int is_shared, const char *base)
 {
-    const writer *w = writer_of(f->root->op);
+    const writer *w = writer_of(g->node[0]->op);
     memory body = {0}, all = {0};
+    *f = (function){.group = g, .root = g->node[0], .t = {.depth = 1}};
+    f->result = w->result != NULL ? w->result : "y";
+    name_operands(f);
     int ok = memory_open(&body) & memory_open(&all);
     f->t.f = body.f;
     if (ok)
@@ -238,12 +240,10 @@ adj_status put_function(program *p, int i)
 {
     const step *s = &p->e->plan.step[i];
     const adj_node *root = s->group.node[0];
-    const writer *w = writer_of(root->op);
-    function f = {.group = &s->group, .root = root, .t = {.depth = 1}};
-    f.result = w->result != NULL ? w->result : "y";
-    name_operands(&f);
+    function f;
     const expression layer = layer_of(p->e->plan.graph, root);
-    char *text = make_text(&f, is_in_place(p, s), expr("%s_%s", layer.s, suffix_of(root)).s);
+    char *text =
+        function_text(&f, &s->group, is_in_place(p, s), expr("%s_%s", layer.s, suffix_of(root)).s);
     p->unit->uses_philox |= root->op == &adj_op_dropout;
     const char *name = text != NULL ? name_function(p->unit, layer.s, &f, text) : NULL;
     if (name == NULL)

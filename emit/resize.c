@@ -62,6 +62,15 @@ static expression pixel_at(function *f, const adj_resize_attrs *a, const char *i
         index_of(4, (axis[]){{"n", s.dim[0]}, {ih, a->ih}, {iw, a->iw}, {"c", s.dim[3]}}).s);
 }
 
+/* Declares the value between two: the first one where the weight is 0, whatever the other one is.
+ */
+static void put_between(text *t, const char *name, const char *axis, const char *a, const char *b)
+{
+    put(t, "const float %s =", name);
+    put(t, "    %s_weight > 0.0f ? (1.0f - %s_weight) * %s + %s_weight * %s : %s;", axis, axis, a,
+        axis, b, a);
+}
+
 void write_resize(function *f)
 {
     text *t = &f->t;
@@ -80,11 +89,12 @@ void write_resize(function *f)
     if (a->mode == ADJ_NEAREST) {
         put_result(f, pixel_at(f, a, "ih", "iw").s, at.s, "c");
     } else {
-        put(t, "const float top = (1.0f - iw_weight) * %s + iw_weight * %s;",
-            pixel_at(f, a, "ih_0", "iw_0").s, pixel_at(f, a, "ih_0", "iw_1").s);
-        put(t, "const float bottom = (1.0f - iw_weight) * %s + iw_weight * %s;",
-            pixel_at(f, a, "ih_1", "iw_0").s, pixel_at(f, a, "ih_1", "iw_1").s);
-        put_result(f, "(1.0f - ih_weight) * top + ih_weight * bottom", at.s, "c");
+        put_between(t, "top", "iw", pixel_at(f, a, "ih_0", "iw_0").s,
+                    pixel_at(f, a, "ih_0", "iw_1").s);
+        put_between(t, "bottom", "iw", pixel_at(f, a, "ih_1", "iw_0").s,
+                    pixel_at(f, a, "ih_1", "iw_1").s);
+        put_between(t, "between", "ih", "top", "bottom");
+        put_result(f, "between", at.s, "c");
     }
     put_end(t, braces);
 }

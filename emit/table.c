@@ -37,7 +37,10 @@ static const char *of_gelu(const adj_node *n)
 }
 static const char *of_dropout(const adj_node *n)
 {
-    return ((const adj_dropout_attrs *)n->attrs)->first == 0 ? NULL : "it is a shard's";
+    const adj_dropout_attrs *a = n->attrs;
+    return a->first != 0                   ? "it is a shard's"
+           : a->rate * 0x1p32 > UINT32_MAX ? "its rate is 1 for words of 32 bits"
+                                           : NULL;
 }
 static const char *of_prelu(const adj_node *n)
 {
@@ -134,8 +137,8 @@ static const writer writers[] = {
 
     /* Elementwise. */
     {&adj_op_bias_add, .expression = "%a + %b", .operands = "x b", .refuses = of_planes},
-    {&adj_op_relu, .expression = "%a < 0.0f ? 0.0f : %a", .operands = "x"},
-    {&adj_op_relu6, .expression = "%a < 0.0f ? 0.0f : %a > 6.0f ? 6.0f : %a", .operands = "x"},
+    {&adj_op_relu, .expression = "%a <= 0.0f ? 0.0f : %a", .operands = "x"},
+    {&adj_op_relu6, .expression = "%a <= 0.0f ? 0.0f : %a > 6.0f ? 6.0f : %a", .operands = "x"},
     {&adj_op_leaky_relu, .expression = "%a > 0.0f ? %a : %0 * %a", .operands = "x"},
     {&adj_op_prelu, .expression = "%a > 0.0f ? %a : %b * %a", .operands = "x slope",
      .refuses = of_planes},
@@ -145,12 +148,14 @@ static const writer writers[] = {
     {&adj_op_hard_sigmoid,
      .expression = "%a < -3.0f ? 0.0f : %a > 3.0f ? 1.0f : (%a + 3.0f) / 6.0f", .operands = "x"},
     {&adj_op_hard_swish,
-     .expression = "%a < -3.0f ? 0.0f : %a > 3.0f ? %a : %a * (%a + 3.0f) / 6.0f", .operands = "x"},
+     .expression = "%a <= -3.0f ? 0.0f : %a > 3.0f ? %a : %a * (%a + 3.0f) / 6.0f",
+     .operands = "x"},
     {&adj_op_clip, .expression = "%a < %0 ? %0 : %a > %1 ? %1 : %a", .operands = "x",
      .refuses = of_clip},
     {&adj_op_elu, .expression = "%a > 0.0f ? %a : %0 * expm1f(%a)", .operands = "x"},
-    {&adj_op_gelu, .expression = "0.5f * %a * erfcf(-0.70710678f * %a)",
-     .instead = "%a / (1.0f + expf(-1.5957691f * (%a + 0.044715f * %a * %a * %a)))",
+    {&adj_op_gelu, .expression = "%a < -20.0f ? 0.0f : 0.5f * %a * erfcf(-0.70710678f * %a)",
+     .instead = "%a < -20.0f ? 0.0f : "
+                "%a / (1.0f + expf(-1.5957691f * (%a + 0.044715f * %a * %a * %a)))",
      .operands = "x"},
     {&adj_op_softplus, .expression = "fmaxf(%a, 0.0f) + log1pf(expf(-fabsf(%a)))", .operands = "x"},
     {&adj_op_erf, .expression = "erff(%a)", .operands = "x"},
@@ -173,10 +178,11 @@ static const writer writers[] = {
     {&adj_op_silu_grad, .expression = "%a / (1.0f + expf(-%b)) * (1.0f + %b / (1.0f + expf(%b)))",
      .operands = "dy x", .result = "dx"},
     {&adj_op_hard_swish_grad,
-     .expression = "%b < -3.0f ? 0.0f : %b >= 3.0f ? %a : %a * (%b / 3.0f + 0.5f)",
+     .expression = "%b <= -3.0f ? 0.0f : %b >= 3.0f ? %a : %a * (%b / 3.0f + 0.5f)",
      .operands = "dy x", .result = "dx"},
     {&adj_op_gelu_grad,
-     .expression = "%a * (0.5f * erfcf(-0.70710678f * %b) + 0.39894228f * %b * expf(-0.5f * %b * "
+     .expression = "%b < -20.0f ? 0.0f * %a : %b > 20.0f ? %a : "
+                   "%a * (0.5f * erfcf(-0.70710678f * %b) + 0.39894228f * %b * expf(-0.5f * %b * "
                    "%b))",
      .operands = "dy x", .result = "dx", .refuses = of_gelu},
     {&adj_op_add, .expression = "%a + %b", .operands = "a b"},
@@ -196,10 +202,10 @@ static const writer writers[] = {
     {&adj_op_log, .expression = "logf(%a)", .operands = "x"},
     {&adj_op_select, .expression = "%a != 0.0f ? %b : %c", .operands = "cond a b"},
     {&adj_op_cast, .expression = "(float)%a", .operands = "x", .refuses = of_cast},
-    {&adj_op_momentum, .expression = "%0 * %a + %b + %1 * %c", .instead = "%0 * %a + %b",
-     .operands = "v dw w", .result = "next"},
-    {&adj_op_sgd_step, .expression = "%a - %c * (%b + %0 * %a)", .instead = "%a - %c * %b",
-     .operands = "w v lr", .result = "next"},
+    {&adj_op_momentum, .expression = "%0 * %a + %b + %1 * %c", .operands = "v dw w",
+     .result = "next"},
+    {&adj_op_sgd_step, .expression = "%a - %c * (%b + %0 * %a)", .operands = "w v lr",
+     .result = "next"},
     {&adj_op_ema, .expression = "%0 * %a + %A * %b", .operands = "m x", .result = "next"},
     {&adj_op_next_step, .expression = "%a + 1", .operands = "step", .result = "next"},
 };

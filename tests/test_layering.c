@@ -69,9 +69,10 @@ static const rule rules[] = {
     {"onnx", "adjoint.h adjoint_io.h adjoint_nn.h adjoint_onnx.h",
      "base graph/op.h ops/grad.h ops/nn/names.h"},
     {"cli",
-     "adjoint.h adjoint_check.h adjoint_fit.h adjoint_mpi.h adjoint_nn.h adjoint_io.h "
-     "adjoint_onnx.h",
-     "base base/machine check/inspect.h onnx/details.h io/replace.h ops/nn/model_list.h "
+     "adjoint.h adjoint_check.h adjoint_ext.h adjoint_fit.h adjoint_mpi.h adjoint_nn.h "
+     "adjoint_io.h adjoint_onnx.h",
+     "base base/machine check/inspect.h emit/compiled.h onnx/details.h io/replace.h "
+     "ops/nn/model_list.h "
      "ops/nn/names.h graph/op.h "
      "exec/report.h"},
     {"cli/op", "adjoint.h adjoint_check.h adjoint_nn.h adjoint_io.h",

@@ -118,9 +118,8 @@ static adj_status read_configs(comparison *c, const adj_compare_opts *o, const a
         return compare_no_memory(c);
     for (int i = 0; i < n; i++) {
         c->result[i].reason = "";
-        const adj_backend *const *backends =
-            i > 0 && o->exec.backends != NULL ? o->exec.backends : adj_backends;
-        if (config_parse(text[i], backends, &c->config[i], &error) != ADJ_OK)
+        const adj_backend *const *backends = i > 0 ? o->exec.backends : NULL;
+        if (adj_compare_config_parse_with(text[i], backends, &c->config[i], &error) != ADJ_OK)
             return compare_fail(c, error.status, "adj_compare: %s", error.message);
         if (c->config[i].isa[0] != '\0' && i == 0)
             return compare_fail(c, ADJ_EARG,

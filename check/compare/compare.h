@@ -95,10 +95,6 @@ adj_status find_false_alias(adj_exec *e, outcome *o);
 /* wire.c. */
 adj_status trial_elsewhere(const trial *t, const adj_trial_opts *opts, region *p, outcome *o);
 
-/* config.c: adj_compare_config_parse with backends of one's own. */
-adj_status config_parse(const char *text, const adj_backend *const *backends,
-                        adj_compare_config *out, adj_error *error);
-
 /* "naive:f64" */
 extern const adj_compare_config naive_f64;
 

@@ -125,11 +125,11 @@ static adj_status read_part(const char *part, const char *before, adj_compare_co
 
 adj_status adj_compare_config_parse(const char *text, adj_compare_config *out, adj_error *error)
 {
-    return config_parse(text, adj_backends, out, error);
+    return adj_compare_config_parse_with(text, NULL, out, error);
 }
 
-adj_status config_parse(const char *text, const adj_backend *const *backends,
-                        adj_compare_config *out, adj_error *error)
+adj_status adj_compare_config_parse_with(const char *text, const adj_backend *const *backends,
+                                         adj_compare_config *out, adj_error *error)
 {
     char copy[sizeof out->name];
     if (text == NULL || out == NULL)
@@ -150,8 +150,8 @@ adj_status config_parse(const char *text, const adj_backend *const *backends,
         char *colon = strchr(part, ':');
         if (colon != NULL)
             *colon = '\0';
-        status =
-            k == 0 ? read_backend(part, backends, out, error) : read_part(part, before, out, error);
+        status = k == 0 ? read_backend(part, backends != NULL ? backends : adj_backends, out, error)
+                        : read_part(part, before, out, error);
         before = k == 0 ? "" : part;
         part = colon != NULL ? colon + 1 : NULL;
     }

@@ -104,16 +104,20 @@ static int backends_open(const compare_opts *o)
 {
     static const char *const defaults[] = {"onednn"};
     const char *const *name = o->n_config > 0 ? o->config : defaults;
+    const adj_backend *const *backends = checked_backends_list(&o->backends);
     adj_graph *g = adj_graph_new();
     adj_node *y = adj_relu(adj_input(g, "x", ADJ_F32, (adj_shape){1, {1}}));
     int open = 1;
     for (int i = 0; i < (o->n_config > 0 ? o->n_config : 1) && open; i++) {
         adj_compare_config config;
         adj_exec *e = NULL;
-        if (adj_compare_config_parse(name[i], &config, NULL) != ADJ_OK)
+        if (adj_compare_config_parse_with(name[i], backends, &config, NULL) != ADJ_OK)
             continue; /* adj_compare says so */
-        const adj_exec_opts options = {
-            .n_fetch = 1, .fetch = &y, .backend = config.backend, .threads = 1};
+        const adj_exec_opts options = {.n_fetch = 1,
+                                       .fetch = &y,
+                                       .backend = config.backend,
+                                       .backends = backends,
+                                       .threads = 1};
         open = adj_exec_new(g, &options, &e) == ADJ_OK;
         if (!open)
             complain("compare", EXIT_FAILED, "%s: %s", config.name, adj_exec_message(e));
@@ -133,6 +137,7 @@ static int compare(const compare_opts *o, int alone, compare_run *run)
                                                .fetch = g->root,
                                                .updates = g->m.updates,
                                                .threads = (int)o->threads,
+                                               .backends = checked_backends_list(&o->backends),
                                                .seed = (uint64_t)o->seed},
                                       .n_config = o->n_config,
                                       .config = o->config,

@@ -16,6 +16,8 @@ static const remark examples[] = {
      "One op on integer data, compared bit for bit."},
     {"adjoint compare --model resnet8 --infer --configs naive:f64,onednn:mixed:f16",
      "The graph of predict: no gradients, batch norms folded."},
+    {"adjoint compare --model lenet5 --configs naive:f64,emitted",
+     "The C that adjoint emit writes, function by function."},
     {"adjoint compare --guard --json report.json", "Reports crashes and hangs as rows."},
     {NULL, NULL}};
 static const remark statuses[] = {
@@ -33,7 +35,7 @@ static int read_options(compare_opts *o, int argc, char **argv)
          .text = &o->graph.node},
         {"--configs", "A,B,...",
          "configurations such as onednn:bf16:threads=1, the reference first; default: "
-         "naive:f64,naive,onednn; separate by ; if one contains a comma",
+         "naive:f64,naive,onednn; separate by ; if one contains a comma; " EMITTED_HELP,
          .text = &o->configs},
         {"--optimizer", "NAME", "optimizer of the training step; default: momentum",
          .text = &o->graph.optimizer, .names = optimizer_name_at},
@@ -100,16 +102,23 @@ static int read_configs(compare_opts *o)
     if (o->configs == NULL)
         return CONTINUE;
     o->config_text = strdup(o->configs);
-    if (o->config_text == NULL)
+    if (o->config_text == NULL || !checked_backends_open(&o->backends, o->configs))
         return complain("compare", EXIT_FAILED, "out of memory");
     o->n_config = split(o->config_text, o->config);
     if (o->n_config == 1)
         return complain("compare", EXIT_USAGE,
                         "--configs: expected at least two configurations (got only \"%s\")",
                         o->config[0]);
-    for (int i = 0; i < o->n_config; i++)
-        if (adj_compare_config_parse(o->config[i], &config, &error) != ADJ_OK)
+    for (int i = 0; i < o->n_config; i++) {
+        const adj_backend *const *backends = i > 0 ? checked_backends_list(&o->backends) : NULL;
+        if (adj_compare_config_parse_with(o->config[i], backends, &config, &error) != ADJ_OK)
             return complain("compare", EXIT_USAGE, "--configs: %s", error.message);
+        if (backends != NULL && (o->guard || config.isa[0] != '\0'))
+            return complain("compare", EXIT_USAGE,
+                            "--configs: emitted, whose functions run in processes of their own, "
+                            "excludes --guard and isa= (got \"%s\")",
+                            o->configs);
+    }
     if (adj_compare_config_parse(o->config[0], &config, NULL) == ADJ_OK && config.isa[0] != '\0')
         return complain("compare", EXIT_USAGE,
                         "--configs: isa= is not possible in the first configuration, the reference "
@@ -147,7 +156,11 @@ int compare_parse(compare_opts *o, int argc, char **argv)
     return read_configs(o);
 }
 
-void compare_close(compare_opts *o) { free(o->config_text); }
+void compare_close(compare_opts *o)
+{
+    free(o->config_text);
+    checked_backends_close(&o->backends);
+}
 
 /* ---- the line ---- */
 

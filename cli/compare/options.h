@@ -2,6 +2,7 @@
 #ifndef CLI_COMPARE_OPTIONS_H
 #define CLI_COMPARE_OPTIONS_H
 
+#include "cli/emitted.h"
 #include "cli/op/graph.h"
 
 enum { MAX_LISTED = 32, LINE = 2048 };
@@ -14,6 +15,7 @@ typedef struct {
     int n_config; /* 0: the default ones */
     char *config_text;
     const char *config[MAX_LISTED];
+    checked_backends backends;
 } compare_opts;
 
 /* CONTINUE, or the exit status. The caller closes o in every case. */

@@ -10,6 +10,7 @@
 #include "check/inspect.h"
 #include "cli/command.h"
 #include "cli/crash.h"
+#include "cli/emitted.h"
 #include "cli/json.h"
 #include "cli/op/graph.h"
 #include "cli/op/text.h"
@@ -23,6 +24,7 @@ typedef struct {
     int64_t order, draws, seed, threads;
     double rtol, atol;
     const adj_node *first; /* the op as given on the command line */
+    checked_backends backends;
 } gradcheck_opts;
 
 /* Names in the order of adj_gradcheck_method. */
@@ -42,7 +44,8 @@ static int parse(gradcheck_opts *o, int argc, char **argv)
          .range = {1, 1024}},
         {"--neighbors", "N", "extra shapes close to the given one, with --op; default: 8",
          .integer = &o->graph.neighbors, .range = {0, 8}},
-        {"--backend", "NAME", BACKEND_HELP, .text = &o->backend, .names = backend_name_at},
+        {"--backend", "NAME", BACKEND_HELP "; " EMITTED_HELP, .text = &o->backend,
+         .names = checked_backend_name_at},
         {"--impl", "WORD", "only implementations whose name contains WORD", .text = &o->impl},
         {"--precision", "", "",
          .instead = "not available; --dtype checks half-type kernels, and adjoint compare "
@@ -87,11 +90,15 @@ static int parse(gradcheck_opts *o, int argc, char **argv)
 
 /* ---- what is checked ---- */
 
-static int build(const gradcheck_opts *o, compared *c)
+static int build(gradcheck_opts *o, compared *c)
 {
     const compared_opts *g = &o->graph;
     adj_error error;
-    if (check_backend_option(o->backend, adj_backends, "--backend: ", &error) != ADJ_OK)
+    if (!checked_backends_open(&o->backends, o->backend))
+        return complain("gradcheck", EXIT_FAILED, "out of memory");
+    const adj_backend *const *list = checked_backends_list(&o->backends);
+    if (check_backend_option(o->backend, list != NULL ? list : adj_backends,
+                             "--backend: ", &error) != ADJ_OK)
         return complain("gradcheck", EXIT_USAGE, "%s", error.message);
     if ((g->model == NULL) == (g->op.op == NULL))
         return complain("gradcheck", EXIT_USAGE, "expected one of --model NAME and --op NAME");
@@ -301,6 +308,7 @@ static int check(gradcheck_opts *o, const compared *c)
         .rtol = o->rtol,
         .atol = o->atol,
         .exec = {.backend = o->backend,
+                 .backends = checked_backends_list(&o->backends),
                  .threads = (int)o->threads,
                  .seed = (uint64_t)o->seed,
                  .updates = c->m.updates,
@@ -341,5 +349,6 @@ int command_gradcheck(int argc, char **argv)
     if (status == CONTINUE)
         status = check(&o, &c);
     compared_close(&c);
+    checked_backends_close(&o.backends);
     return status;
 }

@@ -1,0 +1,114 @@
+/* process.c - see process.h. */
+#include "process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+int streams_open(streams *s)
+{
+    s->in = memfd_create("input", MFD_CLOEXEC);
+    s->out = memfd_create("output", MFD_CLOEXEC);
+    s->log = memfd_create("log", MFD_CLOEXEC);
+    return s->in >= 0 && s->out >= 0 && s->log >= 0;
+}
+
+void streams_close(const streams *s)
+{
+    const int file[] = {s->in, s->out, s->log};
+    for (int i = 0; i < 3; i++)
+        if (file[i] >= 0)
+            close(file[i]);
+}
+
+int clear_file(int file) { return ftruncate(file, 0) == 0 && lseek(file, 0, SEEK_SET) == 0; }
+
+int write_all(int file, const void *data, size_t bytes)
+{
+    for (const char *from = data; bytes > 0;) {
+        const ssize_t n = write(file, from, bytes);
+        if (n <= 0)
+            return 0;
+        from += n;
+        bytes -= (size_t)n;
+    }
+    return 1;
+}
+
+int read_all(int file, void *data, size_t bytes)
+{
+    for (size_t at = 0; at < bytes;) {
+        const ssize_t n = pread(file, (char *)data + at, bytes - at, (off_t)at);
+        if (n <= 0)
+            return 0;
+        at += (size_t)n;
+    }
+    return 1;
+}
+
+int run_program(const streams *s, const char *path, char *const arguments[])
+{
+    posix_spawn_file_actions_t files;
+    pid_t pid;
+    int status = 0;
+    if (lseek(s->in, 0, SEEK_SET) != 0 || !clear_file(s->out) || !clear_file(s->log) ||
+        posix_spawn_file_actions_init(&files) != 0)
+        return -1;
+    const int failed = posix_spawn_file_actions_adddup2(&files, s->in, STDIN_FILENO) != 0 ||
+                       posix_spawn_file_actions_adddup2(&files, s->out, STDOUT_FILENO) != 0 ||
+                       posix_spawn_file_actions_adddup2(&files, s->log, STDERR_FILENO) != 0 ||
+                       posix_spawnp(&pid, path, &files, NULL, arguments, environ) != 0;
+    posix_spawn_file_actions_destroy(&files);
+    if (failed)
+        return -1;
+    while (waitpid(pid, &status, 0) < 0)
+        if (errno != EINTR)
+            return -1;
+    return status;
+}
+
+void describe_failure(const streams *s, int status, const char *name, char why[ADJ_WHY])
+{
+    char log[4096];
+    const ssize_t n = pread(s->log, log, sizeof log - 1, 0);
+    log[n > 0 ? n : 0] = '\0';
+    const char *error = strcasestr(log, "error");
+    while (error != NULL && error > log && error[-1] != '\n')
+        error--;
+    if (status == -1)
+        snprintf(why, ADJ_WHY, "%s cannot be started", name);
+    else if (WIFSIGNALED(status))
+        snprintf(why, ADJ_WHY, "%s: SIG%s", name, sigabbrev_np(WTERMSIG(status)));
+    else if (error != NULL)
+        snprintf(why, ADJ_WHY, "%s: %.*s", name, (int)strcspn(error, "\n"), error);
+    else
+        snprintf(why, ADJ_WHY, "%s: exit status %d", name, WEXITSTATUS(status));
+}
+
+int compile_input(const streams *s, char why[ADJ_WHY])
+{
+    const char *temporary = getenv("TMPDIR");
+    char folder[1024], path[1040];
+    snprintf(folder, sizeof folder, "%s/adjoint-XXXXXX", temporary != NULL ? temporary : "/tmp");
+    if (mkdtemp(folder) == NULL) {
+        snprintf(why, ADJ_WHY, "no temporary folder can be made: %.100s", folder);
+        return -1;
+    }
+    snprintf(path, sizeof path, "%s/program", folder);
+    char *const words[] = {(char *)"cc", (char *)"-std=c99", (char *)"-O2", (char *)"-w",
+                           (char *)"-x", (char *)"c",        (char *)"-",   (char *)"-o",
+                           path,         (char *)"-lm",      NULL};
+    const int status = run_program(s, "cc", words);
+    const int program = status == 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    if (program < 0)
+        describe_failure(s, status, status == -1 ? "the C compiler cc" : "cc", why);
+    (void)unlink(path);
+    (void)rmdir(folder);
+    return program;
+}

@@ -1,0 +1,136 @@
+/* test_compare_emitted.c - compare and gradcheck of the backend "emitted": right functions pass; a
+ * wrong one, one that does not compile and one that crashes are named. A script in the place of cc
+ * changes the C before it is compiled. */
+#include <sys/stat.h>
+
+#include "cli/child.h"
+
+static finished f;
+
+static void call(const char *const words[]) { run_tool(words, &f); }
+
+#define TOOL(...) call((const char *const[]){__VA_ARGS__, NULL})
+
+/* Makes all that the tool compiles pass through sed. NULL: there is no compiler. */
+static void plant(const char *change)
+{
+    const temporary folder = temporary_folder();
+    char path[128], program[200];
+    snprintf(path, sizeof path, "%s/cc", folder.s);
+    FILE *script = change != NULL ? fopen(path, "w") : NULL;
+    if (script != NULL) {
+        fprintf(script, "#!/bin/sh\nPATH='%s'\nsed '%s' | exec cc \"$@\"\n", getenv("PATH"),
+                change);
+        fclose(script);
+        cr_assert_eq(chmod(path, 0700), 0);
+    }
+    snprintf(program, sizeof program, "%s", folder.s);
+    setenv("PATH", program, 1);
+}
+
+#define CONFIGS "--configs", "naive:f64,emitted", "--shrink", "0"
+#define RELU "--op", "relu", "--neighbors", "0"
+
+static void expect_printed(const char *text, const char *words)
+{
+    cr_expect_not_null(strstr(text, words), "\"%s\" in:\n%s%s", words, f.out, f.err);
+}
+
+Test(compare_emitted, right_functions)
+{
+    TOOL("compare", "--model", "lenet", "--size", "12", "--batch", "1", "--also-batch", "0",
+         CONFIGS);
+    cr_expect_eq(f.status, 0, "%s%s", f.out, f.err);
+    expect_printed(f.out, "(0 on naive)");
+    expect_printed(f.out, "matmul+bias_add+relu"); /* a fused function */
+    expect_printed(f.out, " 0 failed (");
+    cr_expect_null(strstr(f.out, "refuses"), "%s", f.out);
+    TOOL("gradcheck", "--model", "lenet5", "--node", "conv1", "--backend", "emitted");
+    cr_expect_eq(f.status, 0, "%s%s", f.out, f.err);
+    expect_printed(f.out, "backend=emitted");
+}
+
+/* Beside the other backends, each computes its own configuration. */
+Test(compare_emitted, several_backends)
+{
+    TOOL("compare", "--op", "conv2d", "--neighbors", "0", "--shrink", "0", "--configs",
+         "naive:f64,onednn,emitted", "--all");
+    cr_expect_eq(f.status, 0, "%s%s", f.out, f.err);
+    char *emitted = strstr(f.out, "\nemitted:");
+    cr_assert_not_null(emitted);
+    expect_printed(emitted, " c:1\n");
+    *emitted = '\0';
+    cr_expect_null(strstr(f.out, " c:1\n"), "%s", f.out);
+}
+
+Test(compare_emitted, wrong_function)
+{
+    plant("s/<= 0.0f ? 0.0f/<= 0.0f ? 0.5f/");
+    TOOL("compare", "--model", "lenet", "--size", "12", "--also-batch", "0", CONFIGS);
+    cr_expect_eq(f.status, 1);
+    expect_printed(f.out, "emitted: FAIL %5 relu (emitted c:1), to blame: kernel");
+    cr_expect_null(strstr(f.out, "conv2d (emitted c:1), to blame"), "%s", f.out);
+    TOOL("gradcheck", RELU, "--backend", "emitted");
+    cr_expect_eq(f.status, 1);
+    expect_printed(f.out, "fault is in backend emitted's kernel for relu");
+}
+
+/* Wrong only where the result is computed in an operand's memory. */
+Test(compare_emitted, wrong_in_place)
+{
+    plant("/^static void in_place/,/^}/s/<= 0.0f ? 0.0f/<= 0.0f ? 0.5f/");
+    TOOL("compare", RELU, CONFIGS);
+    cr_expect_eq(f.status, 1);
+    expect_printed(f.out, "relu");
+}
+
+/* Elements that a function does not write are NaN. */
+Test(compare_emitted, an_element_is_left_out)
+{
+    plant("s/i < 1024; i++/i < 1023; i++/");
+    TOOL("compare", "--op", "relu", "--in", "1,8,8,16", "--neighbors", "0", CONFIGS);
+    cr_expect_eq(f.status, 1);
+    expect_printed(f.out, "got nan");
+}
+
+Test(compare_emitted, does_not_compile)
+{
+    plant("s/<= 0.0f ? 0.0f/<= 0.0f ? oops/");
+    TOOL("compare", RELU, CONFIGS);
+    cr_expect_eq(f.status, 1);
+    expect_printed(f.out, "emitted: ERROR %1 relu");
+    expect_printed(f.out, "error: ");
+    expect_printed(f.out, "oops");
+    cr_expect_null(strstr(f.out, "ERROR %3 relu_grad"), "%s", f.out);
+}
+
+Test(compare_emitted, crashes)
+{
+    expect_crashes();
+    plant("s/<= 0.0f ? 0.0f/<= 0.0f ? (float)(abort(), 0)/");
+    TOOL("compare", RELU, CONFIGS);
+    cr_expect_eq(f.status, 1);
+    expect_printed(f.out, "emitted: ERROR %1 relu");
+    expect_printed(f.out, "the emitted function: SIGABRT");
+}
+
+Test(compare_emitted, is_refused)
+{
+    TOOL("compare", "--op", "group_norm", "--neighbors", "0", CONFIGS);
+    cr_expect_eq(f.status, 0, "%s%s", f.out, f.err);
+    expect_printed(f.out, "; emitted refuses ");
+    TOOL("compare", RELU, CONFIGS, "--guard");
+    cr_expect_eq(f.status, 3);
+    expect_printed(f.err, "excludes --guard and isa=");
+    TOOL("compare", RELU, "--configs", "emitted,naive");
+    cr_expect_eq(f.status, 3);
+    expect_printed(f.err, "expected one of onednn, direct, naive");
+    plant(NULL);
+    TOOL("compare", RELU, CONFIGS);
+    cr_expect_eq(f.status, 1);
+    cr_expect_str_eq(f.err, "adjoint compare: emitted: backend emitted cannot be opened (the C "
+                            "compiler cc cannot be started)\n");
+    TOOL("gradcheck", RELU, "--backend", "emitted");
+    cr_expect_eq(f.status, 1);
+    expect_printed(f.err, "the C compiler cc cannot be started");
+}
