@@ -162,10 +162,10 @@ int images_for_model(const char *command, const data_opts *o, const char *model,
             "--size: %s takes images of %lldx%lldx%lld, to which all are resized (leave "
             "--size out)",
             model, (long long)own->size.h, (long long)own->size.w, (long long)own->size.c);
-    /* Images of a folder get the channels of a color model; a gray model gets the channels of most
-     * images. */
-    if (takes->image.size.c == 0 && own->size.c > 1 &&
-        adj_dataset_layout(o->path) == ADJ_DATA_FOLDER)
+    /* All images get the channels of an ONNX net, those of a folder also those of a color model. A
+     * gray model of the library gets the channels of most images. */
+    const int is_folder = adj_dataset_layout(o->path) == ADJ_DATA_FOLDER;
+    if (takes->image.size.c == 0 && (is_onnx_file(model) || (own->size.c > 1 && is_folder)))
         takes->image.size.c = own->size.c;
     return CONTINUE;
 }

@@ -102,6 +102,37 @@ Test(onnx_model, another_size)
     cr_assert(strstr(r.err, "takes images of 28x28x1") != NULL, "%s", r.err);
 }
 
+/* Writes CIFAR-10's files with 20 images each. */
+static void write_color_images(void)
+{
+    static const char *const names[] = {"data_batch_1", "data_batch_2", "data_batch_3",
+                                        "data_batch_4", "data_batch_5", "test_batch"};
+    for (int k = 0; k < 6; k++) {
+        char name[200];
+        snprintf(name, sizeof name, "%s/%s.bin", folder.s, names[k]);
+        FILE *f = fopen(name, "wb");
+        cr_assert(f != NULL);
+        for (int i = 0; i < 20 * 3073; i++)
+            fputc(i % 3073 == 0 ? i / 3073 % 10 : i * 7 % 256, f);
+        cr_assert_eq(fclose(f), 0);
+    }
+}
+
+/* A net of gray images takes color images without an option. */
+Test(onnx_model, color_images)
+{
+    write_net(1, 0);
+    write_color_images();
+    run_tool(WORDS("train", "--model", path, "--data", folder.s, "--epochs", "1", "--threads", "1",
+                   "--out", weights),
+             &r);
+    cr_assert_eq(r.status, 0, "%s", r.err);
+    cr_assert(strstr(r.out, "120 of 120 images are in color and become gray\n") != NULL, "%s",
+              r.out);
+    run_tool(WORDS("eval", "--model", path, "--weights", weights, "--data", folder.s), &r);
+    cr_assert_eq(r.status, 0, "%s", r.err);
+}
+
 Test(onnx_model, several_outputs)
 {
     write_net(2, 0);
