@@ -110,7 +110,7 @@ static adj_status check_arguments(adj_exec *e, const adj_node *output, const adj
                              adj_dtype_name(y.dtype != ADJ_F32 ? y.dtype : loss.dtype));
     return loss.shape.rank == 0
                ? ADJ_OK
-               : adj_error_set(error, ADJ_ESHAPE, "adj_emit: the loss is no scalar (got %s)",
+               : adj_error_set(error, ADJ_ESHAPE, "adj_emit: the loss is not a scalar (got %s)",
                                adj_shape_text(loss.shape).s);
 }
 

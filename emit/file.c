@@ -59,14 +59,15 @@ static void put_summary(const file *e, FILE *f)
                 (long long)e->classes - 1);
     if (o->updates != NULL)
         fprintf(f,
-                " *\n * %s_init gives what training changes its initial values. %s_load takes a "
-                "buffer that %s_save\n * has filled; -1, and nothing changes, for one of another "
-                "net or with other bytes.\n",
+                " *\n * %s_init sets what training changes to its initial values. %s_load reads a "
+                "buffer\n * written by %s_save; it returns -1 and changes nothing if the buffer is "
+                "of another "
+                "net\n * or damaged.\n",
                 e->prefix, e->prefix, e->prefix);
     fprintf(f,
             " *\n * Functions return 0%s. %s\n"
             " * RAM: %zu bytes of arena%s. Flash: %lld bytes of constants. */\n",
-            o->updates != NULL ? ", or -1 for a label that is no class" : "",
+            o->updates != NULL ? ", or -1 for a label out of range" : "",
             !o->caller_arena ? "The arena is static: one call at a time."
                              : expr("The arena is the caller's: %s_ARENA_BYTES, aligned as a\n"
                                     " * float; no call needs what another has left there.",

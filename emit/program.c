@@ -219,9 +219,9 @@ static adj_status check_steps(const program *p)
         if (s->kind == STEP_KERNEL && s->backend != 0)
             return refuse(p, s->group.node[0], s->why != NULL ? s->why : "it is computed twice");
         if (s->kind != STEP_KERNEL)
-            return refuse(p, n, "its value is copied");
+            return refuse(p, n, "its value is copied, and no C is written for a copy");
         if (n->type.dtype == ADJ_I32 && !slot_of(plan, s->out[0])->kept)
-            return refuse(p, n, "the arena holds floats alone");
+            return refuse(p, n, "the arena can hold floats only");
     }
     return ADJ_OK;
 }

@@ -167,7 +167,7 @@ adj_status hold(walk *w, const place *p, int step, int lasts)
         return ADJ_OK;
     if (at % 64 != 0 || !(is_inside(&m->arena, start, end) || is_inside(&m->storage, start, end)))
         return fail_step(w, step,
-                         at % 64 != 0 ? "writes to an address that is no multiple of 64:"
+                         at % 64 != 0 ? "writes to an address that is not a multiple of 64:"
                                       : "writes outside the executor's memory:",
                          p);
     const content old = write_range(&w->contents, start, end, &c);

@@ -93,7 +93,7 @@ typedef struct {
 typedef enum { ADJ_F32, ADJ_F64, ADJ_F16, ADJ_BF16, ADJ_I32 } adj_dtype;
 /* Padding at the border of an image, as defined by TensorFlow. VALID: only windows inside the
  * image. SAME: out = ceil(in / stride) results along each axis, with max((out - 1) * stride + (k -
- * 1) * dilation + 1 - in, 0) zeros in total; of an odd number the extra zero is at the end.
+ * 1) * dilation + 1 - in, 0) zeros in total; if that is odd, the extra zero is at the end.
  * EXPLICIT: the field pad has the number of zeros. */
 typedef enum { ADJ_VALID, ADJ_SAME, ADJ_EXPLICIT } adj_padding;
 /* Order of an image's axes: [batch, height, width, channels] or [batch, channels, height, width].
@@ -173,8 +173,8 @@ ADJ_API const char *adj_version_text(void);
 
 /* Creates a graph; returns NULL only when out of memory. version must be ADJ_VERSION. If the
  * library has another major version (before 1.0: another minor version), the graph has the status
- * ADJ_EVERSION, and neither this function nor adj_exec_new, adj_compare, adj_gradcheck and
- * adj_model_logits read a struct of the caller, whose layout may differ. opts may be NULL. */
+ * ADJ_EVERSION. This function, adj_exec_new, adj_compare, adj_gradcheck and adj_model_logits then
+ * read no struct of the caller, as its layout may differ. opts may be NULL. */
 ADJ_API adj_graph *adj_graph_new_with(int version, const adj_graph_opts *opts);
 /* Creates a graph with this header's version and default options. */
 static inline adj_graph *adj_graph_new(void) { return adj_graph_new_with(ADJ_VERSION, NULL); }
@@ -195,16 +195,15 @@ ADJ_API adj_status adj_fail(adj_graph *g, adj_status status, const char *format,
 /* Returns the number of nodes. Nodes are numbered from 0 in the order of their creation, so
  * operands come before the nodes that read them. */
 ADJ_API int adj_graph_node_count(const adj_graph *g);
-/* The node of that number; NULL when out of range. */
+/* Returns the node with that number; NULL when out of range. */
 ADJ_API adj_node *adj_graph_node_at(const adj_graph *g, int id);
 /* Returns the graph of the node; NULL for NULL. */
 ADJ_API adj_graph *adj_node_graph(const adj_node *n);
 /* Returns the number of the node in its graph; -1 for NULL. */
 ADJ_API int adj_node_id(const adj_node *n);
 ADJ_API const char *adj_node_op(const adj_node *n); /* the op's name, such as "conv2d" */
-ADJ_API const char *
-/* The name of a leaf, or the label given by adj_label; "" without either. */
-adj_node_name(const adj_node *n);
+/* Returns the name of a leaf, or the label given by adj_label; "" without either. */
+ADJ_API const char *adj_node_name(const adj_node *n);
 /* Returns element type and shape of the node's value; all zero, an f32 scalar, for NULL. */
 ADJ_API adj_type adj_node_type(const adj_node *n);
 /* Returns the number of operands; 0 for a leaf and for NULL. */
@@ -304,6 +303,7 @@ ADJ_API adj_node *adj_evaluation(adj_node *y);
  * possible, and in f32 for any precision; it scales gradients by adj_exec_opts.loss_scale and
  * recomputes forward nodes (adj_exec_opts.recompute) only for gradients. */
 typedef enum { ADJ_ROLE_FORWARD, ADJ_ROLE_GRADIENT, ADJ_ROLE_UPDATE } adj_role;
+
 /* ---- executors ---- */
 
 /* Algorithms that kernels may use. EXACT: sums of products as written, in any order. FAST: also
@@ -343,13 +343,13 @@ typedef struct {
     const adj_allocator *allocator; /* NULL: the graph's allocator; copied */
     /* 1: times the candidates of each step while planning - every implementation of every backend,
      * in each layout - and takes the fastest. The choice is stored in tune_file and reused by later
-     * plans on the same machine. 0: takes the candidate with the least estimated time, of equals
-     * the first in the order of backends: the same choice on every start. */
+     * plans on the same machine. 0: takes the candidate with the least estimated time, or the
+     * first of equal ones in the order of backends: the same choice on every start. */
     int tune;
     const char *tune_file; /* stores the measurements; a name that ends in / is a folder, in which
                               the file is named after the machine. NULL: the file named by the
                               environment variable ADJOINT_TUNE, if set. An unusable file is ignored
-                              and written anew (adj_exec_warning) */
+                              and replaced (adj_exec_warning) */
     double tune_seconds;   /* approximate limit of measuring for one plan, in seconds; 0: 5 */
     /* Recomputation (rematerialization) of cheap nodes - activations, batch norm, add - in the
      * backward pass instead of storing their values: less memory, same results. 1: wherever
@@ -375,7 +375,7 @@ typedef struct {
 /* Plans the fetched nodes and updates of a graph. The executor works on a private copy: the graph
  * may grow afterwards. *out holds the message even on failure (it is NULL only when out of memory)
  * and must be freed by adj_exec_free in every case. ADJ_ENOMEM also if the plan needs more memory
- * than the machine has; the message has both numbers. */
+ * than is available; the message has both numbers. */
 ADJ_API adj_status adj_exec_new(adj_graph *g, const adj_exec_opts *opts, adj_exec **out);
 /* Frees the executor, its plan, memory and parameter values. */
 ADJ_API void adj_exec_free(adj_exec *e);

@@ -12,11 +12,11 @@
 extern "C" {
 #endif
 
-/* Opaque; equal layouts of a backend have one pointer; NULL: plain row-major. */
+/* A memory layout of a backend, opaque. Equal layouts have one pointer; NULL: plain row-major. */
 typedef struct adj_layout adj_layout;
 
 typedef struct {                 /* the nodes that one step computes, in id order */
-    int n_node;                  /* how many */
+    int n_node;                  /* number of nodes */
     const adj_node *const *node; /* the nodes */
     int n_in;                    /* number of operands of the group */
     /* Operands of the group: values from outside, in order of first use, each once. */
@@ -62,8 +62,8 @@ typedef struct { /* in and out parameters of prepare() */
     double arithmetic, memory, byte;
     /* Estimated seconds of a run, with the reorders of operands and results. In: the estimate for a
      * kernel at half of the peak speed. Out: the kernel's own estimate; a negative value or NaN is
-     * ignored. The plan takes the kernel with the least estimate, of equals the first in the order
-     * of backends. */
+     * ignored. The plan takes the kernel with the least estimate, or the first of equal ones in the
+     * order of backends. */
     double seconds;
     int sums_by_threads; /* out, 1: the order of sums, and so the last bits, depends on the number
                             of threads */
@@ -80,7 +80,7 @@ typedef struct {
     void *const *out;       /* indexed like group->out; a result may share the memory of an operand:
                                adj_prep.alias */
     void *scratch;          /* adj_prep.scratch bytes, 64-aligned; NULL for 0 */
-    int threads;            /* how many it may use */
+    int threads;            /* number of threads that it may use */
     char *message;          /* ADJ_WHY bytes for the message of a failure */
 } adj_call;
 
@@ -94,7 +94,7 @@ typedef struct adj_kernel {
     /* Optional: proposes an epilogue for a group that the kernel was selected for and whose only
      * result is `last`: a chain of nodes such as {add, relu}, the first of which is the only reader
      * of last. Writes up to max nodes and returns their number. The plan prepares candidate 0 for
-     * the group with all of them or with the first ones, as far as their other operands are
+     * the group with all of them, or with as many of the first ones as have their other operands
      * available. */
     int (*epilogue)(const adj_node *last, const adj_uses *uses, int max, const adj_node **nodes);
     /* Prepares candidate 0, 1, 2, ... for a group. ADJ_ENOKERNEL, with the reason in p->why: there

@@ -39,7 +39,7 @@ extern "C" {
  * D(h): |D(h) - D(h/2)| plus their rounding error, 3 k eps |dy| |f| / h. In float64 c = 1e-7 (1e-9
  * by Richardson's method), k = 8, eps = 2^-52 and h = 2^-17.3; in float32 c = 1e-4, k = 2, eps =
  * 2^-23 and h = 2^-7.7. h is multiplied by max |x| where that is above 1. Where f is smooth and |f|
- * at most |dx|, this finds an error of 0.1 % in the rule of an op that has float32 only.
+ * at most |dx|, this finds an error of 0.1 % in the rule of an op that supports only float32.
  *
  * Optimizer steps (sgd_step, momentum, adam_step, ema, next_step) have no gradient. They are
  * compared with their formulas in float64, five steps each, at counters from 1 to 1,000,000 and
@@ -112,8 +112,8 @@ typedef struct {
 typedef struct {
     const char *message; /* why checking failed */
     /* FAIL if any row failed; else NOT_CHECKED if any row was not checked or checking failed; else
-     * INCONCLUSIVE if any row is, if there was nothing to check, or if no implementation that
-     * adj_exec_debug.impl asks for ran; else PASS. */
+     * INCONCLUSIVE if any row is, if there was nothing to check, or if no implementation ran that
+     * adj_exec_debug.impl names; else PASS. */
     adj_gradcheck_result verdict;
     int n_row;                                   /* number of rows */
     const adj_gradcheck_row *row;                /* the rows */

@@ -166,7 +166,7 @@ ADJ_API adj_status adj_dataset_digits(adj_dataset_part part, int64_t n, uint64_t
 /* ---- single images ---- */
 
 /* Reads a PNG, JPEG or WEBP file, recognized by its first bytes, rotates it by its EXIF orientation
- * and converts it to the size of the options, no number of which may be 0: pixels [h, w, c]
+ * and converts it to the size of the options, in which h, w and c must not be 0: pixels [h, w, c]
  * in pixel units. Color profiles (gAMA, iCCP, sRGB, cHRM) are ignored; 16-bit samples are divided
  * by 257. Sets *resized (may be NULL) to 1 if the file has another size, else to 0. */
 ADJ_API adj_status adj_image_read(const char *path, const adj_image_opts *options, float *pixels,

@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-enum { ADJ_EMIT_PREFIX = 40 }; /* most characters of a prefix */
+enum { ADJ_EMIT_PREFIX = 40 }; /* maximum length of a prefix */
 
 /* Options of adj_emit. All zero is the default. */
 typedef struct {
@@ -25,7 +25,7 @@ typedef struct {
      * 255 by them: the input is (pixel - mean) / deviation. Class names become constants. */
     const adj_model_card *card;
     /* Training: the updates of a step and the scalar loss that they follow from, in output's graph;
-     * output is then adj_evaluation's. The file also has PREFIX_train_step, PREFIX_init,
+     * output is then a result of adj_evaluation. The file also has PREFIX_train_step, PREFIX_init,
      * PREFIX_save and PREFIX_load; parameters and states that the updates assign lie in RAM. NULL:
      * inference alone. */
     const adj_updates *updates;
@@ -40,14 +40,14 @@ typedef struct {
  * from the one input that it depends on, for inference, with the parameters and states of e, an
  * executor of output's graph that holds them. With updates it also writes int
  * PREFIX_train_step(const float *input, const int32_t *labels, float learning_rate, float *loss),
- * which returns -1, and changes nothing, for a label that is no class. void PREFIX_init(uint64_t
- * seed) gives what the updates assign its initial values: an executor's with that seed, drawn in
- * f32, which rounds otherwise. void PREFIX_save(uint8_t *buffer) writes it to PREFIX_STATE_BYTES
- * bytes; int PREFIX_load(const uint8_t *buffer) reads them, or returns -1 and changes nothing for
- * bytes that a net with other names or shapes has written, or that have changed since. Images are
- * [n, h, w, c] in the order of the graph. ADJ_ENOKERNEL, with the node's name and the reason, for
- * what no C is written for; then nothing is written. The same graph and values give the same bytes.
- * options may be NULL. */
+ * which returns -1, and changes nothing, if a label is out of range. void PREFIX_init(uint64_t
+ * seed) sets the parameters and states that the updates assign to the initial values of an executor
+ * with that seed, except for rounding, as it computes in f32. void PREFIX_save(uint8_t *buffer)
+ * writes them to PREFIX_STATE_BYTES bytes. int PREFIX_load(const uint8_t *buffer) reads these; it
+ * returns -1 and changes nothing if they are damaged, or of a net with other names or shapes.
+ * Images are [n, h, w, c] in the order of the graph. ADJ_ENOKERNEL, with the node's name and the
+ * reason, for a node that emit does not support; then nothing is written. The same graph and values
+ * give the same bytes. options may be NULL. */
 ADJ_API adj_status adj_emit(adj_exec *e, adj_node *output, const adj_emit_opts *options, FILE *f,
                             adj_error *error);
 

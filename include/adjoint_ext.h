@@ -17,8 +17,7 @@ typedef struct adj_op adj_op;
 typedef struct {
     int n_user;                  /* number of readers */
     const adj_node *const *user; /* the readers, each once, in id order */
-    int is_root; /* 1: fetched or assigned by an update, so it must be computed and be a result of
-                    its group */
+    int is_root; /* 1: fetched, or the leaf or next value of an update: a result of its group */
 } adj_uses;
 
 struct adj_node {     /* immutable once created, except its label */
@@ -44,32 +43,32 @@ enum { ADJ_NAMED_OPERANDS = 5 };
 enum { ADJ_IMAGE_RESULT = 1 << 8 }; /* the result, in adj_op.images */
 enum { ADJ_MANY = -1 };             /* value of adj_op.n_in: one or more operands */
 
-/* Kind of an operand when only shapes are given: --in X, and --filter. */
+/* Type of an example operand, made from the command line's --in (X below) and --filter. */
 typedef enum {
     ADJ_EXAMPLE_NONE,                /* no operand */
     ADJ_EXAMPLE_X,                   /* X */
-    ADJ_EXAMPLE_ROW_OR_X,            /* [X's last size]; X if there are --attr */
+    ADJ_EXAMPLE_ROW_OR_X,            /* [X's last size]; X if --attr is given */
     ADJ_EXAMPLE_CHANNELS,            /* [channels] */
     ADJ_EXAMPLE_STATISTIC,           /* [channels] of the statistics type: f32 for half types */
     ADJ_EXAMPLE_STATISTICS,          /* [2, channels] of that type, an input */
     ADJ_EXAMPLE_COMPUTED_STATISTICS, /* the same, computed by adj_op.maker */
-    ADJ_EXAMPLE_MATRIX,              /* X, or [X's first size, all else] */
-    ADJ_EXAMPLE_LABELS,              /* X's first size of i32 */
-    ADJ_EXAMPLE_INTEGER,             /* an i32 */
-    ADJ_EXAMPLE_NUMBER,              /* a scalar */
-    /* --filter; without it as the name and the following say. */
+    ADJ_EXAMPLE_MATRIX,  /* X, reshaped to [X's first size, the rest] unless it is a matrix */
+    ADJ_EXAMPLE_LABELS,  /* [X's first size] of i32 */
+    ADJ_EXAMPLE_INTEGER, /* a scalar of i32 */
+    ADJ_EXAMPLE_NUMBER,  /* a scalar */
+    /* The shape of --filter; without it X, or the shape named here. */
     ADJ_EXAMPLE_FILTER_OR_X,
-    ADJ_EXAMPLE_FILTER_OR_ROW, /* [X's last size] */
-    ADJ_EXAMPLE_FILTER_OR_CHANNELS,
-    ADJ_EXAMPLE_CONV_FILTER,      /* [3, 3, channels, 4] */
-    ADJ_EXAMPLE_DEPTHWISE_FILTER, /* [3, 3, channels, 2] */
-    ADJ_EXAMPLE_RIGHT_FACTOR,     /* a right factor of operand 0 */
-    /* For an op with a forward: values of the forward op, and others of the same types. */
+    ADJ_EXAMPLE_FILTER_OR_ROW,      /* [X's last size] */
+    ADJ_EXAMPLE_FILTER_OR_CHANNELS, /* [channels] */
+    ADJ_EXAMPLE_CONV_FILTER,        /* [3, 3, channels, 4] */
+    ADJ_EXAMPLE_DEPTHWISE_FILTER,   /* [3, 3, channels, 2] */
+    ADJ_EXAMPLE_RIGHT_FACTOR,       /* a matrix that operand 0 can be multiplied by */
+    /* For an op with a forward: values of the forward op, and other values of their types. */
     ADJ_EXAMPLE_OPERAND_0,
     ADJ_EXAMPLE_OPERAND_1,
     ADJ_EXAMPLE_RESULT,
-    ADJ_EXAMPLE_LIKE_OPERAND, /* of operand 0's type */
-    ADJ_EXAMPLE_LIKE_RESULT
+    ADJ_EXAMPLE_LIKE_OPERAND, /* another value of operand 0's type */
+    ADJ_EXAMPLE_LIKE_RESULT   /* another value of the result's type */
 } adj_example;
 
 /* Properties of an op: bits of adj_op.flags. */
@@ -219,8 +218,8 @@ struct adj_op {
     /* Returns the number of terms of the longest sum behind an element of the result, where flop
      * and the sizes of the operands underestimate it. */
     double (*sum_length)(const adj_node *n);
-    /* Kind of each operand when only shapes are given (--in X and --filter); nothing: X for one
-     * operand, X and FILTER_OR_X for two. For ADJ_MANY as many as an example has. */
+    /* Types of the operands of an example; all NONE: X for one operand, X and FILTER_OR_X for two.
+     * For ADJ_MANY, an example has as many operands as are listed. */
     adj_example example[ADJ_NAMED_OPERANDS];
     /* The op that this one is a gradient of; both have the same attributes. */
     const adj_op *forward;

@@ -28,7 +28,7 @@ typedef struct {
     adj_node *(*build)(adj_node *images, int64_t classes, int training, void *user);
     /* Builds the mean loss from the net's outputs and the float targets of the data, both [batch,
      * classes]: adj_loss_mse, adj_loss_l1, adj_loss_huber, adj_loss_binary or a function that calls
-     * one with options->weights, which leave out padding. The score is then the loss. NULL: softmax
+     * one with options->weights, which exclude padding. The score is then the loss. NULL: softmax
      * cross-entropy with the labels of the data. */
     adj_node *(*loss)(adj_node *outputs, adj_node *targets, const adj_loss_opts *options);
     void *user; /* handed to build */
@@ -69,7 +69,7 @@ ADJ_API adj_status adj_predictor_load(const char *path, const adj_net *net,
  * path NULL: only checks, as in adj_tensors_write. */
 ADJ_API adj_status adj_predictor_save(adj_predictor *p, const char *path, int n_metadata,
                                       const adj_metadata metadata[], adj_error *error);
-/* NULL: nothing. */
+/* Frees the predictor; NULL is allowed. */
 ADJ_API void adj_predictor_free(adj_predictor *p);
 
 /* Returns the model card: the images that the net accepts and its classes. It belongs to p. */
@@ -77,10 +77,10 @@ ADJ_API const adj_model_card *adj_predictor_card(const adj_predictor *p);
 
 /* Images computed at a time. */
 enum { ADJ_PREDICT_BATCH = 32 };
-/* Computes the probabilities [n, classes] (for adj_net.loss adj_loss_binary those of each decision;
- * for other losses the outputs) of n >= 0 images [n, h, w, c] of the card's size in pixel
- * units (0 .. 255), which are normalized by the card's mean and deviation, if any. ADJ_EARG for a
- * net trained on normalized data. A single image has its own plan, more are computed
+/* Computes the probabilities [n, classes] (with adj_loss_binary as adj_net.loss, those of each
+ * decision; with other losses, the outputs) of n >= 0 images [n, h, w, c] of the card's size in
+ * pixel units (0 .. 255), which are normalized by the card's mean and deviation, if any. ADJ_EARG
+ * for a net trained on normalized data. A single image has its own plan, more are computed
  * ADJ_PREDICT_BATCH at a time; plans are made when first needed. If a probability is not finite the
  * call returns ADJ_EARG, and the message has the number of the first such image; the others are
  * computed. */
@@ -257,7 +257,7 @@ typedef struct adj_trainer adj_trainer;
 ADJ_API adj_status adj_trainer_new(const adj_net *net, const adj_dataset *train,
                                    const adj_dataset *held_out, const adj_fit_opts *options,
                                    adj_trainer **t, adj_error *error);
-/* NULL: nothing. */
+/* Frees the trainer; NULL is allowed. */
 ADJ_API void adj_trainer_free(adj_trainer *t);
 /* Loads initial parameters from a weights file. options may be NULL. */
 ADJ_API adj_status adj_trainer_load(adj_trainer *t, const char *path,

@@ -72,8 +72,8 @@ typedef struct {
     char message[ADJ_MESSAGE];    /* why reading failed; "" if it did not */
 } adj_tensors;
 /* Reads a file of any of these kinds, recognized by its first bytes: safetensors, with a check of
- * its checksums if it has any; NumPy's .npy, whose tensor has the file's name, and .npz; IDX, plain
- * or gzip. Only safetensors have metadata. For another program's file, such as PyTorch's or
+ * its checksums if it has any; NumPy's .npy, whose tensor is named after the file, and .npz; IDX,
+ * plain or gzip. Only safetensors have metadata. For another program's file, such as PyTorch's or
  * Keras's, the message says how to export it. *t holds the message even on failure and must be
  * freed by adj_tensors_free in every case. */
 ADJ_API adj_status adj_tensors_read(const char *path, adj_tensors **t);
@@ -84,7 +84,7 @@ ADJ_API adj_status adj_tensors_from_memory(const void *bytes, size_t n, adj_tens
 ADJ_API int adj_tensors_find(const adj_tensors *t, const char *name);
 /* Returns the value of a metadata key, or NULL if there is no such key. The string belongs to t. */
 ADJ_API const char *adj_tensors_metadata(const adj_tensors *t, const char *key);
-/* Frees them with their names and data; NULL is allowed. */
+/* Frees the tensors with their names and data; NULL is allowed. */
 ADJ_API void adj_tensors_free(adj_tensors *t);
 
 /* ---- weights ---- */

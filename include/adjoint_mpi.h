@@ -4,8 +4,7 @@
  *     adj_mpi *group;
  *     adj_mpi_open(&group, &error);
  *     const adj_ranks *ranks = adj_mpi_ranks(group);
- *     adj_data_parallel_opts d = {.processes = ranks->size, .rank = ranks->rank};
- *     adj_updates *u = adj_data_parallel(updates, &d);
+ *     adj_updates *u = adj_data_parallel(updates, ranks->size, ranks->rank, NULL);
  *     adj_exec_opts o = {.updates = u, .backends = ranks->backends, ...};
  *
  * With adjoint_fit.h: adj_fit_opts.distributed.ranks = adj_mpi_ranks(group).

@@ -26,7 +26,7 @@ ADJ_API adj_init adj_init_normal(double mean, double deviation);
 /* Every element is value. */
 ADJ_API adj_init adj_init_constant(double value);
 
-/* Initialization whose variance keeps activations at about one size from layer to layer: normal or
+/* Initialization whose variance keeps activations about equally large in all layers: normal or
  * uniform, with the variance 2 / fan_in (He) or 2 / (fan_in + fan_out) (Glorot). */
 typedef enum {
     ADJ_HE_NORMAL,
@@ -225,8 +225,9 @@ typedef struct {
                                      and the i32 scalar "adam/step". RMSprop: beta2, 0: 0.99, and
                                      epsilon; state ".../rmsprop_v" */
     double weight_decay;          /* added to the gradient; AdamW: decoupled */
-    double clip_norm; /* gradient clipping by global norm; > 0: all gradients are multiplied by
-                         clip_norm / max(norm, clip_norm), norm being that of all together */
+    double
+        clip_norm; /* gradient clipping by global norm; > 0: all gradients are multiplied by
+                      clip_norm / max(norm, clip_norm), norm being that of all gradients together */
     /* The n_trained parameters to train, read during the call; NULL: all. The
      * others are frozen: no gradient, no decay and no state. */
     adj_node *const *trained;
@@ -280,7 +281,8 @@ typedef struct {
     adj_schedule_kind kind; /* ADJ_SCHEDULE_CONSTANT, unless it is set */
     double base;            /* the rate at the end of the warm-up */
     int64_t warmup;         /* steps of the warm-up; 0: none */
-    int64_t total;  /* COSINE: number of steps with the warm-up; later steps have the rate last */
+    int64_t
+        total; /* COSINE: number of steps including the warm-up; later steps have the rate last */
     int64_t period; /* STEP, EXPONENTIAL; below 1: 1 */
     double factor;  /* STEP, EXPONENTIAL; 0: 0.1 */
     double last;    /* COSINE: the rate at the end */

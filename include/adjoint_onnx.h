@@ -24,7 +24,7 @@ typedef struct {
 
 /* Options of adj_onnx_load. All zero is the default. */
 typedef struct {
-    int64_t batch; /* size of the first dimension of inputs; 0: the file's, where symbolic 1 */
+    int64_t batch; /* size of the first dimension of inputs; 0: the file's, or 1 if symbolic */
     /* Sizes of other symbolic dimensions, n_dim of them. */
     const adj_onnx_dim *dim;
     int n_dim; /* number of entries in dim */
@@ -39,11 +39,12 @@ typedef struct {
     adj_node *const *given;
     int n_given; /* number of entries in given */
     /* Inputs whose values are known while loading, such as the shape of a Reshape: n_known tensors
-     * named after the inputs. They are no inputs of the graph. */
+     * named after the inputs. These are not inputs of the graph. */
     const adj_tensor *known;
     int n_known; /* number of entries in known */
     /* Number of classes of a new last layer; 0: the file's layer. The weights and the bias of the
-     * last Gemm, MatMul or Conv get random initial values and the zero, under their names. */
+     * last Gemm, MatMul or Conv keep their names; the weights are initialized at random, the bias
+     * with 0. */
     int64_t classes;
     /* Patterns (adj_trainable) of frozen parameters; NULL: none. With training, a batch norm whose
      * scale and bias match uses its running statistics and does not update them. */
@@ -60,9 +61,9 @@ typedef struct {
     adj_node **param;  /* the parameters and states */
 } adj_onnx_net;
 
-/* Adds the network of a file to a graph. Operators of opset 7 and later are read, and of earlier
- * ones those that have not changed; of nodes that are not supported the message lists all, with
- * name, operator, opset and the reason. On failure *net is NULL. options may be NULL.
+/* Adds the network of a file to a graph. Operators of opset 7 and later are read, and those of
+ * earlier opsets that have not changed since. The message lists all nodes that are not supported,
+ * with name, operator, opset and the reason. On failure *net is NULL. options may be NULL.
  *
  * Executors start with the values of the file. Filters of convolutions of images become parameters
  * in adjoint's order of axes, [kh, kw, in, out]; all others keep the file's shapes. */
@@ -71,16 +72,16 @@ ADJ_API adj_status adj_onnx_load(adj_graph *g, const char *path, const adj_onnx_
 /* Options of adj_onnx_save. All zero is the default. */
 typedef struct {
     int fixed_batch; /* 1: the batch has the graph's size; 0: it is symbolic in the file */
-    /* 1: a batch norm that alone reads a convolution or a product becomes part of its weights and
-     * its bias */
+    /* 1: a batch norm that is the only reader of a convolution or matrix product becomes part of
+     * its weights and bias. */
     int fold_batch_norms;
 } adj_onnx_save_opts;
 
 /* Writes the nodes that compute n outputs, for inference, as an ONNX file of opset 17, replacing
  * the file: parameters and states with their values in e, an executor of the graph that needs them.
- * Images of either format become NCHW, with transposes where others read them. ADJ_EARG, with the
- * node's name, for what ONNX has no operators for: batch statistics and dropout of training,
- * optimizer steps. options may be NULL. */
+ * NHWC images become NCHW, with transposes where an op needs their order. ADJ_EARG, with the node's
+ * name, for nodes without an ONNX operator: batch statistics and dropout of training, optimizer
+ * steps. options may be NULL. */
 ADJ_API adj_status adj_onnx_save(adj_exec *e, int n, adj_node *const output[], const char *path,
                                  const adj_onnx_save_opts *options, adj_error *error);
 /* Frees the lists; the graph keeps its nodes. */

@@ -1,6 +1,6 @@
 /* adjoint_ops.h - the builders: leaves, and the ops that networks are made of, with the gradients
- * of convolutions; adj_grad adds those of the other ops. Part of adjoint.h, which says what all
- * builders have in common.
+ * of convolutions; adj_grad adds those of the other ops. Part of adjoint.h, which describes what
+ * all builders have in common.
  *
  * Errors: ADJ_ESHAPE for an incompatible shape, ADJ_EDTYPE for an incompatible element type,
  * ADJ_EARG for any other invalid argument. The result is then NULL and the graph stores the
@@ -28,7 +28,7 @@ typedef struct {
     const void *data;   /* DATA: the values; else NULL */
 } adj_init;
 
-/* Names of leaves are not empty and unique within a graph, among leaves and labels. */
+/* The name of a leaf must not be empty, and no other leaf or label of the graph may have it. */
 /* Adds an input: a value that the caller sets once or before each run (adj_set). */
 ADJ_API adj_node *adj_input(adj_graph *g, const char *name, adj_dtype dtype, adj_shape shape);
 /* Adds a scalar input that has this value until the caller sets another. */
@@ -60,8 +60,8 @@ typedef struct {
 } adj_conv;
 
 /* y[n,oh,ow,o] = sum over kh,kw,c of x[n, oh*sh + kh*dh - ph, ow*sw + kw*dw - pw, c] *
- * w[kh,kw,c,o]. A filter whose in divides x's channels is a grouped convolution. NULL attributes:
- * all default (VALID, NHWC). */
+ * w[kh,kw,c,o]. The convolution is grouped if w has fewer input channels than x; they must divide
+ * those of x. a NULL: all default (VALID, NHWC). */
 ADJ_API adj_node *adj_conv2d(adj_node *x, adj_node *w, const adj_conv *a);
 /* The gradient of conv2d with respect to x. input_sizes: the shape of x, or its height and width.
  */
@@ -80,12 +80,12 @@ ADJ_API adj_node *adj_depthwise_conv2d_native_backprop_input(adj_shape input_siz
  * multiplier]. */
 ADJ_API adj_node *adj_depthwise_conv2d_native_backprop_filter(adj_node *x, adj_shape filter_sizes,
                                                               adj_node *dy, const adj_conv *a);
-/* Transposed convolution: the gradient of a convolution of output_shape (four entries) with respect
- * to its input. w is [kh, kw, out, in]. */
+/* Transposed convolution: the gradient of a convolution with respect to its input, which has the
+ * shape output_shape (four entries). w is [kh, kw, out, in]. */
 ADJ_API adj_node *adj_conv2d_transpose(adj_node *x, adj_node *w, adj_shape output_shape,
                                        const adj_conv *a);
-/* A depthwise convolution with the attributes, then a 1x1 convolution. pointwise: [1, 1,
- * in*multiplier, out]. */
+/* A depthwise convolution with the attributes a, then a 1x1 convolution. depthwise: [kh, kw, in,
+ * multiplier]; pointwise: [1, 1, in*multiplier, out]. */
 ADJ_API adj_node *adj_separable_conv2d(adj_node *x, adj_node *depthwise, adj_node *pointwise,
                                        const adj_conv *a);
 
@@ -115,11 +115,11 @@ ADJ_API adj_node *adj_global_avg_pool(adj_node *x, adj_format format);
  *   HALF_PIXEL     (o + 1/2) in / out - 1/2, not below 0
  *   ALIGN_CORNERS  o (in - 1) / (out - 1); 0 if out is 1
  *   ASYMMETRIC     o in / out
- * NEAREST reads the nearest element, halfway between two the later one; with ASYMMETRIC the element
- * at or before the coordinate. BILINEAR interpolates between the two elements around it along each
- * axis; an element of weight 0 is not read. The names are those of ONNX's Resize (nearest_mode
- * round_prefer_ceil; floor for ASYMMETRIC). PyTorch's interpolate: bilinear with align_corners
- * false is HALF_PIXEL, nearest-exact too; nearest is ASYMMETRIC. */
+ * NEAREST reads the nearest element, the later one of two at equal distance; with ASYMMETRIC it
+ * reads the element at or before the coordinate. BILINEAR interpolates between the two elements
+ * around it along each axis; an element of weight 0 is not read. The names are those of ONNX's
+ * Resize (nearest_mode round_prefer_ceil; floor for ASYMMETRIC). PyTorch's interpolate: bilinear
+ * with align_corners false and nearest-exact are HALF_PIXEL; nearest is ASYMMETRIC. */
 /* Interpolation of a resize. */
 typedef enum { ADJ_NEAREST, ADJ_BILINEAR } adj_resize_mode;
 /* Mapping of output to input coordinates, as listed above. */
@@ -188,12 +188,11 @@ ADJ_API adj_node *adj_sub(adj_node *a, adj_node *b);
 ADJ_API adj_node *adj_mul(adj_node *a, adj_node *b);
 /* a / b by IEEE 754: x / 0 is infinite, 0 / 0 NaN. */
 ADJ_API adj_node *adj_div(adj_node *a, adj_node *b);
-/* The larger of both; NaN if either is NaN. */
-/* For a = b the whole gradient goes to a. */
+/* The larger of both; NaN if either is NaN. For a = b the whole gradient goes to a. */
 ADJ_API adj_node *adj_maximum(adj_node *a, adj_node *b);
 /* The smaller of both; NaN if either is NaN. For a = b the whole gradient goes to a. */
 ADJ_API adj_node *adj_minimum(adj_node *a, adj_node *b);
-/* 1 where a = b, else 0, in the operands' type; no gradient flows */
+/* 1 where a = b, else 0, in the operands' type; no gradient flows. */
 ADJ_API adj_node *adj_equal(adj_node *a, adj_node *b);
 /* 1 where a >= b, else 0, in the operands' type; no gradient flows. */
 ADJ_API adj_node *adj_greater_equal(adj_node *a, adj_node *b);
@@ -214,8 +213,8 @@ ADJ_API adj_node *adj_sqrt(adj_node *x);
 ADJ_API adj_node *adj_exp(adj_node *x);
 /* The natural logarithm: minus infinity at 0, NaN below 0. */
 ADJ_API adj_node *adj_log(adj_node *x);
-/* The whole of a if cond is not 0 (NaN counts as not 0), else the whole of b; NaNs of the other
- * operand have no effect. cond is a scalar of any float type; a and b have one type, which may be
+/* All of a if cond is not 0 (NaN counts as not 0), else all of b; NaNs of the operand that is not
+ * selected have no effect. cond is a scalar of any float type; a and b have one type, which may be
  * i32. No gradient flows to cond. */
 ADJ_API adj_node *adj_select(adj_node *cond, adj_node *a, adj_node *b);
 /* Converts x to another element type: rounds to nearest even; to i32 it truncates. */
@@ -263,7 +262,7 @@ ADJ_API adj_node *adj_reduce_max(adj_node *x, adj_axes axes);
 /* The smallest element over the axes, computed as -reduce_max(-x). */
 ADJ_API adj_node *adj_reduce_min(adj_node *x, adj_axes axes);
 /* The index (i32) of the largest element along the axis (negative: from the end), which is removed
- * from the shape. Of equal elements the first one; NaN counts as larger than any number. No
+ * from the shape. The first of equal elements counts; NaN counts as larger than any number. No
  * gradient flows. ADJ_ESHAPE for an empty axis. */
 ADJ_API adj_node *adj_argmax(adj_node *x, int axis);
 

@@ -105,7 +105,7 @@ int read_perm(call *n, int perm[])
     for (int i = 0; i < rank; i++) {
         const int64_t axis = count < 0 ? rank - 1 - i : list[i];
         if (axis < 0 || axis >= rank || (seen >> axis & 1) != 0)
-            return refuse(n, "perm is no permutation (entry %d is %" PRId64 ")", i, axis);
+            return refuse(n, "perm is not a permutation (entry %d is %" PRId64 ")", i, axis);
         seen |= 1U << axis;
         perm[i] = (int)axis;
     }

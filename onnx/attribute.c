@@ -83,7 +83,7 @@ int int_list(call *n, const char *name, int i, const int64_t **list)
     if (v == NULL)
         return -2;
     if (v->i == NULL || v->shape.rank > 1 || v->n > MAX_LIST) {
-        refuse(n, "operand %d is no list of integers", i);
+        refuse(n, "operand %d is not a list of integers", i);
         return -2;
     }
     *list = v->i;

@@ -53,8 +53,8 @@ static adj_node *planes_of(call *n, adj_node *x, const windows *w)
     const int64_t od = results_along(w, 0);
     if (w->kernel[0] > MAX_PLANES || w->in[0] + w->pad[0] + w->pad[3] < reach_of(w, 0))
         refuse(n,
-               "a window of %" PRId64 " planes (expected at most %d, and no more than the padded "
-               "image has)",
+               "depth of the window is out of range (got %" PRId64 ", expected at most %d and the "
+               "depth of the padded image)",
                w->kernel[0], MAX_PLANES);
     if (x == NULL || n->reason[0] != '\0')
         return NULL;

@@ -82,7 +82,7 @@ int import_size(call *n)
 int shape_from(call *n, const numbers *list, adj_shape *to)
 {
     if (list == NULL || list->i == NULL || list->shape.rank > 1 || list->n > ADJ_MAX_RANK)
-        return refuse(n, "operand is no shape of rank up to %d", ADJ_MAX_RANK);
+        return refuse(n, "its operand is not a shape of rank up to %d", ADJ_MAX_RANK);
     *to = (adj_shape){.rank = list->n};
     for (int64_t i = 0; i < list->n; i++)
         to->dim[i] = list->i[i];
@@ -113,7 +113,7 @@ int fold_range(call *n)
     const numbers *start = in_known(n, 0), *limit = in_known(n, 1), *delta = in_known(n, 2);
     if (start == NULL || limit == NULL || delta == NULL || start->n != 1 || limit->n != 1 ||
         delta->n != 1 || number_at(delta, 0) == 0)
-        return refuse(n, "its operands are no numbers, or the step is 0");
+        return refuse(n, "its operands are not numbers, or the step is 0");
     const double from = number_at(start, 0), step = number_at(delta, 0);
     const double count = ceil((number_at(limit, 0) - from) / step);
     if (!(count <= MAX_COMPUTED))
@@ -231,7 +231,7 @@ int fold_gather(call *n)
 {
     const numbers *a = in_known(n, 0), *index = in_known(n, 1);
     if (a == NULL || index == NULL || index->i == NULL)
-        return refuse(n, "its indices are no integers");
+        return refuse(n, "its indices are not integers");
     const int axis = axis_of(n, attr_int(n, "axis", 0), a->shape.rank);
     if (axis < 0 || a->shape.rank - 1 + index->shape.rank > ADJ_MAX_RANK)
         return refuse(n, "the result's rank is too large");

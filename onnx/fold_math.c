@@ -146,7 +146,7 @@ int fold_reduce_prod(call *n)
     const int64_t *list;
     const int count = int_list(n, "axes", 1, &list);
     if (a == NULL || (count > 0 && !(a->shape.rank == 1 && count == 1)))
-        return refuse(n, "a product over some of several axes");
+        return refuse(n, "a product over some axes of a tensor (expected all axes)");
     const int is_kept = attr_int(n, "keepdims", 1) != 0;
     adj_shape s = {.rank = is_kept ? a->shape.rank : 0, .dim = {1, 1, 1, 1, 1, 1}};
     numbers *v = new_numbers(n->f, a->elem, s);

@@ -83,18 +83,19 @@ static int find_layer(import *f, last_layer *l)
             break;
         const int next = classes_operand(f, n, l);
         if (next < 0)
-            return import_fail(f, ADJ_EARG,
-                               "no new last layer: the output is computed by %s \"%s\" (expected "
-                               "Gemm, MatMul or Conv)",
-                               n->op_type != NULL ? n->op_type : "",
-                               n->name != NULL ? n->name : "");
+            return import_fail(
+                f, ADJ_EARG,
+                "the last layer cannot be replaced: the output is computed by %s \"%s\" (expected "
+                "Gemm, MatMul or Conv)",
+                n->op_type != NULL ? n->op_type : "", n->name != NULL ? n->name : "");
         n = producer_of(f, n->input[next]);
     }
     const int is_weight =
         l->weight != NULL && l->weight->is_weight && l->weight->known->shape.rank >= 2;
     return is_weight ||
-           import_fail(f, ADJ_EARG,
-                       "no new last layer: its weights are no initializer of the file");
+           import_fail(
+               f, ADJ_EARG,
+               "the last layer cannot be replaced: its weights are not an initializer of the file");
 }
 
 /* Gives the value another size along an axis, all zero. */

@@ -19,7 +19,7 @@ static int input_type(import *f, const Onnx__ValueInfoProto *info, int *elem, ad
     const Onnx__TypeProto *type = info->type;
     if (type == NULL || type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE ||
         type->tensor_type->shape == NULL)
-        return import_fail(f, ADJ_EIO, "input \"%s\" is no tensor of a known rank", info->name);
+        return import_fail(f, ADJ_EIO, "input \"%s\" is not a tensor of known rank", info->name);
     const Onnx__TensorShapeProto *s = type->tensor_type->shape;
     *elem = type->tensor_type->elem_type;
     *shape = (adj_shape){.rank = (int64_t)s->n_dim};

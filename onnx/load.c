@@ -173,7 +173,7 @@ static void build_named(call *n)
     const char *before = adj_graph_set_layer(n->f->g, name);
     build(n);
     if (!has_result(n))
-        refuse(n, "an operand is missing, or is no tensor");
+        refuse(n, "an operand is missing, or is not a tensor");
     adj_graph_set_layer(n->f->g, before);
 }
 

@@ -51,7 +51,7 @@ static int read_pool(call *n, windows *w)
     }
     const int is_slices = is_dilated(w) || w->dilation[0] != 1 || is_pairs;
     return !is_slices || places <= MAX_PLACES ||
-           refuse(n, "a dilated window has too many places (expected at most %d)", MAX_PLACES);
+           refuse(n, "a dilated window has too many positions (expected at most %d)", MAX_PLACES);
 }
 
 /* ---- windows of height and width ---- */

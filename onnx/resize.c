@@ -163,7 +163,7 @@ static int read_sizes(call *n, axis_plan axis[], const numbers *scales, const nu
     const numbers *given = sizes != NULL ? sizes : scales;
     const int count = n_named >= 0 ? n_named : rank;
     if (given == NULL || given->n != count)
-        return refuse(n, "sizes or scales has not an entry for each axis");
+        return refuse(n, "sizes or scales does not have an entry for each axis");
     double least = INFINITY, most = 0;
     for (int i = 0; i < count; i++) {
         const int k = n_named >= 0 ? axis_of(n, named[i], rank) : i;

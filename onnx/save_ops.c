@@ -204,7 +204,8 @@ static int save_resize(writer *w, const adj_node *n)
     const adj_shape s = dims(n);
     const int64_t c = s.dim[form ? 3 : 1];
     if (w->batch > 0 && (a->oh % a->ih != 0 || a->ow % a->iw != 0))
-        return cannot_save(w, n, "its sizes are no multiples; save it with a fixed batch");
+        return cannot_save(w, n,
+                           "its sizes are not multiples of each other; save it with a fixed batch");
     const char *in[] = {in_form(w, n->in[0], form), "", "", "", NULL};
     if (a->oh % a->ih == 0 && a->ow % a->iw == 0)
         in[2] = factors(w, (double)(a->oh / a->ih), (double)(a->ow / a->iw));

@@ -26,7 +26,7 @@ static const value *in_sequence(call *n)
     const value *v = has_in(n, 0) ? n->in[0] : NULL;
     if (v != NULL && v->part != NULL)
         return v;
-    refuse(n, "its operand is no sequence that is known when the file is read");
+    refuse(n, "its operand is not a sequence known when the file is read");
     return NULL;
 }
 
@@ -39,7 +39,7 @@ static int place_in(call *n, int i, int64_t n_part, int64_t otherwise, int64_t e
         return 1;
     const numbers *v = in_known(n, i);
     if (v == NULL || v->i == NULL || v->n != 1)
-        return refuse(n, "its position is no known integer");
+        return refuse(n, "its position is not an integer known when the file is read");
     *at = v->i[0] < 0 ? v->i[0] + n_part : v->i[0];
     return (*at >= 0 && *at < end) || refuse(n,
                                              "position %" PRId64 " is out of range (expected below "
@@ -56,7 +56,7 @@ static int part_sizes(call *n, int64_t size, int64_t *each, const numbers **list
         return 1;
     const numbers *sizes = in_known(n, 1);
     if (sizes == NULL || sizes->i == NULL || (sizes->shape.rank == 0 && sizes->i[0] < 1))
-        return refuse(n, "split is no size or list of sizes that is known when the file is read");
+        return refuse(n, "split is not a size or list of sizes known when the file is read");
     if (sizes->shape.rank == 1)
         *list = sizes;
     else
@@ -97,7 +97,7 @@ int import_sequence_construct(call *n)
         return 0;
     for (int i = 0; i < n->n_in; i++)
         if ((n->out[0].part[i] = in_node(n, i)) == NULL)
-            return refuse(n, "element %d is no tensor", i);
+            return refuse(n, "element %d is not a tensor", i);
     return 1;
 }
 

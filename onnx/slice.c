@@ -93,7 +93,7 @@ int import_gather(call *n)
         return 0;
     int64_t *at = import_alloc(n->f, index->n + 1, sizeof *at);
     if (at == NULL || index->i == NULL || s.rank - 1 + index->shape.rank > ADJ_MAX_RANK)
-        return refuse(n, "its indices are no integers, or the result's rank is too large");
+        return refuse(n, "its indices are not integers, or the result's rank is too large");
     for (int64_t i = 0; i < index->n; i++) {
         at[i] = index->i[i] < 0 ? index->i[i] + s.dim[axis] : index->i[i];
         if (at[i] < 0 || at[i] >= s.dim[axis])
@@ -176,7 +176,7 @@ int import_pad(call *n)
     if (has_in(n, 2)) {
         const numbers *v = in_known(n, 2);
         if (v == NULL || v->n != 1)
-            return refuse(n, "its value is no number");
+            return refuse(n, "its value is not a number");
         with = number_at(v, 0);
     }
     for (int i = 0; i < shape_of(x).rank; i++) {
@@ -184,7 +184,7 @@ int import_pad(call *n)
         const int64_t cut_before = before[i] < 0 ? -before[i] : 0;
         const int64_t cut_after = after[i] < 0 ? -after[i] : 0;
         if (cut_before + cut_after > size)
-            return refuse(n, "pads cut off more than there is");
+            return refuse(n, "negative pads exceed the size of an axis");
         x = slice_axis(x, i, cut_before, size - cut_before - cut_after);
         const int64_t b = before[i] > 0 ? before[i] : 0, a = after[i] > 0 ? after[i] : 0;
         if (a + b > 0)

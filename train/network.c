@@ -157,9 +157,13 @@ static adj_status add_updates(network *n, const training_opts *t, adj_error *err
         o.trained = trained;
         o.n_trained = adj_trainable(n->loss, t->freeze, all, trained);
         n->frozen = all - o.n_trained;
-        if (n->frozen == 0 || o.n_trained == 0)
-            status = adj_error_set(error, ADJ_EARG, "freeze %.200s: matches %s parameter",
-                                   t->freeze, n->frozen == 0 ? "no" : "every");
+        if (n->frozen == 0)
+            status = adj_error_set(error, ADJ_EARG,
+                                   "freeze %.200s: matches no parameter (the first is %.200s)",
+                                   t->freeze, adj_node_name(trained[0]));
+        else if (o.n_trained == 0)
+            status =
+                adj_error_set(error, ADJ_EARG, "freeze %.200s: matches every parameter", t->freeze);
     }
     if (status == ADJ_OK) {
         n->lr = adj_input(n->graph, "learning_rate", ADJ_F32, (adj_shape){0});

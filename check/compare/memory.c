@@ -58,7 +58,7 @@ static void describe_damage(const exec_damage *d, outcome *o)
     else /* of the same operands, by the same kernel */
         snprintf(o->plan_fault, sizeof o->plan_fault,
                  "%s depends on what its memory held before: its kernel leaves some of it "
-                 "unwritten, or reads what nobody wrote",
+                 "unwritten, or reads uninitialized memory",
                  reader);
 }
 

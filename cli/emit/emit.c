@@ -122,7 +122,7 @@ static adj_status add_training(work *w, const emit_opts *o, adj_node *logits, ad
     adj_node *labels = adj_find(w->graph, "labels");
     if (y.shape.rank != 2)
         return adj_error_set(error, ADJ_ESHAPE,
-                             "--train: the net is no classifier (got an output of rank %lld)",
+                             "--train: the net is not a classifier (got an output of rank %lld)",
                              (long long)y.shape.rank);
     if (labels == NULL)
         labels = adj_input(w->graph, "labels", ADJ_I32, (adj_shape){1, {y.shape.dim[0]}});

@@ -77,14 +77,14 @@ static void show_reading(void *user, int64_t done, int64_t n)
 }
 
 /* Prints a line for each of the first image files that cannot be read. */
-static void list_broken(const char *command, const adj_dataset *d)
+static void list_broken(const char *command, const char *prefix, const adj_dataset *d)
 {
     enum { LISTED = 20 };
     const adj_dataset_origin *origin = origin_of(d);
     for (int64_t i = 0; i < origin->n_broken && i < LISTED; i++)
-        complain(command, EXIT_OK, "%s", origin->broken[i]);
+        complain(command, EXIT_OK, "%s%s", prefix, origin->broken[i]);
     if (origin->n_broken > LISTED)
-        complain(command, EXIT_OK, "and %lld more", (long long)origin->n_broken - LISTED);
+        complain(command, EXIT_OK, "%sand %lld more", prefix, (long long)origin->n_broken - LISTED);
 }
 
 static int open_failed(const char *command, const data_opts *o, const adj_dataset *d)
@@ -97,10 +97,10 @@ static int open_failed(const char *command, const data_opts *o, const adj_datase
                         is_refused_size
                             ? " (use --size resize=auto, or set the model's size with --size HxW)"
                             : "");
-    list_broken(command, d);
+    list_broken(command, "", d);
     return complain(command, EXIT_FAILED,
-                    "%s: %lld image file%s cannot be read (--skip-broken skips them)",
-                    data_name(o->path), (long long)n, n > 1 ? "s" : "");
+                    "%s: %lld image file%s cannot be read (--skip-broken skips %s)",
+                    data_name(o->path), (long long)n, n > 1 ? "s" : "", n > 1 ? "them" : "it");
 }
 
 int open_data(const char *command, const data_opts *o, const adj_dataset_opts *takes,
@@ -126,7 +126,7 @@ int open_data(const char *command, const data_opts *o, const adj_dataset_opts *t
         fputs("\r\033[K", stderr);
     if (opened != ADJ_OK)
         return open_failed(command, o, *d);
-    list_broken(command, *d);
+    list_broken(command, "note: ", *d);
     const int64_t n = origin_of(*d)->n_broken;
     if (n > 0)
         complain(command, EXIT_OK, "note: %s: left out %lld unreadable image file%s",

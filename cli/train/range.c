@@ -66,10 +66,11 @@ void say_range(const adj_range_test *t, double lr)
     say_wrapped(NULL, "lr %.4g from a range test: %d steps with rates from %.1e to %.1e", lr, t->n,
                 t->lr[0], t->lr[t->n - 1]);
     if (found != lr)
-        say_wrapped(NULL,
-                    "note: the test repeats the few images and chose %.4g; the rate is kept within "
-                    "a tenth of the default and the default",
-                    found);
+        say_wrapped(
+            NULL,
+            "note: the test went through the few images repeatedly and found %.4g; the rate "
+            "is limited to %s",
+            found, found > lr ? "the default" : "a tenth of the default");
 }
 
 /* JSON has no infinity: null. */

@@ -9,8 +9,8 @@
 
 /* Trains a separate net with the options, except the rate, on d in the order of the run's first
  * epochs. *lr is first the default rate, then the rate to train with, *t the curve. If the test
- * goes through the data more than once, the loss of learned images says little about rates: *lr is
- * then at most the default and at least a tenth of it. CONTINUE, or an exit status after a
+ * goes through the data more than once, the loss of images seen before says little about rates: *lr
+ * is then at most the default and at least a tenth of it. CONTINUE, or an exit status after a
  * complaint. */
 int find_rate(const adj_net *net, const adj_dataset *d, const adj_fit_opts *options,
               adj_range_test *t, double *lr);

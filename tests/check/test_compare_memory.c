@@ -107,7 +107,7 @@ Test(compare_memory, a_kernel_that_leaves_some_unwritten)
     const compare_result r = adj_comparison_result_at(c, 1);
     cr_expect_eq(r.verdict, ADJ_VERDICT_FAIL);
     cr_expect_str_eq(r.reason, "relu \"bent\" depends on what its memory held before: its kernel "
-                               "leaves some of it unwritten, or reads what nobody wrote");
+                               "leaves some of it unwritten, or reads uninitialized memory");
     adj_comparison_free(c);
     adj_graph_free(g);
 }

@@ -126,14 +126,15 @@ Test(onnx_head, no_last_layer)
     maker_floats(&m, "w", 2, weight, w);
     maker_node(&m, "MatMul", "x w", "a");
     maker_node(&m, "Add", "a x", "y"); /* a shortcut around the layer */
-    expect_no_head(&m, 4,
-                   "no new last layer: the output is computed by Add \"y\" (expected Gemm, "
-                   "MatMul or Conv)");
+    expect_no_head(
+        &m, 4,
+        "the last layer cannot be replaced: the output is computed by Add \"y\" (expected Gemm, "
+        "MatMul or Conv)");
     maker_start(&m, 17);
     maker_input(&m, "x", 2, x);
     maker_output(&m, "y");
     maker_node(&m, "MatMul", "x x", "y");
-    expect_no_head(&m, 4, "its weights are no initializer");
+    expect_no_head(&m, 4, "its weights are not an initializer");
     expect_no_head(&m, -1, "classes (got -1, expected 0 or more)");
 }
 
@@ -147,7 +148,7 @@ Test(onnx_head, cycle)
     maker_output(&m, "y");
     maker_node(&m, "Relu", "a", "y");
     maker_node(&m, "Relu", "y", "a");
-    expect_no_head(&m, 4, "its weights are no initializer");
+    expect_no_head(&m, 4, "its weights are not an initializer");
 }
 
 /* A frozen batch norm uses mean 1 and variance 4 of the file in training, too, and keeps them; one

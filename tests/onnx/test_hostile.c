@@ -28,7 +28,7 @@ Test(onnx_hostile, no_operand)
 {
     start(1, (int64_t[]){3});
     maker_node(&m, "Relu", "", "y");
-    refused("\"y\" (Relu, opset 17): an operand is missing, or is no tensor");
+    refused("\"y\" (Relu, opset 17): an operand is missing, or is not a tensor");
 }
 
 Test(onnx_hostile, sequence_in_place_of_a_tensor)
@@ -36,7 +36,7 @@ Test(onnx_hostile, sequence_in_place_of_a_tensor)
     start(1, (int64_t[]){3});
     maker_node(&m, "SequenceConstruct", "x x", "list");
     maker_node(&m, "Relu", "list", "y");
-    refused("\"y\" (Relu, opset 17): an operand is missing, or is no tensor");
+    refused("\"y\" (Relu, opset 17): an operand is missing, or is not a tensor");
 }
 
 /* Where of known integers and a known float. */
@@ -129,7 +129,7 @@ Test(onnx_hostile, planes_of_a_filter_without_values)
     maker_input(&m, "w", 5, (int64_t[]){1, 1, INT32_MAX, 1, 1});
     maker_node(&m, "Conv", "x w", "y");
     maker_list(&m, "pads", 6, pads);
-    refused("a window of 2147483647 planes (expected at most 1024");
+    refused("depth of the window is out of range (got 2147483647, expected at most 1024");
 }
 
 Test(onnx_hostile, parts_of_a_split)

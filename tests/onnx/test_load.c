@@ -215,7 +215,7 @@ Test(onnx_load, perm_names_an_axis_twice)
     maker_list(&m, "perm", 2, twice);
     maker_node(&m, "Reshape", "x t", "y");
     maker_write(&m, path);
-    expect_refused("perm is no permutation (entry 1 is 1)");
+    expect_refused("perm is not a permutation (entry 1 is 1)");
 }
 
 Test(onnx_load, reads_what_no_node_computes)

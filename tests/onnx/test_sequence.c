@@ -118,7 +118,7 @@ Test(onnx_sequence, no_sequence)
 {
     start(17);
     maker_node(&m, "SequenceLength", "x", "y");
-    expect_refused("its operand is no sequence");
+    expect_refused("its operand is not a sequence");
 }
 
 /* Up to opset 6 an axis says where the second operand's axes begin. */
