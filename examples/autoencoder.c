@@ -1,6 +1,7 @@
-/* autoencoder.c - squeezes digits of 784 pixels into 16 numbers and draws them again: convolutions
- * of stride 2 on the way down, their transposes (conv2d_transpose) on the way up. Content if the
- * pictures are far better than a constant one, and prints one.
+/* autoencoder.c - encodes images of 784 pixels as 16 numbers and reconstructs them: convolutions of
+ * stride 2 in the encoder, transposed convolutions (conv2d_transpose) in the decoder. Prints an
+ * image with its reconstruction; the exit status is 0 if the error is far below that of a constant
+ * image.
  *
  *   cc autoencoder.c $(pkg-config --cflags --libs adjoint adjoint_io) && ./a.out */
 #include "adjoint_data.h"
@@ -14,9 +15,9 @@ static adj_node *up(adj_node *x, const char *name, int64_t out)
     const adj_conv twice = {.stride = {1, 2, 2, 1}, .padding = ADJ_SAME};
     const adj_shape s = adj_node_type(x).shape;
     const int64_t in = s.dim[3];
-    adj_node *w =
-        adj_param(adj_node_graph(x), name, ADJ_F32, (adj_shape){4, {3, 3, out, in}},
-                  adj_init_from_fans(ADJ_HE_NORMAL, 9 * in / 4, 0)); /* as many reach a pixel */
+    adj_node *w = adj_param(adj_node_graph(x), name, ADJ_F32, (adj_shape){4, {3, 3, out, in}},
+                            adj_init_from_fans(ADJ_HE_NORMAL, 9 * in / 4,
+                                               0)); /* fan-in: filter elements that reach a pixel */
     return adj_conv2d_transpose(x, w, (adj_shape){4, {BATCH, 2 * s.dim[1], 2 * s.dim[2], out}},
                                 &twice);
 }
@@ -82,7 +83,7 @@ int main(void)
     for (int step = 0; step < EPOCHS * STEPS; step++) {
         if (step % STEPS == 0)
             adj_shuffle(TRAIN, 1, (uint64_t)(step / STEPS), order);
-        /* Pixels from 0 to 1, as the sigmoid draws them. */
+        /* Pixels from 0 to 1, the range of the sigmoid. */
         for (int i = 0; i < BATCH * PIXELS; i++)
             x[i] =
                 (float)
@@ -95,7 +96,7 @@ int main(void)
             printf("epoch %d: mean square error %.4f\n", step / STEPS + 1, error);
     }
     const double constant = around_mean(x);
-    printf("of 16 numbers each %.4f, of the mean picture %.4f\n", error, constant);
+    printf("mean square error: %.4f from 16 numbers, %.4f of the mean image\n", error, constant);
     show(x, y);
     adj_dataset_free(digits);
     adj_exec_free(e);

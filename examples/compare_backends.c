@@ -1,5 +1,5 @@
-/* compare_backends.c - runs one training graph on two backends and compares every gradient, and the
- * time of a step.
+/* compare_backends.c - runs the same training graph on two backends, and compares every gradient
+ * and the time of a run.
  *
  *   cc compare_backends.c $(pkg-config --cflags --libs adjoint) -lm && ./a.out [MODEL [BATCH]] */
 #include <math.h>
@@ -55,7 +55,7 @@ static adj_status give_data(adj_exec *e, adj_graph *g, int64_t batch, int64_t cl
 }
 
 typedef struct {
-    double worst, largest; /* max |a - b|, max |b|; b is the first backend's. NAN on failure */
+    double worst, largest; /* max |a - b| and max |b|, b from the first backend; NAN on failure */
 } difference;
 
 static difference compare(adj_exec *const e[2], const adj_node *value)
@@ -97,7 +97,8 @@ int main(int argc, char **argv)
         return fprintf(stderr, "compare_backends: %s\n", adj_graph_message(g)), 1;
     fetch[n] = loss;
 
-    /* Two plans of it. The seed and the parameters' names give both the same initial values. */
+    /* Two plans. The seed and the parameters' names determine the initial values, the same for
+     * both. */
     adj_exec *e[2];
     double time[2];
     for (int i = 0; i < 2; i++) {
@@ -110,16 +111,16 @@ int main(int argc, char **argv)
                    1;
     }
 
-    /* A maximum or a relu within a rounding error of its edge may fall the other way, which moves
-     * one element's share: hence 1 %. A bias before batch norm has a gradient of 0, but for
-     * rounding: hence the small absolute bound. */
+    /* Within a rounding error of a kink, a maximum or relu may take the other side, which moves the
+     * gradient of one element: hence 1 %. The gradient of a bias before a batch norm is 0 except
+     * for rounding: hence the absolute bound. */
     int wrong = 0;
     printf("%-32s %14s %14s\n", "gradient of", "difference", "largest");
     for (int i = 0; i <= n; i++) {
         difference d = compare(e, fetch[i]);
         int good = d.worst <= 0.01 * d.largest + 1e-5;
-        printf("%-32s %14.3g %14.3g%s\n", i < n ? adj_node_name(params[i]) : "(the loss itself)",
-               d.worst, d.largest, good ? "" : "  <- too much");
+        printf("%-32s %14.3g %14.3g%s\n", i < n ? adj_node_name(params[i]) : "(the loss)", d.worst,
+               d.largest, good ? "" : "  <- too much");
         wrong += !good;
     }
     for (int i = 0; i < 2; i++) {

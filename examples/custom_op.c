@@ -1,7 +1,7 @@
-/* custom_op.c - an op of one's own, outside the library: softsign, x / (1 + |x|). What it is -
- * shape rule, gradient rule, builder - is one adj_op; how it is computed is a kernel in a backend
- * that is queried before the library's. The gradient is made of ops that exist, so it needs no
- * kernel, and has gradients itself. adj_gradcheck compares the rule with differences of the kernel.
+/* custom_op.c - a custom op outside the library: softsign, x / (1 + |x|). An adj_op defines it by
+ * its shape rule and gradient rule; a backend that is tried before the built-in ones has its
+ * kernel. The gradient rule uses existing ops, so it needs no kernel and can be differentiated
+ * again. adj_gradcheck compares the rule with finite differences of the kernel.
  *
  *   cc custom_op.c $(pkg-config --cflags --libs adjoint) -lm && ./a.out */
 #include <math.h>
@@ -27,7 +27,7 @@ static const adj_op op_softsign = {
 
 static adj_node *softsign(adj_node *x) { return adj_node_new1(&op_softsign, x, NULL); }
 
-/* ---- its kernel, for f32 and f64 ---- */
+/* ---- the kernel, for f32 and f64 ---- */
 
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *p)
 {
@@ -66,7 +66,7 @@ static const adj_kernel *const kernels[] = {&kernel, NULL};
 static const adj_backend backend = {
     .version = ADJ_VERSION, .name = "mine", .open = open, .close = close, .kernels = kernels};
 
-/* ---- used ---- */
+/* ---- use ---- */
 
 static double derivative(double x) { return 1 / ((1 + fabs(x)) * (1 + fabs(x))); }
 static double second(double x) { return -2 * copysign(1, x) / pow(1 + fabs(x), 3); }
@@ -83,7 +83,7 @@ int main(void)
     adj_grad(sum, NULL, 1, &x, &dx);
     adj_grad(adj_reduce_sum(dx, (adj_axes){.n = ADJ_ALL}), NULL, 1, &x, &ddx);
 
-    /* Ours first, then the library's. */
+    /* The backends in order of preference: this one, then the built-in ones. */
     const adj_backend *backends[8] = {&backend};
     for (int i = 0; i < 6 && adj_backends[i] != NULL; i++)
         backends[i + 1] = adj_backends[i];
@@ -104,7 +104,7 @@ int main(void)
     }
     printf("largest error %.2g\n", worst);
 
-    /* Checks softsign and every op of its gradient, to the second order. */
+    /* Checks the first and second derivatives of softsign and of every op in its gradient. */
     const adj_gradcheck_report *report;
     const adj_gradcheck_opts check = {.order = 2, .exec.backends = backends};
     const adj_status checked = adj_gradcheck(sum, &check, &report);

@@ -1,6 +1,6 @@
-/* finetune.c - another net's weights as a start: a net that tells ten digits apart is trained and
- * saved; its layers go into a net with a new head, which learns to tell odd from even while all but
- * the head is frozen. What was frozen has kept every bit.
+/* finetune.c - transfer learning: trains a net on ten digits and saves it, then loads its layers
+ * into a net with a new head. The head learns to tell odd digits from even ones, while all other
+ * layers are frozen. Checks that the frozen parameters keep every bit.
  *
  *   cc finetune.c $(pkg-config --cflags --libs adjoint_io) && ./a.out [FILE [RESULT]] */
 #include <string.h>
@@ -10,8 +10,8 @@
 enum { TRAIN = 3000, FEW = 500, TEST = 500 };
 static const char trunk[] = "conv*,bn*"; /* names: conv1/w, bn1/gamma, ... */
 
-/* user: not NULL if all but the head is frozen. Norms that are frozen use the statistics they have;
- * what else follows from freezing, adj_net.freeze does. */
+/* images -> logits. user is not NULL if all layers but the head are frozen: batch norms then use
+ * their running statistics. adj_net.options.freeze does the rest. */
 static adj_node *build(adj_node *x, int64_t classes, int training, void *user)
 {
     const adj_conv_layer c1 = {.filters = 16, .stride = {2}, .no_bias = 1};
@@ -28,11 +28,11 @@ static void print_weight(void *user, const adj_weight_report *r)
 {
     static const char *const fates[] = {"loaded", "fresh", "missing", "unfit", "reset", "unused"};
     (void)user;
-    if (r->name != NULL) /* else a tensor that nothing takes: the other net's head */
+    if (r->name != NULL) /* NULL: an unused tensor of the file, the other net's head */
         printf("  %-17s %s\n", r->name, fates[r->fate]);
 }
 
-/* Trains and saves the net whose weights are reused. */
+/* Trains and saves the net of ten digits. */
 static int train_other(const adj_dataset *digits, const char *file, adj_error *error)
 {
     const adj_net ten = {.name = "ten digits", .build = build};

@@ -1,7 +1,7 @@
-/* gradient_penalty.c - a loss that holds a gradient: cross-entropy plus the mean square of its own
- * gradient with respect to the images, so that small changes of an image change little. adj_grad is
- * called twice: for that gradient, and for the parameters' gradients through it. Trains with and
- * without it from the same start and compares.
+/* gradient_penalty.c - a loss that contains a gradient: cross-entropy plus the mean square of its
+ * gradient with respect to the images, so that small changes of an image change the result little.
+ * adj_grad is called twice: for that gradient, and for the gradients of the parameters through it.
+ * Trains with and without the penalty from the same initial values and compares.
  *
  *   cc gradient_penalty.c $(pkg-config --cflags --libs adjoint adjoint_io) && ./a.out  */
 #include "adjoint_data.h"
@@ -10,12 +10,13 @@
 enum { BATCH = 50, TRAIN = 3000, TEST = 1000, EPOCHS = 3, STEPS = TRAIN / BATCH };
 
 typedef struct {
-    double accuracy, slope; /* of the test images; the mean square of a gradient by an image */
+    double accuracy; /* on the test images */
+    double slope;    /* mean square of the gradient with respect to an image */
 } outcome;
 
 static const adj_shape shape = {4, {BATCH, 28, 28, 1}};
 
-/* tanh: the gradient's gradient of relu's would be 0 but through the weights. */
+/* images -> logits, with tanh because the second derivative of relu is 0. */
 static adj_node *network(adj_node *x)
 {
     const adj_conv_layer c1 = {.filters = 12, .kernel = {5}, .stride = {2}, .padding = ADJ_SAME};
@@ -39,7 +40,7 @@ static int train(double weight, adj_dataset *train_set, adj_dataset *test_set, o
     adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {BATCH}});
     adj_node *logits = network(images), *loss = adj_loss_softmax(logits, labels, NULL);
 
-    /* The loss is a mean over the batch: times BATCH it is the sum of the images' own losses. */
+    /* The loss is the mean over the batch, so BATCH times the loss is the sum over the images. */
     adj_grad(adj_scale(loss, BATCH), NULL, 1, &images, &by_image);
     adj_node *squares = adj_reduce_sum(adj_square(by_image), (adj_axes){.n = ADJ_ALL});
     adj_node *slope = adj_scale(squares, 1.0 / BATCH);

@@ -1,4 +1,4 @@
-/* lenet.c - builds LeNet, trains it on drawn digits and tests it.
+/* lenet.c - builds LeNet, trains it on generated digits and tests it.
  *
  *   cc lenet.c $(pkg-config --cflags --libs adjoint adjoint_io) && ./a.out */
 #include "adjoint_data.h"
@@ -28,14 +28,14 @@ int main(void)
     const adj_shape shape = {4, {BATCH, 28, 28, 1}};
     const adj_schedule cosine = {ADJ_SCHEDULE_COSINE, .base = 0.02, .total = EPOCHS * STEPS};
 
-    /* The graph: a model, its loss, and what a step assigns: gradients are nodes like any other. */
+    /* The graph: the model, its loss, and the updates of a step. Gradients are nodes of it, too. */
     adj_graph *g = adj_graph_new();
     adj_node *images = adj_input(g, "images", ADJ_F32, shape);
     adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {BATCH}});
     adj_node *logits = lenet(images), *loss = adj_loss_softmax(logits, labels, NULL);
     adj_updates *updates = adj_training_updates(loss, &(adj_optimizer_opts){.momentum = 0.9});
 
-    /* Two plans of it: a training step, and predictions. */
+    /* Two plans of the graph: a training step, and predictions. */
     adj_exec *train, *test;
     if (adj_exec_new(g, &(adj_exec_opts){.n_fetch = 1, .fetch = &loss, .updates = updates}, &train))
         return failed(adj_exec_message(train));

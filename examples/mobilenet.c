@@ -1,6 +1,6 @@
-/* mobilenet.c - trains MobileNetV1 0.25 on drawn digits, enlarged to 96x96 and three channels. It
- * shows what batch norm asks for: one graph to train with and one to test with, sharing parameters
- * and running statistics by name.
+/* mobilenet.c - trains MobileNetV1 0.25 on generated digits, enlarged to 96x96 and three channels.
+ * Batch norm needs two graphs, one for training and one for testing; adj_copy_params copies
+ * parameters and running statistics between them by name.
  *
  *   cc mobilenet.c $(pkg-config --cflags --libs adjoint adjoint_io) && ./a.out */
 #include <stdio.h>
@@ -11,14 +11,15 @@
 enum { BATCH = 32, SIZE = 96, TRAIN = 4000, TEST = 512, EPOCHS = 3, CLASSES = 10 };
 enum { STEPS = TRAIN / BATCH };
 
-typedef struct { /* a graph and its plan, and the leaves that get values */
+typedef struct { /* a graph with its executor, inputs and results */
     adj_graph *g;
     adj_exec *e;
     adj_node *images, *labels, *logits, *loss;
     adj_shape shape;
 } net;
 
-/* Training fetches the loss and commits updates; testing fetches the logits. */
+/* Makes the net: for training it fetches the loss and has updates, for testing it fetches the
+ * logits. */
 static adj_status net_new(net *m, int training)
 {
     const adj_model_opts o = {.batch = BATCH,
@@ -35,7 +36,7 @@ static adj_status net_new(net *m, int training)
     if (training) {
         m->labels = adj_input(m->g, "labels", ADJ_I32, (adj_shape){1, {BATCH}});
         m->loss = adj_loss_softmax(m->logits, m->labels, NULL);
-        /* Holds the running statistics' next values as well, which the layers have added. */
+        /* The updates of the parameters and of the running statistics. */
         opts.updates = adj_training_updates(
             m->loss, &(adj_optimizer_opts){.momentum = 0.9, .weight_decay = 1e-4});
         opts.fetch = &m->loss;

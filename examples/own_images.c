@@ -1,12 +1,12 @@
-/* own_images.c - a net and images of your own: trains on DIR/CLASS/ with image files, a fifth of
- * them held out; saves the weights, loads them and predicts one image.
+/* own_images.c - a custom net on your own images: trains on the image files in DIR/CLASS/, of which
+ * a fifth is held out, saves the weights, loads them and predicts one image.
  *
  *   cc own_images.c $(pkg-config --cflags --libs adjoint_io) && ./a.out DIR WEIGHTS IMAGE */
 #include <stdlib.h>
 
 #include "adjoint_fit.h"
 
-enum { SIZE = 32, CHANNELS = 3 }; /* what images are brought to */
+enum { SIZE = 32, CHANNELS = 3 }; /* images are resized and converted to this */
 
 static adj_node *net_of_images(adj_node *x, int64_t classes, int training, void *user)
 {
@@ -31,7 +31,7 @@ static int print_epoch(void *user, const adj_fit_progress *p)
     return 0; /* go on */
 }
 
-/* Files are read while the steps run: the folder may be larger than memory. */
+/* Opens the folder. Files are read while the steps run, so they may exceed the memory. */
 static int train(const char *folder, const char *weights)
 {
     const adj_fit_opts options = {

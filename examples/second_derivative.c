@@ -1,6 +1,7 @@
-/* second_derivative.c - derivatives of derivatives: a gradient is made of nodes, so adj_grad can
- * differentiate it again. Computes H v for a small convolutional network, H being the matrix of
- * second derivatives of its loss by a filter, and checks it with differences of first derivatives.
+/* second_derivative.c - second derivatives: a gradient consists of nodes, so adj_grad can
+ * differentiate it again. Computes the product H v for a small convolutional network, where H is
+ * the Hessian of the loss with respect to a filter, and checks it by differences of first
+ * derivatives.
  *
  *   cc second_derivative.c $(pkg-config --cflags --libs adjoint) -lm && ./a.out  */
 #include <math.h>
@@ -10,7 +11,7 @@
 
 enum { BATCH = 4, FILTER = 3 * 3 * 2 * 3 };
 
-/* Smooth (tanh, average pools), as relu's second derivative is 0. */
+/* images -> logits; smooth (tanh, average pools), because the second derivative of relu is 0. */
 static adj_node *network(adj_node *x)
 {
     const adj_conv_layer c1 = {.filters = 2, .padding = ADJ_SAME};
@@ -43,7 +44,7 @@ int main(void)
     adj_node *v = adj_input(g, "v", ADJ_F64, (adj_shape){4, {3, 3, 2, 3}});
     adj_node *loss = adj_loss_softmax(network(x), labels, NULL);
 
-    /* dw = d loss / d w, then H v = d <dw, v> / d w: no H is ever formed. */
+    /* dw = d loss / d w, then H v = d <dw, v> / d w, without forming H. */
     adj_node *w = adj_find(g, "conv2/w"), *dw, *hv;
     adj_grad(loss, NULL, 1, &w, &dw);
     adj_node *along_v = adj_reduce_sum(adj_mul(dw, v), (adj_axes){.n = ADJ_ALL});

@@ -1,6 +1,7 @@
-/* segmentation.c - classifies each pixel as background, square or cross. Dilated convolutions (1,
- * 2, 4, 8) see far without making the picture smaller; the loss takes each pixel as a row. Pictures
- * are drawn here, noisy, and so that a pixel's surroundings have to be seen to tell.
+/* segmentation.c - classifies each pixel as background, square or cross. Convolutions with dilation
+ * 1, 2, 4 and 8 have a large receptive field at full resolution; the loss treats each pixel as a
+ * row. The images are generated with noise; squares and crosses are equally bright, so a pixel can
+ * only be classified by its surroundings.
  *
  *   cc segmentation.c $(pkg-config --cflags --libs adjoint) && ./a.out */
 #include <stdlib.h>
@@ -29,7 +30,7 @@ static int draw(uint64_t *state, int n)
     return (int)((*state >> 33) % (uint64_t)n);
 }
 
-/* Draws a square or a cross of equal brightness on each picture. */
+/* Draws a square or a cross, of equal brightness, in each image. */
 static void draw_batch(uint64_t *state, float x[PIXELS], int32_t label[PIXELS])
 {
     for (int i = 0; i < PIXELS; i++)
@@ -79,7 +80,7 @@ int main(void)
             printf("step %d: loss %.4f\n", step + 1, loss_now);
     }
 
-    /* On new pictures: of each class, what was found and is, over what was found or is. */
+    /* Intersection over union of each class, on new images. */
     int64_t both[CLASSES] = {0}, either[CLASSES] = {0};
     if (adj_copy_params(test, train))
         return failed(adj_exec_message(test));

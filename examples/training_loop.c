@@ -1,7 +1,7 @@
-/* training_loop.c - a training loop with everything by hand: an optimizer that the library does not
- * have (RMSprop), made of ops; what it fetches beside the loss (the gradients' norm); a rate that
- * follows the steps; an executor for evaluation, where batch norm differs; and the end when the
- * accuracy suffices.
+/* training_loop.c - a training loop written by hand: a custom optimizer made of ops (RMSprop, which
+ * the library also has); the norm of the gradients, fetched with the loss; a learning rate that
+ * decays with the steps; an executor for evaluation, in which batch norm differs; and a stop at the
+ * target accuracy.
  *
  *   cc training_loop.c $(pkg-config --cflags --libs adjoint adjoint_io) -lm && ./a.out */
 #include <math.h>
@@ -10,7 +10,7 @@
 #include "adjoint_nn.h"
 
 enum { BATCH = 50, TRAIN = 4000, TEST = 1000, STEPS = TRAIN / BATCH, EPOCHS = 6, MAX_PARAMS = 32 };
-static const double enough = 0.9;
+static const double target = 0.9; /* accuracy that ends the training */
 
 /* images -> logits */
 static adj_node *network(adj_node *images)
@@ -24,9 +24,9 @@ static adj_node *network(adj_node *images)
     return adj_layer_dense(h, "logits", 10, NULL);
 }
 
-/* RMSprop: v := 0.9 v + 0.1 dw^2, w := w - rate dw / (sqrt(v) + 1e-5), v a state beside each w. The
- * updates are those of the layers (running statistics) and these; *norm is that of all gradients.
- */
+/* Returns the updates of RMSprop, v := 0.9 v + 0.1 dw^2 and w := w - rate dw / (sqrt(v) + 1e-5)
+ * with a state v for each w, and those of the layers (running statistics). Sets *norm to the norm
+ * of all gradients. */
 static adj_updates *rmsprop(adj_graph *g, adj_node *loss, adj_node *rate, adj_node **norm)
 {
     const adj_axes all = {.n = ADJ_ALL};
@@ -82,11 +82,11 @@ int main(void)
 
     double accuracy = 0;
     adj_error error = {0};
-    for (int epoch = 0; epoch < EPOCHS && accuracy < enough; epoch++) {
+    for (int epoch = 0; epoch < EPOCHS && accuracy < target; epoch++) {
         adj_shuffle(TRAIN, 1, (uint64_t)epoch, order);
         for (int step = 0; step < STEPS; step++) {
             const float now_rate = 0.002F / (1 + 0.01F * (float)(epoch * STEPS + step));
-            void *x; /* images are decoded right to where the executor reads them */
+            void *x; /* the executor's own buffer: images are decoded into it without a copy */
             if (adj_set_in_place(train, images, &x))
                 return failed(adj_exec_message(train));
             adj_batch(train_set, order, step * BATCH, shape, x, label, NULL);
@@ -111,5 +111,5 @@ int main(void)
     adj_exec_free(train);
     adj_exec_free(test);
     adj_graph_free(g);
-    return accuracy >= enough ? 0 : 1;
+    return accuracy >= target ? 0 : 1;
 }

@@ -15,6 +15,7 @@ const char *io_open(const char *path, int *fd, int64_t *size)
     if (*fd < 0)
         return strerror(errno);
     const char *why = fstat(*fd, &s) != 0   ? strerror(errno)
+                      : S_ISDIR(s.st_mode)  ? "is a folder"
                       : !S_ISREG(s.st_mode) ? "is not a regular file"
                                             : NULL;
     if (why != NULL)

@@ -99,11 +99,13 @@ static adj_status read_types(const op_args *args, op_attrs *attrs, adj_dtype *dt
 /* Fails if an attribute was given that the op does not have. */
 static adj_status check_all_used(const op_attrs *a, const char *of, adj_error *error)
 {
+    const int is_op = op_find(of) != NULL;
     for (int i = 0; i < a->n; i++)
         for (int k = 0; !a->item[i].is_used && k <= i; k++)
             if (k == i)
-                return adj_error_set(error, ADJ_EARG, "--attr: %s has no attribute %.100s%s", of,
-                                     a->item[i].name, " (see adjoint ops)");
+                return adj_error_set(error, ADJ_EARG,
+                                     "--attr: %s has no attribute %.100s (see adjoint ops%s%s)", of,
+                                     a->item[i].name, is_op ? " " : "", is_op ? of : "");
             else if (strcmp(a->item[k].name, a->item[i].name) == 0)
                 return adj_error_set(error, ADJ_EARG, "--attr: %s is given twice", a->item[k].name);
     return ADJ_OK;

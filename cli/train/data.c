@@ -27,7 +27,8 @@ void list_data_options(data_opts *o, option items[SIZE_ITEMS], option list[DATA_
          "model's, or 3 if half of the training images are in color; resize=error rejects images "
          "of another size",
          .items = items},
-        {"--limit", "N", "most images per split, in proportion to the classes; default: all",
+        {"--limit", "N",
+         "maximum number of images per split, in proportion to the classes; default: all",
          .integer = &o->limit, .range = {1, 1e9}},
         {"--val-split", "X",
          "fraction of each class held out of the training split for validation, 0.001 to 0.9",

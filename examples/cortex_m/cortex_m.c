@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of cortex_m.ld. */
+/* Symbols of cortex_m.ld. */
 extern char data_start[], data_end[], data_load[], bss_start[], bss_end[], stack_top[];
 
 int main(void);

@@ -33,6 +33,8 @@ static const call refused[] = {
     {1, "/pipe: is a pipe without a reader", {"train", "--log", "@/pipe"}},
     {1, "/pipe: is not a regular file", {"train", "--checkpoint", "@/pipe"}},
     {1, "--log: @: is a folder", {"train", "--log", "@"}},
+    {1, "@: is a folder", {"eval", "--weights", "@"}},
+    {1, "@: is a folder", {"inspect", "@"}},
     {1, "/none/x.safetensors: No such file", {"train", "--out", "@/none/x.safetensors"}},
     {1, "--out: /dev/null: is not a folder", {"train", "--out", "/dev/null"}},
     {3,

@@ -290,7 +290,7 @@ Test(op_text, attributes_that_are_wrong)
         op_args args;
         const char *says;
     } wrong[] = {
-        {{.op = "relu", .attr = "1"}, "--attr: relu has no attribute 1 (see adjoint ops)"},
+        {{.op = "relu", .attr = "1"}, "--attr: relu has no attribute 1 (see adjoint ops relu)"},
         {{.op = "scale", .attr = "1,2"}, "--attr factor: got \"1,2\", expected a number"},
         {{.op = "scale", .attr = ""}, "--attr factor: got \"\", expected a number"},
         {{.op = "scale", .attr = "nan"}, "--attr factor: got \"nan\""},

@@ -424,7 +424,7 @@ Test(fit, bad_arguments)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         expect_no_fit(&net, train, test, &bad[i].o, bad[i].status, bad[i].words);
     expect_no_fit(&(adj_net){.build = build, .options.freeze = "nothing/*"}, train, test, &o,
-                  ADJ_EARG, "freeze nothing/*: matches no parameter (the first is logits/w)");
+                  ADJ_EARG, "freeze nothing/*: matches no parameter (the first is conv/w)");
     o.optimizer.lr = 1e6;
     expect_no_fit(&(adj_net){.build = steep}, train, test, &o, ADJ_EARG, "not finite in step");
 }
