@@ -127,8 +127,7 @@ Test(onnx_model, color_images)
                    "--out", weights),
              &r);
     cr_assert_eq(r.status, 0, "%s", r.err);
-    cr_assert(strstr(r.out, "120 of 120 images are in color and become gray\n") != NULL, "%s",
-              r.out);
+    cr_assert(strstr(r.out, " are in color and become gray\n") != NULL, "%s", r.out);
     run_tool(WORDS("eval", "--model", path, "--weights", weights, "--data", folder.s), &r);
     cr_assert_eq(r.status, 0, "%s", r.err);
 }
