@@ -37,7 +37,7 @@ static adj_status compute_example(file *e, adj_exec *values, adj_node *output, a
 
 static adj_status write_net(file *e, adj_exec *values, adj_node *output)
 {
-    const source s = {.fetch = output, .varying = e->o->updates, .values = values};
+    const source s = {.fetch = output, .varying = e->o->updates, .has_images = 1, .values = values};
     program p;
     adj_status status = program_open(&p, &e->u, &s, "output", e->predict.f);
     if (status == ADJ_OK) {
@@ -61,12 +61,18 @@ static int64_t classes_of(const adj_graph *g, const adj_node *labels)
     return INT32_MAX;
 }
 
+/* Writes a training step, or its first part if there are two. */
 static adj_status write_training(file *e, adj_exec *values)
 {
-    const source s = {.fetch = e->o->loss, .updates = e->o->updates, .values = values};
+    const adj_emit_opts *o = e->o;
+    const source s = {.fetch = o->loss,
+                      .updates = o->accumulate != NULL ? o->accumulate : o->updates,
+                      .varying = o->accumulate != NULL ? o->updates : NULL,
+                      .has_images = 1,
+                      .has_labels = 1,
+                      .has_rate = o->accumulate == NULL,
+                      .values = values};
     program p;
-    if (e->o->updates == NULL)
-        return ADJ_OK;
     const adj_status status = program_open(&p, &e->u, &s, "loss", e->train.f);
     if (status == ADJ_OK) {
         const adj_node *labels = program_input(&p, ADJ_I32, 0);
@@ -75,6 +81,26 @@ static adj_status write_training(file *e, adj_exec *values)
         e->classes = classes_of(adj_node_graph(labels), labels);
     }
     program_close(&p);
+    return status;
+}
+
+/* Writes the second part of a training step. */
+static adj_status write_update(file *e, adj_exec *values)
+{
+    const source s = {.updates = e->o->updates, .has_rate = 1, .values = values};
+    program p;
+    const adj_status status = program_open(&p, &e->u, &s, "", e->update.f);
+    if (status == ADJ_OK)
+        e->update_uses_arena = p.uses_arena;
+    program_close(&p);
+    return status;
+}
+
+static adj_status write_step(file *e, adj_exec *values)
+{
+    adj_status status = e->o->updates != NULL ? write_training(e, values) : ADJ_OK;
+    if (status == ADJ_OK && e->o->accumulate != NULL)
+        status = write_update(e, values);
     if (status == ADJ_OK && state_bytes(e) > INT32_MAX)
         return adj_error_set(e->u.error, ADJ_ESHAPE,
                              "adj_emit: parameters have too many bytes (expected at most %d)",
@@ -94,6 +120,8 @@ static adj_status check_arguments(adj_exec *e, const adj_node *output, const adj
         return adj_error_set(error, ADJ_EARG, "adj_emit: %s without %s",
                              o->loss == NULL ? "updates" : "a loss",
                              o->loss == NULL ? "a loss" : "updates");
+    if (o->accumulate != NULL && o->updates == NULL)
+        return adj_error_set(error, ADJ_EARG, "adj_emit: accumulate without updates");
     if (o->updates != NULL && adj_updates_count(o->updates) == 0)
         return adj_error_set(error, ADJ_EARG, "adj_emit: the updates assign nothing");
     if (o->prefix != NULL && !is_identifier(o->prefix, ADJ_EMIT_PREFIX))
@@ -116,13 +144,14 @@ static adj_status check_arguments(adj_exec *e, const adj_node *output, const adj
 
 static adj_status make_parts(file *e, adj_exec *values, adj_node *output)
 {
-    const int opened =
-        memory_open(&e->functions) & memory_open(&e->predict) & memory_open(&e->train);
+    const int opened = memory_open(&e->functions) & memory_open(&e->predict) &
+                       memory_open(&e->train) & memory_open(&e->update);
     e->u.functions = e->functions.f;
     adj_status status = opened ? write_net(e, values, output) : ADJ_ENOMEM;
     if (status == ADJ_OK)
-        status = write_training(e, values);
-    const int ended = memory_end(&e->functions) & memory_end(&e->predict) & memory_end(&e->train);
+        status = write_step(e, values);
+    const int ended = memory_end(&e->functions) & memory_end(&e->predict) & memory_end(&e->train) &
+                      memory_end(&e->update);
     return opened && ended ? status
                            : adj_error_set(e->u.error, ADJ_ENOMEM, "adj_emit: out of memory");
 }
@@ -152,6 +181,7 @@ adj_status adj_emit(adj_exec *e, adj_node *output, const adj_emit_opts *options,
     free(all.functions.text);
     free(all.predict.text);
     free(all.train.text);
+    free(all.update.text);
     free(all.expected);
     return status;
 }

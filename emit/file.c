@@ -22,9 +22,16 @@ static expression predict_prototype(const file *e)
 /* before: what continues a line. */
 static expression train_prototype(const file *e, const char *before)
 {
-    return expr("int %s_train_step(const float input[%lld], const int32_t labels[%lld],\n"
-                "%s    float learning_rate, float *loss%s)",
-                e->prefix, elems(e->input), elems(e->labels), before, arena_parameter(e));
+    const int is_part = e->o->accumulate != NULL;
+    return expr("int %s_%s(const float input[%lld], const int32_t labels[%lld],\n"
+                "%s    %sfloat *loss%s)",
+                e->prefix, is_part ? "accumulate" : "train_step", elems(e->input), elems(e->labels),
+                before, is_part ? "" : "float learning_rate, ", arena_parameter(e));
+}
+
+static expression update_prototype(const file *e)
+{
+    return expr("int %s_update(float learning_rate%s)", e->prefix, arena_parameter(e));
 }
 
 /* Returns the bytes of all arrays that are constants, or of those that training changes. */
@@ -48,6 +55,8 @@ static void put_summary(const file *e, FILE *f)
             adj_version_text(), predict_prototype(e).s);
     if (o->updates != NULL) {
         fprintf(f, " *   %s;\n", train_prototype(e, " *   ").s);
+        if (o->accumulate != NULL)
+            fprintf(f, " *   %s;\n", update_prototype(e).s);
         put_state_prototypes(e, f, " *   ");
     }
     fprintf(
@@ -58,12 +67,19 @@ static void put_summary(const file *e, FILE *f)
         fprintf(f, " * labels  classes from 0 to %lld; -1: the image is ignored\n",
                 (long long)e->classes - 1);
     if (o->updates != NULL)
-        fprintf(f,
-                " *\n * %s_init sets what training changes to its initial values. %s_load reads a "
-                "buffer\n * written by %s_save; it returns -1 and changes nothing if the buffer is "
-                "of another "
-                "net\n * or damaged.\n",
-                e->prefix, e->prefix, e->prefix);
+        fprintf(
+            f,
+            "%s *\n * %s_init sets what training changes to its initial values. %s_load reads a "
+            "buffer\n * written by %s_save; it returns -1 and changes nothing if the buffer is "
+            "of another "
+            "net\n * or damaged.\n",
+            o->accumulate == NULL ? ""
+                                  : expr(" *\n * %s_accumulate adds the gradients of its images "
+                                         "to sums. %s_update makes a step\n * with their means "
+                                         "over the calls since the last one.\n",
+                                         e->prefix, e->prefix)
+                                        .s,
+            e->prefix, e->prefix, e->prefix);
     fprintf(f,
             " *\n * Functions return 0%s. %s\n"
             " * RAM: %zu bytes of arena%s. Flash: %lld bytes of constants. */\n",
@@ -92,6 +108,8 @@ static void put_declarations(const file *e, FILE *f)
             predict_prototype(e).s);
     if (o->updates != NULL) {
         fprintf(f, "%s;\n", train_prototype(e, "").s);
+        if (o->accumulate != NULL)
+            fprintf(f, "%s;\n", update_prototype(e).s);
         put_state_prototypes(e, f, "");
     }
     if (has_mean(e->card))
@@ -149,6 +167,9 @@ static void put_train_step(const file *e, FILE *f)
     fprintf(f, "    if (labels[%s] < -1 || labels[%s] >= %lld)\n%s        return -1;\n",
             one ? "0" : "i", one ? "0" : "i", (long long)e->classes, one ? "" : "    ");
     fprintf(f, "%s%s    return 0;\n}\n\n", arena_unused(e, e->train_uses_arena), e->train.text);
+    if (e->o->accumulate != NULL)
+        fprintf(f, "%s\n{\n%s%s    return 0;\n}\n\n", update_prototype(e).s,
+                arena_unused(e, e->update_uses_arena), e->update.text);
 }
 
 static void put_numbers(FILE *f, const char *name, int n, const double v[])

@@ -11,10 +11,10 @@ typedef struct {
     const adj_emit_opts *o;
     const adj_model_card *card; /* all zero: none */
     char prefix[ADJ_EMIT_PREFIX + 1], capital[ADJ_EMIT_PREFIX + 1];
-    adj_type input, output, labels; /* labels: of training */
-    int64_t classes;                /* of the labels */
-    memory functions, predict, train;
-    int predict_uses_arena, train_uses_arena;
+    adj_type input, output, labels;           /* labels: of training */
+    int64_t classes;                          /* of the labels */
+    memory functions, predict, train, update; /* update: the second part of train, or empty */
+    int predict_uses_arena, train_uses_arena, update_uses_arena;
     float *expected; /* the output for the example */
 } file;
 

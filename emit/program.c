@@ -16,9 +16,10 @@ static adj_status out_of_memory(const unit *u)
 
 adj_status unit_open(unit *u, const char *prefix, adj_error *error)
 {
-    static const char *const taken[] = {"predict",    "train_step",  "init",        "save",
-                                        "load",       "test",        "normalize",   "classes",
-                                        "INPUT_SIZE", "OUTPUT_SIZE", "STATE_BYTES", "ARENA_BYTES"};
+    static const char *const taken[] = {"predict",     "accumulate", "update",     "train_step",
+                                        "init",        "save",       "load",       "test",
+                                        "normalize",   "classes",    "INPUT_SIZE", "OUTPUT_SIZE",
+                                        "STATE_BYTES", "ARENA_BYTES"};
     static const char *const own[] = {"learning_rate", "draw_pair",   "draw_uniform",
                                       "draw_normal",   "saved_array", "write_head"};
     char name[IDENTIFIER];
@@ -193,7 +194,8 @@ static adj_status name_invariants(program *p)
 static void name_arena(program *p)
 {
     const plan *plan = &p->e->plan;
-    p->symbol[plan->buffer[plan->fetch[0].buffer].slot] = expr("%s", p->result);
+    if (plan->n_fetch > 0)
+        p->symbol[plan->buffer[plan->fetch[0].buffer].slot] = expr("%s", p->result);
     for (int i = 0; i < plan->n_slot; i++)
         if (p->symbol[i].s[0] == '\0')
             p->symbol[i] = plan->slot[i].offset == 0
@@ -242,27 +244,38 @@ adj_node *program_input(const program *p, adj_dtype dtype, int is_scalar)
     return found;
 }
 
-/* Checks that the inputs are those of the function, that the value is computed, and that indices
- * fit into an int. */
-static adj_status check_plan(const program *p, const source *s)
+/* Checks that the inputs are those of the function. */
+static adj_status check_inputs(const program *p, const source *s)
 {
     const plan *plan = &p->e->plan;
-    const slot *y = slot_of(plan, plan->fetch[0].buffer);
     int inputs = 0;
     for (int i = 0; i < plan->n_leaf; i++)
         inputs += plan->leaf[i].node->op == &adj_op_input;
-    if (s->updates == NULL && (inputs != 1 || program_input(p, ADJ_F32, 0) == NULL))
+    if (inputs == s->has_images + s->has_labels + s->has_rate &&
+        (program_input(p, ADJ_F32, 0) != NULL) == s->has_images &&
+        (program_input(p, ADJ_I32, 0) != NULL) == s->has_labels &&
+        (program_input(p, ADJ_F32, 1) != NULL) == s->has_rate)
+        return ADJ_OK;
+    if (s->updates == NULL)
         return adj_error_set(p->unit->error, ADJ_EARG,
                              "adj_emit: number of inputs of \"%.100s\" (got %d, expected 1)",
                              adj_node_name(s->fetch), inputs);
-    if (s->updates != NULL &&
-        (inputs != 3 || program_input(p, ADJ_F32, 0) == NULL ||
-         program_input(p, ADJ_F32, 1) == NULL || program_input(p, ADJ_I32, 0) == NULL))
-        return adj_error_set(p->unit->error, ADJ_EARG,
-                             "adj_emit: inputs of the training step (got %d, expected images, i32 "
-                             "labels and a scalar learning rate)",
-                             inputs);
-    if (y->kept || y->first == NONE)
+    return adj_error_set(p->unit->error, ADJ_EARG,
+                         "adj_emit: inputs of the training step (got %d, expected%s%s%s)", inputs,
+                         s->has_images ? " images" : "", s->has_labels ? ", i32 labels" : "",
+                         !s->has_rate    ? ""
+                         : s->has_images ? " and a scalar learning rate"
+                                         : " a scalar learning rate");
+}
+
+/* Checks that the value is computed and that indices fit into an int. */
+static adj_status check_plan(const program *p, const source *s)
+{
+    const plan *plan = &p->e->plan;
+    const slot *y = s->fetch != NULL ? slot_of(plan, plan->fetch[0].buffer) : NULL;
+    if (check_inputs(p, s) != ADJ_OK)
+        return ADJ_EARG;
+    if (y != NULL && (y->kept || y->first == NONE))
         return adj_error_set(p->unit->error, ADJ_EARG,
                              "adj_emit: \"%.100s\" is not computed from the input",
                              adj_node_name(s->fetch));
@@ -282,9 +295,9 @@ static adj_status plan_source(program *p, const source *s)
     while (naive[1] != NULL)
         naive++;
     const adj_backend *const backends[] = {&emit_backend, *naive, NULL};
-    const adj_exec_internal internal = {.varying = s->updates == NULL ? s->varying : NULL};
+    const adj_exec_internal internal = {.varying = s->varying};
     const adj_exec_debug debug = {.internal = &internal};
-    const adj_exec_opts o = {.n_fetch = 1,
+    const adj_exec_opts o = {.n_fetch = s->fetch != NULL,
                              .fetch = &s->fetch,
                              .updates = s->updates,
                              .backends = backends,
@@ -318,7 +331,8 @@ static adj_status run_invariants(program *p)
                : adj_error_set(p->unit->error, status, "adj_emit: %s", adj_exec_message(p->e));
 }
 
-/* True if a step or a copy reads the memory of a fill; elementwise functions have its number. */
+/* True if a step reads the memory of a fill, or it is a parameter's; elementwise functions and
+ * copies have its number. */
 static int is_read(const plan *p, int fill)
 {
     const int slot = p->buffer[p->step[fill].out[0]].slot;
@@ -332,7 +346,7 @@ static int is_read(const plan *p, int fill)
                 return 1;
         }
     for (int i = 0; i < p->n_update; i++)
-        if (p->buffer[p->update[i].next].slot == slot)
+        if (p->buffer[p->leaf[p->update[i].leaf].buffer].slot == slot)
             return 1;
     return 0;
 }
@@ -352,9 +366,14 @@ static void put_copies(program *p)
         const int to = plan->buffer[plan->leaf[u->leaf].buffer].slot;
         if (from == to)
             continue;
-        fprintf(p->calls, "    for (int i = 0; i < %lld; i++)\n        %s[i] = (%s)[i];\n",
-                (long long)adj_shape_elems(plan->leaf[u->leaf].node->type.shape), use_slot(p, to),
-                use_slot(p, from));
+        const adj_node *next = plan->buffer[u->next].value;
+        double number;
+        const expression value =
+            adj_is_fill(next, &number)
+                ? (next->type.dtype == ADJ_I32 ? expr("%d", (int)number) : literal(number))
+                : expr("(%s)[i]", use_slot(p, from));
+        fprintf(p->calls, "    for (int i = 0; i < %lld; i++)\n        %s[i] = %s;\n",
+                (long long)adj_shape_elems(next->type.shape), use_slot(p, to), value.s);
     }
 }
 

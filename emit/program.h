@@ -50,9 +50,10 @@ void unit_close(unit *u);
 
 /* Values that a program computes, and the parameters that it starts with. */
 typedef struct {
-    adj_node *fetch;
-    const adj_updates *updates; /* of a training step; NULL: of the net */
-    const adj_updates *varying; /* those of the file's training step; NULL: none */
+    adj_node *fetch;                      /* NULL: none */
+    const adj_updates *updates;           /* that it makes; NULL: none */
+    const adj_updates *varying;           /* other updates of the file; NULL: none */
+    int has_images, has_labels, has_rate; /* its inputs */
     adj_exec *values;
 } source;
 /* Plans a program and writes its functions to u->functions, its calls to calls. result: the

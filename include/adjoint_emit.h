@@ -30,17 +30,30 @@ typedef struct {
      * inference alone. */
     const adj_updates *updates;
     adj_node *loss; /* NULL without updates */
+    /* Gradient accumulation: the first of the two parts of a training step that
+     * adj_emit_accumulation returns; updates is then the second one. The file has
+     * PREFIX_accumulate and PREFIX_update instead of PREFIX_train_step. NULL: none. */
+    const adj_updates *accumulate;
     /* 1: the caller gives the arena, PREFIX_ARENA_BYTES aligned as a float, as the last argument of
      * PREFIX_predict and PREFIX_train_step. Its content matters only during a call. 0: the file has
      * a static one. */
     int caller_arena;
 } adj_emit_opts;
 
+/* Splits the updates of a training step for gradient accumulation. *accumulate adds what they read
+ * of a batch, gradients and statistics, to states "accumulated/..." of its graph; *apply updates
+ * from the means of these and sets them to 0. So a step is one of as many images as fit into RAM,
+ * such as one, and its gradient is that of several. */
+ADJ_API adj_status adj_emit_accumulation(const adj_updates *updates, adj_updates **accumulate,
+                                         adj_updates **apply);
+
 /* Writes the function int PREFIX_predict(const float *input, float *output) that computes output
  * from the one input that it depends on, for inference, with the parameters and states of e, an
  * executor of output's graph that holds them. With updates it also writes int
  * PREFIX_train_step(const float *input, const int32_t *labels, float learning_rate, float *loss),
- * which returns -1, and changes nothing, if a label is out of range. void PREFIX_init(uint64_t
+ * which returns -1, and changes nothing, if a label is out of range; or, in two parts,
+ * int PREFIX_accumulate(const float *input, const int32_t *labels, float *loss) and
+ * int PREFIX_update(float learning_rate). void PREFIX_init(uint64_t
  * seed) sets the parameters and states that the updates assign to the initial values of an executor
  * with that seed, except for rounding, as it computes in f32. void PREFIX_save(uint8_t *buffer)
  * writes them to PREFIX_STATE_BYTES bytes. int PREFIX_load(const uint8_t *buffer) reads these; it

@@ -15,7 +15,7 @@
 
 typedef struct {
     const char *weights, *map, *model, *prefix, *out, *freeze, *arena;
-    int64_t batch, train;
+    int64_t batch, train, accumulate;
 } emit_opts;
 
 static int parse(emit_opts *o, int argc, char **argv)
@@ -31,6 +31,9 @@ static int parse(emit_opts *o, int argc, char **argv)
          .range = {1, 65536}},
         {"--train", "", "also writes NAME_train_step: gradient descent with momentum 0.9 in RAM",
          .flag = &o->train},
+        {"--accumulate", "",
+         "with --train: NAME_accumulate and NAME_update, one step for several batches",
+         .flag = &o->accumulate},
         {"--freeze", "PATTERNS", "with --train: parameters that stay constants: conv?/*,bn?/*",
          .text = &o->freeze},
         {"--prefix", "NAME", "first part of the file's names: NAME_predict; default: net",
@@ -58,8 +61,9 @@ static int parse(emit_opts *o, int argc, char **argv)
     const int status = parse_options(&u, argc, argv);
     if (status == CONTINUE && o->weights == NULL && o->model == NULL)
         return complain("emit", EXIT_USAGE, "--weights FILE is missing, or --model NAME");
-    if (status == CONTINUE && o->freeze != NULL && !o->train)
-        return complain("emit", EXIT_USAGE, "--freeze requires --train");
+    if (status == CONTINUE && (o->freeze != NULL || o->accumulate) && !o->train)
+        return complain("emit", EXIT_USAGE, "--%s requires --train",
+                        o->accumulate ? "accumulate" : "freeze");
     return status;
 }
 
@@ -68,8 +72,8 @@ typedef struct {
     adj_tensors *tensors;
     adj_model_card *card; /* NULL: no weights file */
     adj_graph *graph;
-    adj_node *output, *loss; /* loss and updates: NULL without --train */
-    adj_updates *updates;
+    adj_node *output, *loss;           /* loss and updates: NULL without --train */
+    adj_updates *updates, *accumulate; /* accumulate: the first part of a step, or NULL */
     adj_exec *exec;
     char *text;
     size_t length;
@@ -144,6 +148,8 @@ static adj_status add_training(work *w, const emit_opts *o, adj_node *logits, ad
     if (is_wrong)
         return adj_error_set(error, ADJ_EARG, "--freeze %.200s: matches %s parameter", o->freeze,
                              sgd.n_trained == 0 ? "every" : "no");
+    if (w->updates != NULL && o->accumulate)
+        (void)adj_emit_accumulation(w->updates, &w->accumulate, &w->updates);
     return w->updates != NULL ? ADJ_OK
                               : adj_error_set(error, adj_graph_status(w->graph), "%s",
                                               adj_graph_message(w->graph));
@@ -204,6 +210,7 @@ static int make_text(work *w, const emit_opts *o)
     const adj_emit_opts options = {.prefix = o->prefix,
                                    .card = &card,
                                    .updates = w->updates,
+                                   .accumulate = w->accumulate,
                                    .loss = w->loss,
                                    .caller_arena = strcmp(o->arena, "caller") == 0};
     adj_error error = {0};

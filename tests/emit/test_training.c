@@ -219,29 +219,48 @@ static state_functions state_functions_of(const trained *n)
     return s;
 }
 
-/* Compiles the file again, so that its arrays can be found. */
-static void make_visible(trained *n)
+/* Loads the file, compiled so that its arrays can be found. */
+static void *visible(const temporary *folder)
 {
     char path[160];
-    shell(n->folder.s, "cc -std=c99 -O1 -Dstatic= -shared -fPIC net.c -o visible.so -lm");
-    dlclose(n->library);
-    snprintf(path, sizeof path, "%s/visible.so", n->folder.s);
-    n->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    cr_assert_not_null(n->library, "%s", dlerror());
-    *(void **)&n->step = dlsym(n->library, "net_train_step");
+    shell(folder->s, "cc -std=c99 -O1 -Dstatic= -shared -fPIC net.c -o visible.so -lm");
+    snprintf(path, sizeof path, "%s/visible.so", folder->s);
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    cr_assert_not_null(library, "%s", dlerror());
+    return library;
 }
 
 /* The array of a parameter or state. */
-static const void *array_of(const trained *n, const adj_node *leaf)
+static const void *array_of(void *library, const adj_node *leaf)
 {
     char name[100];
     snprintf(name, sizeof name, "%s%s", strchr(adj_node_name(leaf), '/') != NULL ? "" : "net_",
              adj_node_name(leaf));
     for (char *c = name; *c != '\0'; c++)
         *c = *c == '/' ? '_' : *c;
-    const void *data = dlsym(n->library, name);
+    const void *data = dlsym(library, name);
     cr_assert_not_null(data, "%s", name);
     return data;
+}
+
+/* Parameters and states are those of an executor, relative to the largest element of each, or to
+ * 0.001: the gradient of a bias before a batch norm is 0 but for rounding. */
+static void expect_arrays(void *library, adj_exec *e, double tolerance)
+{
+    for (int i = 0; i < adj_exec_param_count(e); i++) {
+        const adj_node *p = adj_exec_param_at(e, i);
+        const adj_type type = adj_node_type(p);
+        double largest = 1e-3;
+        for (int64_t k = 0; k < adj_shape_elems(type.shape); k++)
+            largest = fmax(largest, fabs(adj_load(type.dtype, adj_data(e, p), k)));
+        for (int64_t k = 0; k < adj_shape_elems(type.shape); k++) {
+            const double want = adj_load(type.dtype, adj_data(e, p), k);
+            const double got = adj_load(type.dtype, array_of(library, p), k);
+            cr_assert_leq(fabs(got - want), tolerance * largest,
+                          "%s[%lld]: got %.9g, expected %.9g", adj_node_name(p), (long long)k, got,
+                          want);
+        }
+    }
 }
 
 /* Initial values after a step are those of an executor with the seed, but for rounding: an angle of
@@ -254,7 +273,9 @@ static void expect_initial(training t)
     static const int32_t labels[8];
     float loss;
     trained n = trained_new(t);
-    make_visible(&n);
+    dlclose(n.library);
+    n.library = visible(&n.folder);
+    *(void **)&n.step = dlsym(n.library, "net_train_step");
     cr_assert_eq(n.step(x, labels, 0.1F, &loss), 0);
     state_functions_of(&n).init(seed);
     scoped(release_exec) adj_exec *e = plan_of(n.t.g, &(adj_exec_opts){.n_fetch = 1,
@@ -262,19 +283,7 @@ static void expect_initial(training t)
                                                                        .updates = n.t.updates,
                                                                        .backend = "naive",
                                                                        .seed = seed});
-    for (int i = 0; i < adj_exec_param_count(e); i++) {
-        const adj_node *p = adj_exec_param_at(e, i);
-        const adj_type type = adj_node_type(p);
-        double largest = 0;
-        for (int64_t k = 0; k < adj_shape_elems(type.shape); k++)
-            largest = fmax(largest, fabs(adj_load(type.dtype, adj_data(e, p), k)));
-        for (int64_t k = 0; k < adj_shape_elems(type.shape); k++) {
-            const double want = adj_load(type.dtype, adj_data(e, p), k);
-            const double got = adj_load(type.dtype, array_of(&n, p), k);
-            cr_assert_leq(fabs(got - want), 1.2e-6 * largest, "%s[%lld]: got %.9g, expected %.9g",
-                          adj_node_name(p), (long long)k, got, want);
-        }
-    }
+    expect_arrays(n.library, e, 1.2e-6);
     trained_free(&n);
 }
 
@@ -412,6 +421,109 @@ Test(emit_training, arena_of_the_caller)
     }
     dlclose(library);
     trained_free(&n);
+}
+
+/* ---- gradient accumulation ---- */
+
+/* Three batches for each of three updates, beside the library's step of three shards. */
+static void expect_accumulated(training t, double tolerance)
+{
+    enum { SHARDS = 3, UPDATES = 3 };
+    const temporary folder = temporary_folder();
+    net all = {t.g, t.images, adj_evaluation(adj_find(t.g, "logits")), NULL};
+    adj_updates *accumulate, *apply,
+        *whole = adj_data_parallel(t.updates, 1, 0, &(adj_data_parallel_opts){.shards = SHARDS});
+    cr_assert_eq(adj_emit_accumulation(t.updates, &accumulate, &apply), ADJ_OK, "%s",
+                 adj_graph_message(t.g));
+    all.e = plan_of(
+        t.g, &(adj_exec_opts){
+                 .n_fetch = 1, .fetch = &t.loss, .updates = whole, .backend = "naive", .seed = 5});
+    emit_to(folder.s, "net", &all,
+            &(adj_emit_opts){.updates = apply, .accumulate = accumulate, .loss = t.loss});
+    shell(folder.s, "cc " STRICT " -O2 -c net.c && ! grep -q train_step net.c");
+    void *library = visible(&folder);
+    int (*add)(const float *, const int32_t *, float *), (*update)(float);
+    *(void **)&add = dlsym(library, "net_accumulate");
+    *(void **)&update = dlsym(library, "net_update");
+    cr_assert(add != NULL && update != NULL);
+    for (int step = 0; step < UPDATES; step++) {
+        float loss[SHARDS], want, rate = 0.02F;
+        for (int k = 0; k < SHARDS; k++) {
+            adj_node *x = adj_shard_node(whole, t.images, k);
+            adj_node *labels = adj_shard_node(whole, t.labels, k);
+            training_batch(all.e, x, labels, step * SHARDS + k);
+            cr_assert_eq(add(adj_data(all.e, x), adj_data(all.e, labels), &loss[k]), 0);
+        }
+        cr_assert_eq(adj_set(all.e, t.lr, &rate, sizeof rate), ADJ_OK);
+        cr_assert_eq(adj_run(all.e), ADJ_OK, "%s", adj_exec_message(all.e));
+        cr_assert_eq(adj_get(all.e, t.loss, &want, sizeof want), ADJ_OK);
+        cr_assert_eq(update(rate), 0);
+        cr_expect_float_eq((double)loss[0], (double)want, tolerance * fmax(1, (double)want));
+    }
+    expect_arrays(library, all.e, tolerance);
+    dlclose(library);
+    adj_exec_free(all.e);
+    training_free(&t);
+    remove_folder(folder.s);
+}
+
+Test(emit_training, accumulated_one_by_one)
+{
+    expect_accumulated(training_of("lenet5", (adj_model_opts){.batch = 1}, &with_momentum), 1e-5);
+}
+
+/* Clipping applies to the mean; Adam counts updates. With a large epsilon, for otherwise steps of
+ * tiny gradients are as large as others and rounding decides on them. */
+Test(emit_training, accumulated_and_clipped)
+{
+    expect_accumulated(
+        training_of("lenet5", (adj_model_opts){.batch = 1},
+                    &(adj_optimizer_opts){.kind = ADJ_ADAM, .clip_norm = 0.3, .epsilon = 0.01}),
+        1e-5);
+}
+
+/* Running statistics take the mean of the batches' statistics. */
+Test(emit_training, accumulated_statistics)
+{
+    expect_accumulated(training_of("resnet8",
+                                   (adj_model_opts){.batch = 2, .size.h = 8, .size.w = 8},
+                                   &(adj_optimizer_opts){0}),
+                       1e-4);
+}
+
+/* Each batch has another dropout. */
+Test(emit_training, accumulated_with_dropout)
+{
+    training t = training_of("ds_cnn", (adj_model_opts){.batch = 1, .size.h = 12, .size.w = 6},
+                             &with_momentum);
+    static float x[72];
+    float loss;
+    const adj_node *step = NULL;
+    const temporary folder = temporary_folder();
+    adj_updates *accumulate, *apply;
+    net all = {t.g, t.images, adj_evaluation(adj_find(t.g, "logits")), NULL};
+    for (int i = 0; i < adj_graph_node_count(t.g) && step == NULL; i++)
+        if (adj_node_is_state(adj_graph_node_at(t.g, i)) &&
+            adj_node_type(adj_graph_node_at(t.g, i)).dtype == ADJ_I32)
+            step = adj_graph_node_at(t.g, i);
+    cr_assert_not_null(step);
+    cr_assert_eq(adj_emit_accumulation(t.updates, &accumulate, &apply), ADJ_OK);
+    all.e = plan_of(t.g, &(adj_exec_opts){
+                             .n_fetch = 1, .fetch = &t.loss, .updates = apply, .backend = "naive"});
+    emit_to(folder.s, "net", &all,
+            &(adj_emit_opts){.updates = apply, .accumulate = accumulate, .loss = t.loss});
+    void *library = visible(&folder);
+    int (*add)(const float *, const int32_t *, float *), (*update)(float);
+    *(void **)&add = dlsym(library, "net_accumulate");
+    *(void **)&update = dlsym(library, "net_update");
+    for (int32_t label = 0; label < 3; label++)
+        cr_assert_eq(add(x, &label, &loss), 0);
+    cr_assert_eq(update(0.1F), 0);
+    cr_expect_eq(*(const int32_t *)array_of(library, step), 3);
+    dlclose(library);
+    adj_exec_free(all.e);
+    training_free(&t);
+    remove_folder(folder.s);
 }
 
 Test(emit_training, wrong_labels)
