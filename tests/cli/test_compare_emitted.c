@@ -75,6 +75,19 @@ Test(compare_emitted, wrong_function)
     expect_printed(f.out, "fault is in backend emitted's kernel for relu");
 }
 
+/* Zeros of both signs, kinks, NaN and infinities; a rate of dropout that 32 bits cannot tell
+ * from 1.
+ */
+Test(compare_emitted, special_values)
+{
+    static const char *const ops[] = {"relu6",    "hard_swish", "gelu",      "gelu_grad", "resize",
+                                      "sgd_step", "momentum",   "adam_step", "dropout"};
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
+        TOOL("compare", "--op", ops[i], "--neighbors", "0", "--runs", "1", CONFIGS);
+        cr_expect_eq(f.status, 0, "%s%s", f.out, f.err);
+    }
+}
+
 /* Wrong only where the result is computed in an operand's memory. */
 Test(compare_emitted, wrong_in_place)
 {
