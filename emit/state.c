@@ -162,8 +162,12 @@ static void put_list(const file *e, FILE *f)
           "static const struct {\n    void *data;\n    int bytes;\n} saved_array[] = {\n",
           f);
     for (int i = 0; i < e->u.n_array; i++)
-        if (is_state(&e->u.array[i]))
-            fprintf(f, "    {%s, %zu},\n", e->u.array[i].name, adj_type_bytes(e->u.array[i].type));
+        if (is_state(&e->u.array[i])) {
+            fprintf(f, "    {%s, %zu}, /* ", e->u.array[i].name,
+                    adj_type_bytes(e->u.array[i].type));
+            put_in_comment(f, e->u.array[i].label);
+            fputs(" */\n", f);
+        }
     fprintf(
         f,
         "};\n\n"
