@@ -4,21 +4,22 @@
 
 #include "graph/op.h"
 
-/* Reads the option string: which backends compute which op. */
+/* Reads the option string, which assigns ops to backends. */
 adj_status select_backends(adj_exec *e);
-/* Returns the k-th backend to query for op, or NONE. */
+/* Returns the k-th backend to try for op, or NONE. */
 int backend_for(const adj_exec *e, const adj_op *op, int k);
-/* True if it is among those that are queried for op. */
+/* True if the backend is among those to try for op. */
 int may_compute(const adj_exec *e, int backend, const adj_op *op);
-/* True if a backend before the last one, the reference, is queried for op. of: the executor. */
+/* True if a backend before the last one, the reference, may compute op. of: the executor. */
 int has_backend(void *of, const adj_op *op);
-/* True if it is the last of several, the reference, for what no other computes. */
+/* True if the backend is the last of several: the reference, for nodes that no other computes. */
 int is_fallback(const adj_exec *e, int backend);
-/* Opens backend i, unless it is open; a spare one, which the plan can do without, unless that has
- * failed before. 0: it cannot be opened, which is an error, of a spare one a warning. */
+/* Opens backend i unless it is open. Returns 0 if it cannot be opened, with an error, or with a
+ * warning for a spare backend, which the plan can do without. A spare backend that failed to open
+ * is not tried again. */
 int open_backend(adj_exec *e, int i, int is_spare);
-/* Opens those that want to be called after every step, though they may compute none here: a process
- * that evaluates answers the others as well as one that trains. */
+/* Opens the backends with progress(), even if they compute no node of this plan: a process that
+ * only evaluates must respond to the others, too. */
 adj_status open_progressing(adj_exec *e);
 
 #endif

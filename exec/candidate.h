@@ -13,29 +13,31 @@
 typedef struct {
     const adj_backend *backend;
     void *opened;
-    int index;                            /* the caller's number of the backend */
-    int is_spare;                         /* the group can do without it: a backend that cannot be
-                                             opened is left out */
-    const adj_group *group;               /* what is to be computed */
-    const adj_kernel *const *kernel_list; /* what is left of the backend's; NULL: all */
+    int index;    /* the caller's index of the backend */
+    int is_spare; /* 1: the group does not need the backend, which is skipped if it cannot be opened
+                   */
+    const adj_group *group;               /* the group to compute */
+    const adj_kernel *const *kernel_list; /* kernels of the backend not tried yet; NULL: all */
     const adj_kernel *kernel;
-    int number;         /* of the kernel's candidates */
-    uint32_t invariant; /* of the group's operands, as in adj_prep */
-    /* Nominal seconds, as in adj_prep; seconds 0: the group's arithmetic takes 1 second, and
-     * nothing else any. */
+    int number;         /* number of the candidate of this kernel */
+    uint32_t invariant; /* invariant operands, as in adj_prep */
+    /* Nominal seconds, as in adj_prep; seconds 0: 1 second for the group's arithmetic, 0 for the
+     * rest. */
     double arithmetic, memory, byte, seconds;
-    adj_prep *prep; /* what it is prepared to; in and out are arrays of the caller's */
+    adj_prep *prep; /* result of preparing; the arrays in and out belong to the caller */
 } candidate;
 
-/* The values that enter n nodes, each once, in order of first use; returns how many, at most the
- * nodes' operands. */
+/* Lists the values that n nodes read from outside, each once, in order of first use. Returns their
+ * number. */
 int list_operands(int n, const adj_node *const node[], const adj_node *in[]);
 
-/* The backend's next kernel, its candidate 0; 0: there is none left. */
+/* Advances to candidate 0 of the backend's next kernel; returns 0 if no kernel is left. */
 int next_kernel(candidate *c);
-/* For operands in plain layouts. ADJ_ENOKERNEL: the kernel refuses, c->prep->why may say why. */
+/* Prepares the candidate for operands in plain layouts. ADJ_ENOKERNEL: the kernel refuses;
+ * c->prep->why may have the reason. */
 adj_status prepare_candidate(const candidate *c);
-/* Its two halves: between them the layouts that operands have may be written to c->prep->in. */
+/* The two halves of prepare_candidate. Between them, the caller may write the layouts of the
+ * operands to c->prep->in. */
 void init_prep(const candidate *c);
 adj_status query_kernel(const candidate *c);
 void drop_candidate(const candidate *c);
@@ -45,14 +47,14 @@ void drop_candidate(const candidate *c);
 /* Returns the bytes of a value in a layout; NULL: the plain layout of any backend. */
 size_t layout_bytes_of(const adj_backend *b, const adj_layout *l, adj_type type);
 const char *layout_name_of(const adj_backend *b, const adj_layout *l);
-/* "nhwc plain -> nhwc": of operands and results. */
+/* Writes the layouts of operands and results, such as "nhwc plain -> nhwc". */
 void name_layouts(const candidate *c, char *text, size_t size);
 
-/* Float operands, integer operands (zeros are right for labels and counters) and results: three
- * areas, in each the values one behind the other, each 64-aligned and with a gap, a multiple of 64,
- * on both sides. */
+/* Memory areas for float operands, integer operands (zeros are valid labels and counters) and
+ * results. Each value is 64-byte aligned, with a gap, a multiple of 64, on both sides. */
 typedef enum { FLOAT_AREA, INTEGER_AREA, RESULT_AREA, N_AREA } area_kind;
-/* Their bytes; points in and out, by group->in and group->out, into area if that is not NULL. */
+/* Sets the bytes of the areas. If area is not NULL, points in and out, indexed like group->in and
+ * group->out, into it. */
 void bind_areas(const candidate *c, size_t gap, char *const area[N_AREA], size_t bytes[N_AREA],
                 const void *in[], void *out[]);
 

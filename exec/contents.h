@@ -8,10 +8,10 @@
 typedef struct {
     const adj_node *value; /* NULL: scratch */
     const adj_layout *layout;
-    int backend; /* whose layout it is */
-    int step;    /* that wrote it; NONE: it is a leaf's value */
-    int run;     /* in which it was written */
-    int lasts;   /* it is the same in every run until a parameter is set */
+    int backend; /* backend that defines the layout */
+    int step;    /* step that wrote it; NONE: the value of a leaf */
+    int run;     /* run in which it was written */
+    int lasts;   /* 1: stays the same in every run until a parameter is set */
 } content;
 
 typedef struct {
@@ -22,16 +22,16 @@ typedef struct {
 } range;
 
 typedef struct {
-    range *range; /* room for one for each call of write_range */
-    int n, root;  /* root: NONE where nothing is held */
+    range *range; /* room for one range per call of write_range */
+    int n, root;  /* number of ranges; root: NONE if the map is empty */
 } contents;
 
-/* Makes the bytes from start to end hold it; whatever else a range of theirs held is lost. Returns
- * what exactly this range held before; all zero if it was another range. */
+/* Enters the content of the bytes from start to end, replacing every range that overlaps them.
+ * Returns the old content if one range had exactly these bounds, else all zero. */
 content write_range(contents *c, uintptr_t start, uintptr_t end, const content *held);
-/* Returns what the range that begins there holds up to `end` at least, or NULL. */
+/* Returns the content of the range that begins at start and reaches at least to end, or NULL. */
 const content *read_range(const contents *c, uintptr_t start, uintptr_t end);
-/* Returns what some of the bytes from start to end hold, or NULL if it is nothing. */
+/* Returns the content of a range that overlaps the bytes from start to end, or NULL. */
 const content *find_any(const contents *c, uintptr_t start, uintptr_t end);
 
 #endif

@@ -17,8 +17,8 @@ typedef struct { /* "op=backend" of the options */
 
 typedef enum { BACKEND_UNTRIED, BACKEND_OPEN, BACKEND_FAILED } backend_state;
 
-typedef struct {                               /* in the order in which they are queried */
-    int n, fallback, preferred;                /* indices: the last, the reference; the first */
+typedef struct {                /* in order of preference */
+    int n, fallback, preferred; /* indices of the last backend, the reference, and of the first */
     const adj_backend *list[MAX_BACKENDS + 1]; /* ended by NULL */
     void *opened[MAX_BACKENDS];
     backend_state state[MAX_BACKENDS];
@@ -33,20 +33,20 @@ typedef struct {
 
 typedef struct {
     exec_area arena;   /* values and scratch of one run */
-    exec_area storage; /* leaves, and what is kept between runs */
+    exec_area storage; /* leaves and other values kept between runs */
 } exec_memory;
 
 typedef enum { NOT_RUN, RUN_COMPLETED, RUN_FAILED } run_state;
 
-typedef struct { /* what changes when a value is set, and in a run */
+typedef struct { /* state that changes when a value is set or a run is made */
     run_state last;
     adj_status status;       /* of the last run */
-    int overrun;             /* it failed because a kernel wrote outside its memory */
+    int overrun;             /* the run failed because a kernel wrote outside its memory */
     uint64_t *version;       /* by leaf: grows with every change; 0: never set */
     uint64_t invariant_seen; /* invariant_version when the invariant steps ran; 0: never */
-    double *seconds;         /* by step, when profiled; 0: it was not needed */
-    /* Checksums: of each step, from step.sums on, what it read, then what it wrote; then from
-     * plan.n_sum on what was fetched and the next values after the last step. NULL: none. */
+    double *seconds;         /* by step, when profiled; 0: the step did not run */
+    /* Checksums of each step's operands, then results, from step.sums on; from plan.n_sum on those
+     * of the fetched and next values after the last step. NULL: none. */
     uint64_t *sums;
     char message[ADJ_WHY]; /* of the kernel that failed */
 } exec_run;
@@ -58,8 +58,8 @@ struct adj_exec {
     adj_status status;
     char message[ADJ_MESSAGE];
     char warning[ADJ_MESSAGE];
-    /* The caller's; threads: how many there are; debug: the next member. Other pointers are read
-     * while planning. */
+    /* The caller's options, with the actual number of threads, and debug copied to the next member.
+     * Other pointers are only read while planning. */
     adj_exec_opts opts;
     adj_exec_debug debug;
     adj_exec_internal internal; /* only before_kernel is called in runs */
@@ -70,8 +70,8 @@ struct adj_exec {
     adj_exec_info info;
     exec_details details;
     const char *selection; /* adj_exec_selection's */
-    int plan_is_wrong;     /* the status says so: no kernel is at fault */
-    planning *planning;    /* what only planning needs; NULL: the plan is complete */
+    int plan_is_wrong;     /* the error is that of a wrong plan: no kernel is at fault */
+    planning *planning;    /* data for planning alone; NULL: the plan is complete */
 };
 
 /* Records the executor's first error. */
@@ -85,8 +85,8 @@ adj_status no_memory(adj_exec *e);
 /* Returns zeroed memory that lives as long as the executor; NULL: ADJ_ENOMEM is recorded. */
 void *exec_alloc(adj_exec *e, size_t count, size_t size);
 
-/* options.c: copies the options and adds ADJOINT_PLAN's, so that programs that set no options,
- * tests above all, can be run with other plans. The first wrong option is the executor's error. */
+/* options.c: copies the options and adds those of ADJOINT_PLAN, so that programs without options,
+ * such as tests, can run with other plans. The first invalid option is the executor's error. */
 adj_status read_exec_options(adj_exec *e, const adj_graph *g, const adj_exec_opts *opts);
 
 /* build.c: plans and allocates everything. */
@@ -101,7 +101,7 @@ static inline int is_set(const adj_exec *e, const leaf *l)
 {
     return *leaf_version(e, l) > 0 || slot_of(&e->plan, l->buffer)->bytes == 0;
 }
-/* Binds the call of a prepared step, but for its operands, results and message. */
+/* Binds the call of a prepared step, except operands, results and message. */
 static inline void bind_call(const adj_exec *e, step *s, void *scratch)
 {
     s->call.group = &s->group;

@@ -6,50 +6,53 @@
 
 /* Returns the number of nodes of the executor's private graph. */
 int exec_n_nodes(const adj_exec *e);
-/* Writes step[id of a node of the private graph]: the step that computes it; negative: none does.
- */
+/* Sets step[id] to the step that computes the node with that id of the private graph; negative: no
+ * step does. */
 void exec_list_steps(const adj_exec *e, int step[]);
-/* Returns a hash of which kernels run on which shapes and layouts, in any order. */
+/* Returns a hash of the kernels with their shapes and layouts, independent of their order. */
 uint64_t exec_hash_kernels(const adj_exec *e);
 /* True if the last run failed because a kernel wrote outside its memory. */
 int exec_was_overrun(const adj_exec *e);
-/* True if no executor came about because its plan does not compute what the graph says (verify.c):
- * the plan is at fault, and no kernel has run. */
+/* True if the plan was refused because it does not compute its graph (verify.c): the plan is at
+ * fault, and no kernel has run. */
 int exec_has_wrong_plan(const adj_exec *e);
-/* Hands over the private graph, to be freed by the caller, of an executor that will not run again,
- * and image[id of a node of the user's graph], its node there; NULL: dead. */
+/* Transfers the private graph of an executor that will not run again to the caller, who frees it.
+ * Sets image[id] to its node for the node with that id of the user's graph; NULL: not needed. */
 adj_graph *exec_take_graph(adj_exec *e, const adj_node *image[]);
 
-/* ---- sharing.c: values that are others where they share memory ---- */
+/* ---- sharing.c: values that differ when they share memory ---- */
 
 typedef struct {
-    const adj_node *reader;  /* the first node that read, or gave, something else; NULL: the run's
-                                end did, where results are fetched */
-    const adj_node *damaged; /* what it read; NULL: its operands were right, its result is not */
-    const adj_node *taken_over; /* the operand that its result is computed in place of, or NULL */
+    const adj_node *reader; /* the first node with a different operand or result; NULL: a value
+                               fetched at the end of the run differs */
+    const adj_node
+        *damaged; /* the different operand; NULL: the operands were equal, but not the result */
+    const adj_node *taken_over; /* the operand whose memory holds the result, or NULL */
 } exec_damage;
 
-/* Compares the last runs, with checksums, of two executors of one graph by the same kernels, after
- * as many runs on the same values; the second shares no memory. 1: they differ, and *d says where
- * first; 0: they do not; negative: their plans differ. Nodes are of the executors' own graphs. */
+/* Compares the checksums of the last runs of two executors of one graph with the same kernels,
+ * after equal numbers of runs on the same values; the second shares no memory. Returns 1 if they
+ * differ, with the first difference in *d; 0 if they are equal; a negative number if the plans
+ * differ. Nodes belong to the executors' private graphs. */
 int exec_find_damage(const adj_exec *shared, const adj_exec *alone, exec_damage *d);
 
 /* ---- reorders.c ---- */
 
-/* Runs each reorder of the plan, there and back, or through its reader. 1: one is wrong, and text
- * says which; 0: none is; negative: no memory. */
+/* Checks each reorder of the plan. Returns 1 if one is wrong, and describes it in text; 0 if all
+ * are right; a negative number when out of memory. */
 int exec_find_wrong_reorder(const adj_exec *e, char *text, size_t size);
 
-/* ---- in_place.c: results that are others where they are computed in place ---- */
+/* ---- in_place.c: results that differ when they are computed in place ---- */
 
 typedef struct {
     const adj_node *result, *operand; /* of the private graph */
-    const char *impl;                 /* the kernel's; the executor's */
+    const char *impl;                 /* name of the implementation; owned by the executor */
 } exec_false_alias;
 
-/* Runs the steps of an executor that has run and has no updates again, those that may be computed
- * in place once for each operand so: whatever the plan does, every claim is tried. 1: a step gives
- * other bits than in memory of its own; *f says which. 0: none does; negative: no memory. */
+/* Runs the steps again of an executor that has run and has no updates: for each operand that a
+ * kernel claims it may overwrite, once in place, even if the plan does not use that. Returns 1 if
+ * the bits differ from those in separate memory, with the step in *f; 0 if none differ; a negative
+ * number when out of memory. */
 int exec_find_false_alias(adj_exec *e, exec_false_alias *f);
 
 #endif

@@ -4,19 +4,19 @@
 
 #include "plan.h"
 
-/* True if one of n nodes runs only where all processes run it. Such a node takes part in every run,
- * whatever has changed in this one, and no process may time it alone. */
+/* True if one of n nodes is collective: all processes compute it together. Such a node is computed
+ * in every run, and no process may time it by itself. */
 int has_collective(int n, const adj_node *const node[]);
 /* Finds the values that are computed only when a parameter has changed. Requires: graph, leaves,
  * updates. */
 adj_status find_invariant_values(adj_exec *e);
-/* True if value is one of them; 0 before they are found. */
+/* True if value is one of them; false before find_invariant_values. */
 int is_invariant(const adj_exec *e, const adj_node *value);
-/* Decides for a step that reads and writes known buffers, while planning. */
+/* Sets the invariance of a step, whose buffers are known, and of its results. */
 void find_invariance(const plan *p, step *s);
 /* Puts the invariant steps first. Requires: all steps. */
 adj_status plan_invariants(adj_exec *e);
-/* Returns another number whenever a leaf has changed that invariant steps may read. */
+/* Returns a number that changes when a leaf that invariant steps may read is set. */
 uint64_t invariant_version(const adj_exec *e);
 
 #endif

@@ -6,9 +6,10 @@
 
 /* ---- memory.c ---- */
 
-/* Finds lifetimes, what is computed in place, and offsets in the arena. Requires: all steps. */
+/* Determines lifetimes, in-place results and offsets in the arena. Requires: all steps. */
 adj_status plan_memory(adj_exec *e);
-/* True if result `out` of s may lie where operand k is, if no later step needs that operand. */
+/* True if s may compute result `out` in the memory of operand k, provided that no later step needs
+ * the operand. */
 int may_take_over(const plan *p, const step *s, int k, int out);
 
 /* ---- place_by_time.c ---- */
@@ -19,10 +20,10 @@ adj_status place_by_time(adj_exec *e, int n, slot *first[], slot *last[]);
 
 /* ---- memory_need.c ---- */
 
-/* Fails with ADJ_ENOMEM if the bytes obviously cannot be had. */
+/* Fails with ADJ_ENOMEM if more bytes are needed than are available. */
 adj_status check_memory(adj_exec *e, size_t bytes);
-/* Fails as check_memory does if leaves and fetched values, which have memory of their own in every
- * plan, cannot be had. Requires: leaves. */
+/* Calls check_memory for leaves and fetched values, which share no memory in any plan. Requires:
+ * leaves. */
 adj_status check_values(adj_exec *e);
 
 #endif

@@ -1,9 +1,9 @@
 /* plan.h - the plan over the private graph.
  *
  * The plan is a list of steps. A step computes a group of nodes by one kernel, or reorders a value
- * into another layout, or copies one. What a step reads and writes are buffers: a value in a
- * layout. Buffers live in slots of memory, several in one slot one after the other (in place);
- * slots live in the arena, shared by lifetime, or are kept between runs. */
+ * into another layout, or copies one. It reads and writes buffers; a buffer is a value in a layout.
+ * A slot of memory holds one buffer or, for in-place results, several one after the other. Slots
+ * lie in the arena, where lifetimes that do not overlap share memory, or are kept between runs. */
 #ifndef ADJ_PLAN_H
 #define ADJ_PLAN_H
 
@@ -11,14 +11,14 @@
 
 enum { NONE = -1 };
 
-/* The sources that a value follows from: leaves that change with the runs; only leaves that no
- * update assigns and that are no inputs; nothing at all. Of several operands the minimum counts. */
+/* Sources of a value: leaves that change from run to run; only leaves that are not inputs and that
+ * no update assigns; no leaves at all. A node has the minimum of its operands. */
 typedef enum { RUN_VARIANT, RUN_INVARIANT, CONSTANT } invariance;
 
 typedef struct {
     size_t bytes;
     int last_read;         /* last step that reads one of its buffers; NONE: no step */
-    int first, last;       /* steps between which it holds something needed; NONE: unused */
+    int first, last;       /* first and last step in which it holds a needed value; NONE: unused */
     int kept;              /* outside the arena: its content outlives a run */
     int foreign;           /* kept, but not in the executor's memory: a constant's data */
     invariance invariance; /* of the values in it */
@@ -29,10 +29,10 @@ typedef struct {
 typedef struct {
     const adj_node *value;
     const adj_layout *layout; /* NULL: plain */
-    int backend;              /* whose layout it is; NONE for plain */
+    int backend;              /* backend that defines the layout; NONE for plain */
     int slot;
     int next;   /* another buffer of the same value, or NONE */
-    int sharer; /* the next buffer in the same slot, in a ring: itself where it is the only one */
+    int sharer; /* the next buffer in the same slot, in a ring; itself if it is the only one */
 } buffer;
 
 typedef enum { STEP_KERNEL, STEP_REORDER, STEP_COPY } step_kind;
@@ -40,45 +40,45 @@ typedef enum { STEP_KERNEL, STEP_REORDER, STEP_COPY } step_kind;
 typedef struct {
     step_kind kind;
     int backend;
-    const adj_kernel *kernel;   /* that computes it; NULL: none is prepared */
+    const adj_kernel *kernel;   /* the selected kernel; NULL: none is prepared */
     const adj_kernel *proposer; /* whose match proposed the group; NULL for a single node */
     adj_group group;
     adj_prep prep;
     int *in, *out; /* buffers, as group.in and group.out; one each for reorders and copies */
     int n_in, n_out;
     int scratch;           /* slot, or NONE */
-    invariance invariance; /* RUN_INVARIANT: it runs only when such a leaf has changed */
+    invariance invariance; /* RUN_INVARIANT: runs only after one of its leaves has been set */
     adj_call call;
     const char *why; /* why a preferred backend does not compute it; NULL: it does */
-    int sums;        /* of the checksums of in, then out: the first one's number */
-    double tuned;    /* seconds by which it was selected; 0: by the estimate */
+    int sums;        /* number of its first checksum, those of in before those of out */
+    double tuned;    /* measured seconds if it was selected by timing; 0: selected by estimate */
 } step;
 
 typedef struct {
     const adj_node *node; /* of the private graph */
     adj_node *user;       /* the same in the user's graph */
     int buffer;
-    int update; /* index of the one that assigns it, or NONE */
+    int update; /* index of the update that assigns it, or NONE */
 } leaf;
 
 typedef struct {
     const adj_node *node; /* of the user's graph */
-    int buffer;           /* that holds its value after a run */
+    int buffer;           /* buffer with its value after a run */
 } fetch;
 
 typedef struct {
     int leaf;     /* index into leaves */
-    int next;     /* buffer that holds the next value, once it is planned */
-    int in_place; /* the step that computes it writes into the leaf */
+    int next;     /* buffer of the next value, once it is planned */
+    int in_place; /* 1: the step that computes the next value writes it into the leaf */
 } update;
 
-typedef struct { /* constant once it is complete */
+typedef struct { /* constant once planning is complete */
     const adj_graph *user;
     int n_user;       /* nodes that the user's graph had */
     adj_graph *graph; /* private */
     adj_node **image; /* by the user's id: the private graph's node; NULL: not part of this plan */
     int n_step, n_buffer, n_slot, n_leaf, n_fetch, n_update;
-    int n_invariant; /* steps, the first ones */
+    int n_invariant; /* number of invariant steps, which come first */
     int n_sum;       /* checksums of all steps */
     step *step;
     buffer *buffer;
@@ -92,7 +92,7 @@ typedef struct { /* constant once it is complete */
 
 static inline slot *slot_of(const plan *p, int buffer) { return &p->slot[p->buffer[buffer].slot]; }
 static inline char *leaf_data(const plan *p, const leaf *l) { return slot_of(p, l->buffer)->data; }
-/* Returns the bytes that a slot takes up: up to where the next value may begin, with the gaps. */
+/* Returns the bytes that a slot occupies, with padding to 64 bytes and the gaps. */
 static inline size_t slot_footprint(const plan *p, const slot *s)
 {
     return (s->bytes + 63) / 64 * 64 + 2 * p->gap;

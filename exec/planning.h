@@ -9,18 +9,18 @@
 typedef struct tuner tuner;
 
 typedef struct { /* the nodes of one step before it is planned, in id order */
-    int n;       /* 0: another group's kernel computes them, too (epilogue.c) */
+    int n;       /* 0: the kernel of another group computes them as its epilogue (epilogue.c) */
     const adj_node **node;
-    const adj_kernel *kernel; /* whose match proposed it; NULL for a single node */
+    const adj_kernel *kernel; /* kernel whose match proposed the group; NULL for a single node */
 } node_group;
 
 struct planning {
-    region region; /* of everything here, and of what a stage alone needs */
+    region region; /* memory of this struct and of the planning stages */
     roofline roofline;
     int n_root; /* nodes that the private graph keeps: fetches, next values, assigned leaves */
     const adj_node **root;
     adj_uses *uses;            /* by id */
-    const adj_node **proposed; /* room for what a match proposes */
+    const adj_node **proposed; /* room for the nodes that a match proposes */
     int n_group;
     node_group *group;                  /* in the order they run */
     int *group_of;                      /* by id: the node's group; not of leaves */
@@ -35,7 +35,7 @@ void *planning_alloc(adj_exec *e, size_t count, size_t size);
 
 /* ---- group.c ---- */
 
-/* Decides which nodes one step computes, and the order of the steps. Requires: graph, backends. */
+/* Divides the nodes into groups, one for each step, and orders them. Requires: graph, backends. */
 adj_status form_groups(adj_exec *e);
 
 /* ---- plan.c ---- */
@@ -44,24 +44,24 @@ adj_status form_groups(adj_exec *e);
 adj_status plan_steps(adj_exec *e);
 /* Makes *s a step for the group, to be prepared. */
 adj_status describe_step(adj_exec *e, const node_group *g, step *s);
-/* Gives s arrays of its own, in r, for so many operands and results. */
+/* Allocates arrays for n_in operands and n_out results of s, in r. */
 adj_status alloc_operands(adj_exec *e, region *r, step *s, int n_in, int n_out);
 /* Returns a new buffer for value in layout (of backend; NULL: plain), or NONE if that failed. */
 int new_buffer(adj_exec *e, const adj_node *value, const adj_layout *layout, int backend);
-/* Returns a new slot of no step, or NONE if that failed. */
+/* Returns a new slot, not yet used by a step, or NONE if that failed. */
 int new_slot(adj_exec *e, size_t bytes);
 /* Moves b, and all buffers that share its slot, into the slot of `into`. */
 void join_slots(plan *p, int b, int into);
 /* Returns the buffer that holds value in layout, or NONE if there is none yet. */
 int find_buffer(const adj_exec *e, const adj_node *value, const adj_layout *layout);
-/* Returns the buffer that a reorder starts from, the plain one if there is one; NONE: value is not
+/* Returns the buffer that a reorder of value reads, the plain one if it exists; NONE: value is not
  * computed yet. */
 int source_buffer(const adj_exec *e, const adj_node *value);
 
 /* ---- epilogue.c ---- */
 
-/* Lets the selected kernel compute nodes of later groups, from number `next` on, along with its
- * own, if it can; those groups are empty then, or keep the second of two nodes. */
+/* Adds the epilogue that the selected kernel can compute to its group: nodes of later groups, from
+ * number `next` on. These groups become empty, or keep the second of their two nodes. */
 adj_status take_epilogue(adj_exec *e, const node_group *g, int next, step *planned);
 
 #endif

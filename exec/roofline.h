@@ -5,30 +5,30 @@
 
 #include "graph/op.h"
 
-typedef struct {                /* of all cores together */
-    double f32, f64, bf16, f16; /* multiplications and additions a second, in that type */
-    double memory;              /* bytes a second */
+typedef struct {                /* throughput of all cores together */
+    double f32, f64, bf16, f16; /* multiplications and additions per second in that type */
+    double memory;              /* bytes per second */
 } roofline;
 
-/* Returns the roofline of two cores of an ordinary processor of this instruction set. Nothing is
- * measured, and the number of threads does not count, as choices by it decide results' bits. The
- * ratios are right to about a factor of two. */
+/* Returns the nominal roofline of two cores of an ordinary processor with this instruction set. It
+ * depends neither on measurements nor on the number of threads, because it selects kernels and so
+ * determines the bits of results. Its ratios are right to about a factor of two. */
 roofline roofline_nominal(void);
 
 /* Returns the bytes of n values together. */
 double bytes_of_values(int n, const adj_node *const value[]);
-/* A node's nominal multiplications and additions. */
+/* Returns the nominal multiplications and additions of a node. */
 double flop_of(const adj_node *n);
-/* Seconds, of a kernel that reaches all that the machine can. */
+/* Returns the seconds of a node for a kernel at the roofline. */
 double roofline_node(const roofline *r, const adj_node *n);
-/* Seconds of nodes that are computed together: only what enters and leaves passes memory. */
+/* Returns the seconds of a fused group: only its operands and results pass through memory. */
 double roofline_group(const roofline *r, const adj_group *g);
-/* Its two sides: seconds of the group's arithmetic, and of what enters and leaves. */
+/* The two terms of roofline_group: seconds of arithmetic, and of memory traffic. */
 double roofline_arithmetic(const roofline *r, const adj_group *g);
 double roofline_memory(const roofline *r, const adj_group *g);
-/* Seconds of a good kernel, which is taken to reach half of that. */
+/* Returns the seconds of a good kernel, assumed to reach half of the roofline. */
 double nominal_seconds(const roofline *r, const adj_group *g);
-/* A value is read and written once. */
+/* Returns the seconds to read and write a value once. */
 double roofline_copy(const roofline *r, adj_type type);
 
 #endif

@@ -8,22 +8,23 @@
 
 /* Runs a step's kernel, after the options' before_kernel. */
 adj_status run_kernel(const adj_exec *e, const step *s, const adj_call *call);
-/* Runs one step, on whatever its operands are. */
+/* Runs one step on the present contents of its operands. */
 adj_status run_step(adj_exec *e, const step *s);
-/* Lets backends go on with what they have started, and answer other processes, between steps. */
+/* Calls progress() of the backends between steps, which advances pending operations and responds
+ * to other processes. */
 void progress_backends(const adj_exec *e);
 
-/* ---- canary.c: words before and after every slot, that no kernel may touch ---- */
+/* ---- canary.c: guard words before and after every slot ---- */
 
 enum { CANARY = 64 }; /* bytes on each side of a slot */
-/* Writes those of the slots that step uses first; NONE: of kept slots. */
+/* Writes the guard words of the slots whose lifetime begins at step; NONE: of kept slots. */
 void draw_canaries(const plan *p, int step);
 adj_status check_canaries(adj_exec *e, int step);
 
-/* ---- sharing.c: checksums of what steps read and write, for inspect.h's exec_find_damage ---- */
+/* ---- sharing.c: checksums of operands and results, for exec_find_damage of inspect.h ---- */
 
-/* Adds those of operands before a step, of results after it, and of what is read after the last
- * step before the updates. */
+/* Store the checksums of operands before a step, of results after it, and of fetched and next
+ * values after the last step. */
 void sum_operands(const adj_exec *e, const step *s);
 void sum_results(const adj_exec *e, const step *s);
 void sum_end(const adj_exec *e);

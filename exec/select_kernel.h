@@ -6,23 +6,24 @@
 #include "candidate.h"
 #include "planning.h"
 
-/* Prepares the described step for the kernel that is to compute it. ADJ_ENOKERNEL: no backend
- * computes these nodes together. */
+/* Selects the kernel of the described step and prepares it. ADJ_ENOKERNEL: no backend computes
+ * these nodes together. */
 adj_status select_kernel(adj_exec *e, step *s);
-/* Prepares it, without tuning, for the kernel that is estimated to take the least time. */
+/* Selects the kernel with the least estimated time and prepares it. */
 adj_status select_by_estimate(adj_exec *e, step *s);
-/* True if a backend before the last one, the reference, has a kernel for n alone. of: the executor.
- * May be called before there is a plan; then 0 also when that fails, which the executor records. */
+/* True if a backend before the last one, the reference, has a kernel for n by itself. of: the
+ * executor, which may have no plan yet. An error is recorded by the executor and counts as false.
+ */
 int has_non_reference_kernel(void *of, const adj_node *n);
-/* Advances to the next kernel that may compute the step, of the next backend if this one has none
- * left; a candidate without a backend is before the first. ADJ_ENOKERNEL: there is none left. */
+/* Advances to the next kernel that may compute the step, of this backend or the next one; a
+ * candidate without a backend stands before the first kernel. ADJ_ENOKERNEL: no kernel is left. */
 adj_status next_group_kernel(adj_exec *e, const step *s, candidate *c);
-/* Prepares the candidate into the described step, which then has its kernel. With same_bits it is
- * the kernel's first one from c->number on that does not add up by threads. */
+/* Prepares the candidate for the described step and sets the step's kernel. With same_bits it takes
+ * the first candidate from c->number on whose sums do not depend on threads. */
 adj_status prepare_step(adj_exec *e, step *s, candidate *c);
-/* Drops what its kernel, or its backend for a reorder, has prepared. */
+/* Frees the state that the kernel, or the backend of a reorder, has prepared. */
 void drop_step(adj_exec *e, const step *s);
-/* Copies why the first backend does not compute the step. */
+/* Sets the reason why the first backend does not compute the step, copying the text. */
 adj_status set_why(adj_exec *e, step *s, const char *why);
 
 /* ---- tune/tune.c ---- */
@@ -32,7 +33,7 @@ adj_status tune_open(adj_exec *e);
 /* Selects the fastest candidate by timing; ADJ_ENOKERNEL if there is none, or no time to find it.
  */
 adj_status tune_group(adj_exec *e, step *s);
-/* Writes the file; may be called in every case after planning. */
+/* Writes the tune file if the table has changed. Called after planning, also after a failure. */
 void tune_close(adj_exec *e);
 
 #endif

@@ -4,8 +4,8 @@
 
 #include "exec.h"
 
-/* Fails with ADJ_EBACKEND where the proof does: which step, which values, which bytes. Requires: a
- * bound plan. */
+/* Fails with ADJ_EBACKEND if the proof fails; the message has the step, the values and the bytes.
+ * Requires: a bound plan. */
 adj_status verify_plan(adj_exec *e);
 
 #endif

@@ -61,14 +61,14 @@ int budget_is_open(const tuner *t)
     return t->may_time && t->spent < t->seconds && t->runs >= FEWEST_RUNS;
 }
 
-double budget_for(const adj_exec *e, const adj_group *g, double usual)
+double budget_for(const adj_exec *e, const adj_group *g, double untuned)
 {
     const tuner *t = e->planning->tuner;
     const double left = t->seconds - t->spent, work = work_of(e, g->n_node, g->node);
     const double by_work = t->work_left > work ? work / t->work_left : 1;
     const double equal = t->groups_left > 1 ? 1.0 / t->groups_left : 1;
     const double share = left * (by_work + equal) / 2;
-    const double gain = t->runs == HUGE_VAL ? HUGE_VAL : t->runs * usual;
+    const double gain = t->runs == HUGE_VAL ? HUGE_VAL : t->runs * untuned;
     return share < gain ? share : gain;
 }
 

@@ -10,24 +10,24 @@
 #include "exec/run.h"
 #include "exec/select_kernel.h"
 
-#define TUNE_BEGIN "adjoint tune" /* of every tune file, whatever its version */
+#define TUNE_BEGIN "adjoint tune" /* first words of a tune file of any version */
 enum { TUNE_KEY = 320, TUNE_IMPL = 256, TUNE_HEADER = 2048 };
-enum { MAX_CANDIDATES = 64 };  /* of one kernel that are timed */
-enum { TUNE_ENTRIES = 10000 }; /* at most, in a file */
+enum { MAX_CANDIDATES = 64 };  /* maximum number of timed candidates of one kernel */
+enum { TUNE_ENTRIES = 10000 }; /* maximum number in a file */
 
 typedef enum { TIMED, FROM_FILE, FROM_SELECTION } tune_origin;
 
 typedef struct { /* the winner for a key; strings live in the tuner's region */
     const char *key;
-    const char *backend, *kernel; /* NULL: no time for a race, the untuned kernel is used */
+    const char *backend, *kernel; /* NULL: the time was too short; the untuned kernel is used */
     int candidate;
-    const char
-        *impl; /* what the candidate must prepare to: its name and, on plain operands, layouts */
-    double seconds; /* of a run, without reorders; 0: not known */
-    double too_few; /* without kernel: seconds in which a race could not be held; 0: not known */
+    const char *impl; /* the implementation and, for plain operands, the layouts that the candidate
+                         must have */
+    double seconds;   /* seconds of a run without reorders; 0: unknown */
+    double too_few;   /* without a kernel: seconds that were too short for timing; 0: unknown */
     tune_origin origin;
-    int is_met; /* among the plan's groups */
-    int used;   /* in this plan */
+    int is_met; /* 1: the plan has such a group */
+    int used;   /* 1: used in this plan */
 } tune_entry;
 
 typedef struct { /* memory that grows on demand */
@@ -35,64 +35,64 @@ typedef struct { /* memory that grows on demand */
     size_t bytes;
 } area;
 
-/* Beside those of a candidate's values: its scratch, and what is read to empty the caches. */
+/* Further areas: the scratch of a candidate, and memory that is read to empty the caches. */
 enum { SCRATCH_AREA = N_AREA, COLD_AREA, N_TUNE_AREA };
 
 typedef struct reorder_cost {
     adj_type type;
     int backend;
     const adj_layout *from, *to; /* NULL: plain */
-    int is_free;                 /* it is not done in every run */
+    int is_free;                 /* 1: it does not run in every run of the plan */
     double seconds;
     struct reorder_cost *next;
 } reorder_cost;
 
 struct tuner {
-    region *region;    /* the planning's */
-    char *path;        /* of the file; NULL: none */
-    int makes_folders; /* in which it is, if they are not there */
+    region *region;    /* region of the planning */
+    char *path;        /* path of the tune file; NULL: none */
+    int makes_folders; /* 1: missing folders of the path are created */
     int may_time, may_write, changed;
     char header[TUNE_HEADER];
     int n_entry, max_entry;
     tune_entry *entry;
-    reorder_cost *cost;    /* of those that were timed */
-    double seconds, spent; /* allowed, used */
-    double runs;           /* of the plan, that time may be taken of; HUGE_VAL: as many as needed */
-    double work_left;      /* of the groups that are to be met, see budget.c */
+    reorder_cost *cost;    /* list of the reorders that were timed */
+    double seconds, spent; /* time limit of the plan; time used */
+    double runs;      /* number of runs whose time limits the measurement; HUGE_VAL: no limit */
+    double work_left; /* work of the groups still to be decided, see budget.c */
     int groups_left;
-    int left; /* steps that there was no time for */
+    int left; /* steps that were not timed because time ran out */
     area area[N_TUNE_AREA];
-    size_t cold; /* bytes that a step of the whole graph touches between two runs of one node, at
-                    most the last cache's */
+    size_t cold; /* bytes that a run of the graph touches between two runs of a node, at most the
+                    size of the last cache */
     uint64_t seen;
 };
 
 /* ---- key.c ---- */
 
-/* Writes what is to be computed, and among whom: equal keys have equal winners. Layouts are no part
- * of it: which there are follows from the winners. It is readable, but the hash at its end covers
- * what does not fit. ADJ_ENOMEM: out of memory. */
+/* Writes the key of a group: the nodes, and the backends that compete. Groups with equal keys have
+ * equal winners. Layouts are not part of it, as they follow from earlier winners. The key is
+ * readable text; a hash at its end covers what was truncated. */
 adj_status tune_key(const adj_exec *e, const adj_group *g, char key[TUNE_KEY]);
-/* Writes the first lines of a file that holds for this machine and these backends. */
+/* Writes the header of a tune file for this machine and these backends. */
 void tune_header(const adj_exec *e, char header[TUNE_HEADER]);
-/* Writes what s is prepared as: implementation and layouts, in printable characters without tabs.
- * Returns how many of them are the implementation's. */
+/* Writes the implementation and layouts of a prepared step in printable characters without tabs.
+ * Returns the length of the implementation's part. */
 size_t tune_impl(const adj_exec *e, const step *s, char impl[TUNE_IMPL]);
 
-/* ---- file.c: fills and writes the table; what is wrong with a text is in e->warning ---- */
+/* ---- file.c: reads and writes the table; problems of a text are in e->warning ---- */
 
-/* Reads a selection; or the file, whose entries come after those that are there. */
+/* Reads a selection, or the tune file, whose entries are appended to those present. */
 adj_status tune_read_selection(adj_exec *e, const char *text);
 adj_status tune_read(adj_exec *e);
 void tune_write(adj_exec *e);
-/* Returns the entries that were used, as tune_read_selection reads them; "": there are none. NULL:
- * out of memory. */
+/* Returns the used entries as text for tune_read_selection; "" if there are none, NULL when out of
+ * memory. */
 const char *tune_selection(adj_exec *e);
 tune_entry *tune_find(const tuner *t, const char *key);
-/* Adds an entry or replaces the key's; strings are copied. */
+/* Adds an entry, or replaces the one with the same key; strings are copied. */
 adj_status tune_add(tuner *t, const tune_entry *entry);
 
-/* Returns room for an entry behind the others, or NULL if there is no memory. */
+/* Returns room for a new last entry, or NULL when out of memory. */
 tune_entry *tune_new_entry(tuner *t);
 
 /* ---- lines.c: the lines of a tune file ---- */
@@ -105,33 +105,33 @@ const char *tune_read_lines(tuner *t, char *line, tune_origin origin, int *n_lin
                             adj_status *status);
 void tune_write_entry(FILE *f, const tune_entry *x);
 
-/* ---- budget.c: how long a race may take ---- */
+/* ---- budget.c: time limits ---- */
 
-/* Counts what is to be decided. runs: of the plan; 0: not known. Requires: groups. */
+/* Counts the groups to decide. runs: number of runs of the plan; 0: unknown. Requires: groups. */
 void budget_open(adj_exec *e, int64_t runs);
-/* True if there is time for any race at all. */
+/* True if time is left for timing a group. */
 int budget_is_open(const tuner *t);
-/* Returns the time limit of a group's race, given the seconds of a run without tuning (HUGE_VAL:
- * not known). */
-double budget_for(const adj_exec *e, const adj_group *g, double usual);
-/* Takes a group that has been decided out of the count. */
+/* Returns the time limit for timing a group. untuned: seconds of its untuned kernel; HUGE_VAL:
+ * unknown. */
+double budget_for(const adj_exec *e, const adj_group *g, double untuned);
+/* Removes a decided group from the count. */
 void budget_pass(adj_exec *e, const adj_group *g);
 
-/* ---- race.c: the candidates for one group beside each other ---- */
+/* ---- race.c: times the candidates for one group ---- */
 
-/* Times them; the fastest becomes winner's backend, kernel, candidate, impl and seconds. winner
- * without a kernel: there is none. A single candidate is not timed. *late: set if time ran out. */
+/* Times the candidates and stores the fastest in winner; its kernel is NULL if there is no
+ * candidate. A single candidate is not timed. *late: set if time ran out. */
 adj_status tune_race(adj_exec *e, const step *s, tune_entry *winner, int *late);
 
-/* ---- time.c: running candidates on memory of their own ---- */
+/* ---- time.c: runs candidates on separate memory ---- */
 
-/* Makes memory for the values of a prepared step. */
+/* Allocates memory for the values of a prepared step. */
 adj_status make_areas(adj_exec *e, step *s);
-/* Points the step's call into that memory: after all candidates' make_areas. */
+/* Points the step's call into that memory. Requires: make_areas of all candidates. */
 void bind_step(const adj_exec *e, step *s);
-/* Returns the seconds of one run on cold memory; HUGE_VAL: it failed. */
+/* Returns the seconds of one run with cold caches; HUGE_VAL if it failed. */
 double tune_run(adj_exec *e, step *s);
-/* Adds the seconds of the reorder, which is timed once; HUGE_VAL: there is none. */
+/* Adds the seconds of the reorder, which is timed once; HUGE_VAL if it is impossible. */
 adj_status tune_reorder(adj_exec *e, const reorder_cost *wanted, double *seconds);
 
 #endif
