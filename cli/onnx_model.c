@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "adjoint_onnx.h"
+#include "command.h"
 #include "graph/op.h"
 #include "onnx/details.h"
 
@@ -130,28 +131,71 @@ typedef struct {
     int with_card;
 } onnx_tensors;
 
+/* True if the net's metadata are a model card and not another program's. */
+static int has_card(const adj_onnx_net *net)
+{
+    int is_ours = 0;
+    for (int i = 0; i < net->n_metadata; i++)
+        is_ours |= strcmp(net->metadata[i].key, "adjoint.version") == 0;
+    return is_ours;
+}
+
+/* Lists the entries of a classifier's model card: those of the net's metadata, if they are a card,
+ * with the file's name and sizes, from which they may not differ. *list is for free(). */
+static adj_status list_card(const char *path, const adj_onnx_net *net, const adj_model_opts *sizes,
+                            adj_metadata **list, int *n, adj_error *error)
+{
+    adj_model_card *card = NULL;
+    adj_error why = {0};
+    adj_status status = adj_model_card_from_metadata(has_card(net) ? net->n_metadata : 0,
+                                                     net->metadata, &card, &why);
+    if (status != ADJ_OK)
+        return adj_error_set(error, status, "%s: metadata: %s", path, why.message);
+    const adj_model_opts said = card->options;
+    if ((said.classes != 0 && said.classes != sizes->classes) ||
+        (said.size.c != 0 && said.size.c != sizes->size.c)) {
+        status = adj_error_set(error, ADJ_ESHAPE,
+                               "%s: metadata: the number of channels or classes (got %lld and "
+                               "%lld, expected the net's %lld and %lld)",
+                               path, (long long)said.size.c, (long long)said.classes,
+                               (long long)sizes->size.c, (long long)sizes->classes);
+    } else {
+        card->model = onnx_name(path);
+        card->options = (adj_model_opts){.size = sizes->size, .classes = sizes->classes};
+        status = adj_model_card_write(card, list, n, error);
+    }
+    free(card);
+    return status;
+}
+
 static adj_status write_net(const char *path, const onnx_tensors *from, adj_exec *e,
                             const adj_onnx_net *net, adj_error *error)
 {
+    enum { N_CONTENTS = 3 };
     char opset[24], inputs[VALUES_TEXT] = "", outputs[VALUES_TEXT] = "";
-    const adj_metadata contents[] = {{"opset", opset}, {"inputs", inputs}, {"outputs", outputs}};
-    adj_metadata *card = NULL;
+    const adj_metadata contents[N_CONTENTS] = {
+        {"opset", opset}, {"inputs", inputs}, {"outputs", outputs}};
+    adj_metadata *card = NULL, *entries = NULL;
     int n = 0;
     adj_model_opts sizes = {0};
-    if (!from->with_card) {
+    adj_status status = ADJ_OK;
+    if (read_sizes(from->path, net, &sizes, NULL) == ADJ_OK && (from->with_card || has_card(net)))
+        status = list_card(from->path, net, &sizes, &card, &n, error);
+    if (status == ADJ_OK && from->with_card)
+        status = adj_weights_save(e, path, n, card, error);
+    else if (status == ADJ_OK &&
+             (entries = calloc((size_t)n + N_CONTENTS, sizeof *entries)) == NULL)
+        status = adj_error_set(error, ADJ_ENOMEM, "out of memory");
+    else if (status == ADJ_OK) {
         snprintf(opset, sizeof opset, "%lld", (long long)adj_onnx_details(net).opset);
         describe(inputs, net, net->n_input, net->input);
         describe(outputs, net, net->n_output, net->output);
-        return adj_weights_save(e, path, 3, contents, error);
+        memcpy(entries, contents, sizeof contents);
+        if (n > 0)
+            memcpy(entries + N_CONTENTS, card, (size_t)n * sizeof *card);
+        status = adj_weights_save(e, path, n + N_CONTENTS, entries, error);
     }
-    if (read_sizes(from->path, net, &sizes, NULL) != ADJ_OK)
-        return adj_weights_save(e, path, 0, NULL, error);
-    const adj_model_card c = {.model = onnx_name(from->path),
-                              .options.size = sizes.size,
-                              .options.classes = sizes.classes};
-    adj_status status = adj_model_card_write(&c, &card, &n, error);
-    if (status == ADJ_OK)
-        status = adj_weights_save(e, path, n, card, error);
+    free(entries);
     free(card);
     return status;
 }
@@ -183,4 +227,13 @@ int open_onnx(const char *command, input_file *file, int with_card)
 {
     const onnx_tensors from = {file->path, with_card};
     return open_made(command, file, make_tensors, &from);
+}
+
+int weights_of_onnx(const char *command, const char *model, input_file *weights)
+{
+    if (weights->path != NULL || !is_onnx_file(model))
+        return CONTINUE;
+    weights->option = "--model";
+    weights->path = model;
+    return open_onnx(command, weights, 1);
 }

@@ -192,6 +192,10 @@ ADJ_API adj_status adj_model_card_write(const adj_model_card *card, adj_metadata
  * there ("pt"). *card is one memory block for free(); its strings belong to t. */
 ADJ_API adj_status adj_model_card_read(const adj_tensors *t, adj_model_card **card,
                                        adj_error *error);
+/* Reads a card like adj_model_card_read from n entries, such as an ONNX file's, which must outlive
+ * the card. */
+ADJ_API adj_status adj_model_card_from_metadata(int n, const adj_metadata metadata[],
+                                                adj_model_card **card, adj_error *error);
 
 #ifdef __cplusplus
 }

@@ -32,7 +32,7 @@ typedef struct {
      * and constants are the decimal fractions, roots and inverses that they were rounded from. */
     adj_dtype dtype;
     /* 1: batch norms use the statistics of the batch and update their running ones
-     * (adj_layer_updates); dropout drops. */
+     * (adj_layer_updates); dropout drops. 0: neither, for files exported for training, too. */
     int training;
     /* n_given nodes that take the place of the first inputs. They belong to the graph and have the
      * inputs' shapes with these sizes of symbolic dimensions. */
@@ -59,6 +59,10 @@ typedef struct {
     adj_node **output; /* the outputs */
     int n_param;       /* number of parameters and states (running statistics) */
     adj_node **param;  /* the parameters and states */
+    int n_metadata;    /* number of metadata entries */
+    /* The model's metadata, n_metadata entries that belong to the net. Those of a network that the
+     * tool trained are a model card (adj_model_card_read). */
+    const adj_metadata *metadata;
 } adj_onnx_net;
 
 /* Adds the network of a file to a graph. Operators of opset 7 and later are read, and those of
@@ -75,6 +79,8 @@ typedef struct {
     /* 1: a batch norm that is the only reader of a convolution or matrix product becomes part of
      * its weights and bias. */
     int fold_batch_norms;
+    const adj_metadata *metadata; /* metadata of the model, n_metadata entries */
+    int n_metadata;               /* number of entries in metadata */
 } adj_onnx_save_opts;
 
 /* Writes the nodes that compute n outputs, for inference, as an ONNX file of opset 17, replacing
@@ -84,7 +90,7 @@ typedef struct {
  * steps. options may be NULL. */
 ADJ_API adj_status adj_onnx_save(adj_exec *e, int n, adj_node *const output[], const char *path,
                                  const adj_onnx_save_opts *options, adj_error *error);
-/* Frees the lists; the graph keeps its nodes. */
+/* Frees the lists and metadata; the graph keeps its nodes. */
 ADJ_API void adj_onnx_free(adj_onnx_net *net);
 
 #ifdef __cplusplus

@@ -36,8 +36,9 @@ typedef struct {
     const numbers *known; /* NULL: not known while loading */
     int is_weight;        /* 1: a float initializer of rank 1 or more, which can be trained */
     int is_random;        /* 1: the weights of a new last layer */
-    adj_node *node;       /* NULL: none yet */
-    adj_node **part;      /* a sequence's elements, n_part of them; NULL: no sequence */
+    int is_merged;   /* 1: has more than ADJ_MAX_RANK axes in the file; the last ones are one */
+    adj_node *node;  /* NULL: none yet */
+    adj_node **part; /* a sequence's elements, n_part of them; NULL: no sequence */
     int64_t n_part;
 } value;
 
@@ -246,7 +247,8 @@ typedef struct {
     import_fn *fold;
     double (*each)(double x); /* of each element */
     operation operation;
-    int since; /* the first opset in which it is as here; 0: it was always */
+    int since;        /* the first opset in which it is as here; 0: it was always */
+    int takes_merged; /* 1: its results are the same for operands whose last axes are one */
 } operator_row;
 /* Returns the row of that operator, or NULL. */
 const operator_row *find_operator(const char *name);

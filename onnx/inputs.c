@@ -22,10 +22,7 @@ static int input_type(import *f, const Onnx__ValueInfoProto *info, int *elem, ad
         return import_fail(f, ADJ_EIO, "input \"%s\" is not a tensor of known rank", info->name);
     const Onnx__TensorShapeProto *s = type->tensor_type->shape;
     *elem = type->tensor_type->elem_type;
-    *shape = (adj_shape){.rank = (int64_t)s->n_dim};
-    if (s->n_dim > ADJ_MAX_RANK)
-        return import_fail(f, ADJ_ESHAPE, "input \"%s\": rank (got %zu, expected at most %d)",
-                           info->name, s->n_dim, ADJ_MAX_RANK);
+    *shape = (adj_shape){.rank = s->n_dim < ADJ_MAX_RANK ? (int64_t)s->n_dim : ADJ_MAX_RANK};
     for (size_t i = 0; i < s->n_dim; i++) {
         const Onnx__TensorShapeProto__Dimension *d = s->dim[i];
         const int is_number = d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
@@ -35,8 +32,12 @@ static int input_type(import *f, const Onnx__ValueInfoProto *info, int *elem, ad
         const int is_batch = i == 0 && f->o->batch > 0;
         if (is_number && i == 0 && f->file_batch == 0)
             f->file_batch = d->dim_value;
-        shape->dim[i] = is_number && !is_batch ? d->dim_value : symbolic_size(f, name, i);
-        if (shape->dim[i] < 0)
+        const int64_t size = is_number && !is_batch ? d->dim_value : symbolic_size(f, name, i);
+        const int is_merged = i >= ADJ_MAX_RANK;
+        int64_t *to = &shape->dim[is_merged ? ADJ_MAX_RANK - 1 : i];
+        if (size >= 0 && __builtin_mul_overflow(is_merged ? *to : 1, size, to))
+            return import_fail(f, ADJ_ESHAPE, "input \"%s\": too many elements", info->name);
+        if (size < 0)
             return import_fail(f, ADJ_ESHAPE,
                                "input \"%s\": the size of axis %zu (\"%s\") is not known (expected "
                                "it in adj_onnx_opts.dim)",
@@ -90,6 +91,7 @@ static int add_input(import *f, const Onnx__ValueInfoProto *info)
         return import_fail(f, ADJ_EDTYPE, "input \"%s\": element type %s is not supported",
                            info->name, elem_name(v->elem));
     const adj_type type = {dtype_of_elem(f, v->elem), shape};
+    v->is_merged = info->type->tensor_type->shape->n_dim > ADJ_MAX_RANK;
     if (f->n_given < f->o->n_given)
         return take_given(f, v, type, f->o->given[f->n_given++]);
     v->node = adj_input(f->g, info->name, type.dtype, shape);

@@ -108,6 +108,14 @@ static int fold(call *n, const operator_row *row)
     return 1;
 }
 
+static int has_merged(const call *n)
+{
+    for (int i = 0; i < n->n_in; i++)
+        if (n->in[i] != NULL && n->in[i]->is_merged)
+            return 1;
+    return 0;
+}
+
 static void build(call *n)
 {
     const operator_row *row = find_operator(n->proto->op_type);
@@ -116,6 +124,8 @@ static void build(call *n)
         refuse(n, "the operator is not supported");
     else if (n->opset < row->since)
         refuse(n, "the operator in this opset (expected %d or more)", row->since);
+    else if (has_merged(n) && !row->takes_merged)
+        refuse(n, "an operand of more than %d axes", ADJ_MAX_RANK);
     else if (is_foldable(n) && fold(n, row))
         return;
     else if (row->build != NULL)
@@ -138,6 +148,7 @@ static int add_results(import *f, const call *n)
         if (v == NULL)
             return 0;
         v->elem = n->out[i].elem;
+        v->is_merged = n->out[i].is_merged;
         v->known = n->out[i].known;
         v->part = n->out[i].part;
         v->n_part = n->out[i].n_part;
@@ -223,6 +234,9 @@ static adj_node *output_node(import *f, const Onnx__ValueInfoProto *info)
     }
     if (v->node == NULL && v->known != NULL)
         v->node = adj_label(const_node(f, v->known, dtype_of_elem(f, v->elem)), v->name);
+    if (v->node == NULL)
+        import_fail(f, ADJ_EARG, "output \"%s\" is a sequence, or depends on results of training",
+                    info->name);
     return v->node;
 }
 
@@ -233,18 +247,52 @@ typedef struct {
 
 onnx_details adj_onnx_details(const adj_onnx_net *net) { return ((const onnx_net *)net)->details; }
 
-/* Makes the net: the struct and its lists in one block. */
+static int has_text(const Onnx__StringStringEntryProto *entry)
+{
+    return entry->key != NULL && entry->value != NULL;
+}
+
+/* Copies the model's metadata to `to`, strings last. */
+static void copy_metadata(const Onnx__ModelProto *model, adj_onnx_net *net, adj_metadata *to)
+{
+    char *text = (char *)(to + model->n_metadata_props);
+    net->metadata = to;
+    for (size_t i = 0; i < model->n_metadata_props; i++) {
+        const Onnx__StringStringEntryProto *entry = model->metadata_props[i];
+        if (!has_text(entry))
+            continue;
+        const size_t key = strlen(entry->key) + 1, all = key + strlen(entry->value) + 1;
+        memcpy(text, entry->key, key);
+        memcpy(text + key, entry->value, all - key);
+        to[net->n_metadata++] = (adj_metadata){text, text + key};
+        text += all;
+    }
+}
+
+/* Returns the room that copy_metadata needs. */
+static size_t metadata_bytes(const Onnx__ModelProto *model)
+{
+    size_t bytes = model->n_metadata_props * sizeof(adj_metadata);
+    for (size_t i = 0; i < model->n_metadata_props; i++)
+        if (has_text(model->metadata_props[i]))
+            bytes +=
+                strlen(model->metadata_props[i]->key) + strlen(model->metadata_props[i]->value) + 2;
+    return bytes;
+}
+
+/* Makes the net: the struct, its lists and the metadata in one block. */
 static adj_onnx_net *make_net(import *f)
 {
     const Onnx__GraphProto *g = f->model->graph;
     const size_t n = g->n_input + g->n_output + (size_t)f->n_param;
-    onnx_net *all = calloc(1, sizeof *all + n * sizeof(adj_node *));
+    onnx_net *all = calloc(1, sizeof *all + n * sizeof(adj_node *) + metadata_bytes(f->model));
     if (all == NULL) {
         import_fail(f, ADJ_ENOMEM, "out of memory");
         return NULL;
     }
     adj_onnx_net *net = &all->public;
     adj_node **to = (adj_node **)(all + 1);
+    copy_metadata(f->model, net, (adj_metadata *)(to + n));
     net->input = to;
     for (size_t i = 0; i < g->n_input; i++) {
         const value *v = find_value(f, g->input[i]->name);

@@ -51,8 +51,10 @@ static int loss_of(call *n, adj_node *log_p)
     const adj_axes last = {.n = 1, .axis = {1}}, all = {.n = ADJ_ALL};
     adj_node *each = adj_neg(adj_reduce_sum(adj_mul(rows, weights), last));
     const word how = attr_word(n, "reduction", "mean");
-    if (strcmp(how.s, "none") == 0)
+    if (strcmp(how.s, "none") == 0) {
+        n->out[0].is_merged = n->in[1]->is_merged;
         return give(n, adj_reshape(each, by_label));
+    }
     adj_node *sum = adj_reduce_sum(each, all);
     if (strcmp(how.s, "sum") == 0)
         return give(n, sum);
@@ -73,7 +75,9 @@ int import_softmax_cross_entropy(call *n)
     int perm[ADJ_MAX_RANK];
     swap_with_last((int)s.rank, 1, perm);
     adj_node *log_p = permute(adj_log_softmax(permute(x, perm)), perm);
-    if (n->n_out > 1)
+    if (n->n_out > 1) {
+        n->out[1].is_merged = n->in[0]->is_merged;
         give_at(n, 1, log_p, n->in[0]->elem);
+    }
     return loss_of(n, log_p);
 }

@@ -72,7 +72,6 @@ int import_batch_norm(call *n)
     const double epsilon = attr_float(n, "epsilon", 1e-5);
     const int is_trained =
         n->opset < 7 ? attr_int(n, "is_test", 0) == 0 : attr_int(n, "training_mode", 0) != 0;
-    const int in_file = is_trained && !is_frozen(n);
     adj_node *x = in_node(n, 0), *gamma = in_node(n, 1), *beta = in_node(n, 2);
     adj_node *mean = in_state(n, 3), *variance = in_state(n, 4);
     if (x == NULL || gamma == NULL || beta == NULL || mean == NULL || variance == NULL)
@@ -82,8 +81,11 @@ int import_batch_norm(call *n)
         return refuse(n, "rank of its images (got %" PRId64 ")", s.rank);
     if (attr_int(n, "spatial", 1) == 0)
         return refuse(n, "statistics of each element (spatial 0)");
+    /* A file exported for training has running statistics of its own for inference. */
+    const int training = n->f->o->training;
+    const int in_file = is_trained && (training || !adj_node_is_state(mean)) && !is_frozen(n);
     adj_node *flat = as_channels(x), *stats;
-    if (in_file || (n->f->o->training && !is_frozen(n))) {
+    if (in_file || (training && !is_frozen(n))) {
         stats = adj_batch_norm_stats(flat, ADJ_NCHW);
         const double momentum = attr_float(n, "momentum", 0.9);
         if (in_file && n->n_out > 1) {
@@ -189,6 +191,15 @@ int import_lrn(call *n)
 
 /* ---- dropout ---- */
 
+/* True if the caller gives operand i, so that the file does not decide on it. */
+static int is_given(const call *n, int i)
+{
+    for (int k = 0; k < n->f->o->n_known; k++)
+        if (strcmp(n->f->o->known[k].name, n->in[i]->name) == 0)
+            return 1;
+    return n->in[i]->known == NULL;
+}
+
 int import_dropout(call *n)
 {
     const numbers *ratio = has_in(n, 1) ? in_known(n, 1) : NULL;
@@ -198,9 +209,9 @@ int import_dropout(call *n)
     adj_node *x = in_node(n, 0);
     if (x == NULL || (has_in(n, 1) && ratio == NULL))
         return 0;
-    if (has_in(n, 2) && !n->f->o->training) {
+    if (has_in(n, 2) && !n->f->o->training && rate > 0 && is_given(n, 2)) {
         const numbers *t = in_known(n, 2);
-        if (t == NULL || (t->n == 1 && number_at(t, 0) != 0 && rate > 0))
+        if (t == NULL || (t->n == 1 && number_at(t, 0) != 0))
             return refuse(n, "training_mode (expected false; see adj_onnx_opts.training)");
     }
     if (!n->f->o->training || rate <= 0) {

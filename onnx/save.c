@@ -40,6 +40,19 @@ int cannot_save(writer *w, const adj_node *n, const char *why)
                        n->op->name, adj_node_name(n), n->id, why);
 }
 
+/* Writes the size of an axis; a multiple of the batch stays unknown. */
+static void set_size(const writer *w, Onnx__TensorShapeProto__Dimension *to, int64_t size,
+                     int has_batch)
+{
+    if (!has_batch) {
+        to->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
+        to->dim_value = size;
+    } else if (size == w->batch) {
+        to->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM;
+        to->dim_param = (char *)"batch";
+    }
+}
+
 static Onnx__ValueInfoProto *value_info(writer *w, const adj_node *n, const char *name)
 {
     const adj_type t = adj_node_type(n);
@@ -68,13 +81,7 @@ static Onnx__ValueInfoProto *value_info(writer *w, const adj_node *n, const char
         if (dims[i] == NULL)
             return NULL;
         onnx__tensor_shape_proto__dimension__init(dims[i]);
-        const int is_batch = i == 0 && w->batch > 0 && t.shape.dim[0] == w->batch;
-        dims[i]->value_case = is_batch ? ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM
-                                       : ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
-        if (is_batch)
-            dims[i]->dim_param = (char *)"batch";
-        else
-            dims[i]->dim_value = t.shape.dim[i];
+        set_size(w, dims[i], t.shape.dim[i], batch_axis(w, n) == i);
     }
     return info;
 }
@@ -82,17 +89,21 @@ static Onnx__ValueInfoProto *value_info(writer *w, const adj_node *n, const char
 /* Counts the readers of the nodes whose values are written, from the last to the first. */
 static void count_readers(writer *w, int n, adj_node *const output[])
 {
-    enum { MAX_NEEDED = 256 };
-    const adj_node *needed[MAX_NEEDED];
     const int n_node = adj_graph_node_count(w->g);
-    for (int id = 0; id < n_node; id++)
+    int most = 0;
+    for (int id = 0; id < n_node; id++) {
+        const int n_in = adj_graph_node_at(w->g, id)->n_in;
+        most = n_in > most ? n_in : most;
         w->of[id].readers = 0;
+    }
+    const adj_node **needed = writer_alloc(w, most + 2, sizeof *needed);
+    if (needed == NULL)
+        return;
     for (int i = 0; i < n; i++)
         w->of[output[i]->id].readers++;
     for (int id = n_node - 1; id >= 0; id--) {
-        const int count = w->of[id].readers > 0
-                              ? list_needed(w, adj_graph_node_at(w->g, id), MAX_NEEDED, needed)
-                              : 0;
+        const int count =
+            w->of[id].readers > 0 ? list_needed(w, adj_graph_node_at(w->g, id), needed) : 0;
         for (int i = 0; i < count; i++)
             w->of[needed[i]->id].readers++;
     }
@@ -147,7 +158,23 @@ static int write_packed(FILE *f, void *user)
     return fwrite(p->data, 1, p->n, f) == p->n ? 0 : -1;
 }
 
-static adj_status write_file(writer *w, const char *path)
+/* Adds the caller's metadata. Returns 0 on failure. */
+static int add_metadata(writer *w, Onnx__ModelProto *model, const adj_onnx_save_opts *o)
+{
+    model->metadata_props = writer_alloc(w, o->n_metadata + 1, sizeof *model->metadata_props);
+    for (int i = 0; i < o->n_metadata && w->status == ADJ_OK; i++) {
+        Onnx__StringStringEntryProto *entry = writer_alloc(w, 1, sizeof *entry);
+        if (entry == NULL)
+            return 0;
+        onnx__string_string_entry_proto__init(entry);
+        entry->key = (char *)o->metadata[i].key;
+        entry->value = (char *)o->metadata[i].value;
+        model->metadata_props[model->n_metadata_props++] = entry;
+    }
+    return w->status == ADJ_OK;
+}
+
+static adj_status write_file(writer *w, const char *path, const adj_onnx_save_opts *o)
 {
     Onnx__ModelProto model;
     Onnx__OperatorSetIdProto opset, *opsets[] = {&opset};
@@ -163,6 +190,8 @@ static adj_status write_file(writer *w, const char *path)
     model.opset_import = opsets;
     model.n_opset_import = 1;
     model.graph = &w->graph;
+    if (!add_metadata(w, &model, o))
+        return w->status;
     packed p = {.n = onnx__model_proto__get_packed_size(&model)};
     uint8_t *data = writer_alloc(w, (int64_t)p.n + 1, 1);
     if (data == NULL)
@@ -187,6 +216,7 @@ adj_status adj_onnx_save(adj_exec *e, int n, adj_node *const output[], const cha
     if (w.of != NULL) {
         const adj_shape first = adj_node_type(output[0]).shape;
         w.batch = o->fixed_batch || first.rank == 0 ? 0 : first.dim[0];
+        find_batch(&w);
         count_readers(&w, n, output);
         if (o->fold_batch_norms)
             fold_into_layers(&w, can_fold, n, output);
@@ -199,7 +229,7 @@ adj_status adj_onnx_save(adj_exec *e, int n, adj_node *const output[], const cha
     if (w.status == ADJ_OK)
         write_outputs(&w, n, output);
     if (w.status == ADJ_OK)
-        w.status = write_file(&w, path);
+        w.status = write_file(&w, path, o);
     chunk_free(w.memory);
     return w.status;
 }

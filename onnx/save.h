@@ -14,6 +14,7 @@
 /* Names of a value in the file; NULL: not written in this form. */
 typedef struct {
     const char *plain, *turned;
+    int64_t outer; /* number of elements that precede the batch (save_batch.c); 0: no batch */
     int readers;   /* number of times that it is read by what is written */
     int is_folded; /* 1: a batch norm or bias that is written with the layer before */
 } saved;
@@ -37,6 +38,10 @@ int writer_fail(writer *w, adj_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Fails because a node has no form in ONNX. Returns 0. */
 int cannot_save(writer *w, const adj_node *n, const char *why);
+
+static inline adj_shape dims(const adj_node *n) { return adj_node_type(n).shape; }
+/* Returns an axis of NHWC as an axis of the same images as NCHW. */
+static inline int64_t turned_axis(int64_t axis) { return axis == 0 ? 0 : axis == 3 ? 1 : axis + 1; }
 
 /* ---- names ---- */
 
@@ -79,24 +84,41 @@ const void *value_of(writer *w, const adj_node *n);
 /* Returns the name of n's value with its axes permuted and then in another shape: an initializer
  * where n is a parameter, else the result of Transpose and Reshape. */
 const char *arranged(writer *w, const adj_node *n, const int perm[], adj_shape shape);
-/* Returns sizes in which a symbolic batch is -1, where x has it, too. */
-const char *sizes(writer *w, const adj_node *x, adj_shape shape);
 /* Writes row i of a state as an initializer "NAME_part", unless it is there, and returns its name.
  */
 const char *state_row(writer *w, const adj_node *n, int64_t i, const char *part);
 int32_t elem_of(adj_dtype dtype);
 
+/* ---- save_batch.c ---- */
+
+/* Sets saved.outer of all nodes. */
+void find_batch(writer *w);
+/* Returns the axis of n's value of which the batch is a factor; -1 if there is none. */
+int batch_axis(const writer *w, const adj_node *n);
+/* Returns n's sizes, that with the batch as -1. */
+const char *sizes(writer *w, const adj_node *n);
+/* Returns sizes for n of which the first, if it has the batch, is computed from an input. */
+const char *batch_sizes(writer *w, const adj_node *n, adj_shape s);
+
 /* ---- save_ops.c ---- */
 
 /* Writes the operators that compute n. Returns 0 on failure. */
 int save_node(writer *w, const adj_node *n);
-/* Lists the nodes whose values save_node(n) reads, at most `max`. Returns how many. */
-int list_needed(const writer *w, const adj_node *n, int max, const adj_node *needed[]);
+/* Lists the nodes whose values save_node(n) reads, up to two more than n has operands. Returns how
+ * many. */
+int list_needed(const writer *w, const adj_node *n, const adj_node *needed[]);
+
+/* ---- save_shapes.c ---- */
+
+typedef int save_fn(writer *w, const adj_node *n);
+save_fn save_reshape, save_transpose, save_concat, save_pad, save_slice, save_broadcast;
 
 /* ---- save_layers.c ---- */
 
-typedef int save_fn(writer *w, const adj_node *n);
 save_fn save_conv, save_bias_add, save_matmul, save_batch_norm, save_group_norm;
+/* True if n has the products of a batch, rows [m, n] one after the other, of the operands
+ * of[0] [batch, m, k] and of[1] [batch, k, n]. */
+int products_of(const adj_node *n, const adj_node *of[2]);
 /* Writes the attributes of windows. */
 void set_windows(writer *w, Onnx__NodeProto *p, const adj_conv_geom *g, int has_dilations);
 /* Returns what computes a batch norm's operand, and the bias between them, NULL without one. */

@@ -384,12 +384,3 @@ const char *in_form(writer *w, const adj_node *n, int is_turned)
 {
     return is_turned ? turned(w, n) : plain(w, n);
 }
-
-const char *sizes(writer *w, const adj_node *x, adj_shape shape)
-{
-    const adj_shape from = adj_node_type(x).shape;
-    if (w->batch > 0 && shape.rank > 0 && from.rank > 0 && from.dim[0] % w->batch == 0 &&
-        shape.dim[0] % w->batch == 0 && adj_shape_elems(shape) > 0)
-        shape.dim[0] = -1;
-    return ints(w, (int)shape.rank, shape.dim);
-}

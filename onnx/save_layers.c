@@ -4,8 +4,6 @@
 #include "graph/op.h"
 #include "save.h"
 
-static adj_shape dims(const adj_node *n) { return adj_node_type(n).shape; }
-
 /* ---- convolutions ---- */
 
 void set_windows(writer *w, Onnx__NodeProto *p, const adj_conv_geom *g, int has_dilations)
@@ -111,6 +109,38 @@ int save_matmul(writer *w, const adj_node *n)
     if (a->transpose_b)
         set_int(w, p, "transB", 1);
     return p != NULL;
+}
+
+/* Returns x [count, m, k] if n is row i of it as [m, k]; else NULL. */
+static const adj_node *whole_of(const adj_node *n, int64_t i, int64_t count)
+{
+    const adj_node *part = n->op == &adj_op_reshape ? n->in[0] : NULL;
+    if (part == NULL || part->op != &adj_op_slice || dims(part).rank != 3)
+        return NULL;
+    const adj_range_attrs *a = part->attrs;
+    const adj_shape s = dims(part->in[0]);
+    const int is_row = s.dim[0] == count && a->a.dim[0] == i && a->b.dim[0] == 1 &&
+                       a->b.dim[1] == s.dim[1] && a->b.dim[2] == s.dim[2] && dims(n).rank == 2 &&
+                       dims(n).dim[0] == s.dim[1];
+    return is_row ? part->in[0] : NULL;
+}
+
+int products_of(const adj_node *n, const adj_node *of[2])
+{
+    if (n->op != &adj_op_concat || ((const adj_axis_attrs *)n->attrs)->axis != 0)
+        return 0;
+    for (int i = 0; i < n->n_in; i++) {
+        const adj_matmul_attrs *a = n->in[i]->attrs;
+        if (n->in[i]->op != &adj_op_matmul || a->transpose_a || a->transpose_b)
+            return 0;
+        for (int k = 0; k < 2; k++) {
+            const adj_node *x = whole_of(n->in[i]->in[k], i, n->n_in);
+            if (x == NULL || (i > 0 && x != of[k]))
+                return 0;
+            of[k] = x;
+        }
+    }
+    return n->n_in > 0;
 }
 
 /* ---- batch norms that become part of the layer before ---- */

@@ -6,8 +6,6 @@
 #include "ops/grad.h"
 #include "save.h"
 
-static adj_shape dims(const adj_node *n) { return adj_node_type(n).shape; }
-
 /* ---- one operand ---- */
 
 /* Writes an operator of one operand, whose result has the operand's form. */
@@ -135,11 +133,19 @@ static int may_be_turned(const writer *w, const adj_node *n)
     return any && dims(n).rank == 4;
 }
 
+/* Operand i. A fill beside an operand of the result's shape is a number: its own shape may have the
+ * batch. */
+static const char *operand(writer *w, const adj_node *n, int i, int form)
+{
+    double fill;
+    if (adj_is_fill(n->in[i], &fill) && adj_shape_equal(dims(n->in[1 - i]), dims(n)))
+        return number(w, n->in[i], fill);
+    return form ? beside_turned(w, n->in[i]) : plain(w, n->in[i]);
+}
+
 static int binary(writer *w, const adj_node *n, const char *op, const char *out, int form)
 {
-    const char *a = form ? beside_turned(w, n->in[0]) : plain(w, n->in[0]);
-    const char *b = form ? beside_turned(w, n->in[1]) : plain(w, n->in[1]);
-    return emit2(w, op, a, b, out) != NULL;
+    return emit2(w, op, operand(w, n, 0, form), operand(w, n, 1, form), out) != NULL;
 }
 
 static int same_binary(writer *w, const adj_node *n, const char *op)
@@ -203,14 +209,11 @@ static int save_resize(writer *w, const adj_node *n)
     const int form = a->format == ADJ_NHWC;
     const adj_shape s = dims(n);
     const int64_t c = s.dim[form ? 3 : 1];
-    if (w->batch > 0 && (a->oh % a->ih != 0 || a->ow % a->iw != 0))
-        return cannot_save(w, n,
-                           "its sizes are not multiples of each other; save it with a fixed batch");
     const char *in[] = {in_form(w, n->in[0], form), "", "", "", NULL};
     if (a->oh % a->ih == 0 && a->ow % a->iw == 0)
         in[2] = factors(w, (double)(a->oh / a->ih), (double)(a->ow / a->iw));
     else
-        in[3] = ints(w, 4, (int64_t[]){s.dim[0], c, a->oh, a->ow});
+        in[3] = batch_sizes(w, n, (adj_shape){4, {s.dim[0], c, a->oh, a->ow}});
     if (in[3][0] == '\0')
         in[3] = NULL;
     Onnx__NodeProto *p = emit(w, "Resize", in, result(w, n, form));
@@ -230,84 +233,7 @@ static int save_softmax(writer *w, const adj_node *n)
     return p != NULL;
 }
 
-/* ---- shapes ---- */
-
-static int save_reshape(writer *w, const adj_node *n)
-{
-    return emit2(w, "Reshape", plain(w, n->in[0]), sizes(w, n->in[0], dims(n)), result(w, n, 0)) !=
-           NULL;
-}
-
-static int save_transpose(writer *w, const adj_node *n)
-{
-    const adj_transpose_attrs *a = n->attrs;
-    Onnx__NodeProto *p = emit1(w, "Transpose", plain(w, n->in[0]), result(w, n, 0));
-    set_ints(w, p, "perm", (int)dims(n).rank, a->perm);
-    return p != NULL;
-}
-
-/* Axis of NHWC as an axis of the same images as NCHW. */
-static int64_t turned_axis(int64_t axis) { return axis == 0 ? 0 : axis == 3 ? 1 : axis + 1; }
-
-static int save_concat(writer *w, const adj_node *n)
-{
-    const int64_t axis = ((const adj_axis_attrs *)n->attrs)->axis;
-    int form = dims(n).rank == 4;
-    for (int i = 0; i < n->n_in; i++)
-        form &= is_turned(w, n->in[i]) || n->in[i]->op == &adj_op_fill;
-    const char **in = writer_alloc(w, n->n_in + 1, sizeof *in);
-    for (int i = 0; in != NULL && i < n->n_in; i++)
-        if ((in[i] = in_form(w, n->in[i], form)) == NULL)
-            return 0;
-    Onnx__NodeProto *p = in != NULL ? emit(w, "Concat", in, result(w, n, form)) : NULL;
-    set_int(w, p, "axis", form ? turned_axis(axis) : axis);
-    return p != NULL;
-}
-
-static int save_pad(writer *w, const adj_node *n)
-{
-    const adj_range_attrs *a = n->attrs;
-    const int form = is_turned(w, n->in[0]), rank = (int)dims(n).rank;
-    int64_t list[2 * ADJ_MAX_RANK];
-    for (int i = 0; i < rank; i++) {
-        const int64_t to = form ? turned_axis(i) : i;
-        list[to] = a->a.dim[i];
-        list[rank + to] = a->b.dim[i];
-    }
-    return emit2(w, "Pad", in_form(w, n->in[0], form), ints(w, 2 * rank, list),
-                 result(w, n, form)) != NULL;
-}
-
-static int save_slice(writer *w, const adj_node *n)
-{
-    const adj_range_attrs *a = n->attrs;
-    const adj_shape from = dims(n->in[0]);
-    const int form = is_turned(w, n->in[0]);
-    int64_t starts[ADJ_MAX_RANK], ends[ADJ_MAX_RANK], axes[ADJ_MAX_RANK];
-    int count = 0;
-    for (int i = 0; i < from.rank; i++) {
-        if (a->a.dim[i] == 0 && a->b.dim[i] == from.dim[i])
-            continue;
-        starts[count] = a->a.dim[i];
-        ends[count] = a->a.dim[i] + a->b.dim[i];
-        axes[count++] = form ? turned_axis(i) : i;
-    }
-    const char *in[] = {in_form(w, n->in[0], form), ints(w, count, starts), ints(w, count, ends),
-                        ints(w, count, axes), NULL};
-    return in[0] != NULL && in[3] != NULL && emit(w, "Slice", in, result(w, n, form)) != NULL;
-}
-
-/* Sizes that are the operand's own are 1 in Expand. */
-static int save_broadcast(writer *w, const adj_node *n)
-{
-    adj_shape to = dims(n);
-    const adj_shape from = dims(n->in[0]);
-    for (int64_t i = to.rank - 1, k = from.rank - 1; k >= 0; i--, k--)
-        if (from.dim[k] == to.dim[i])
-            to.dim[i] = 1;
-    return emit2(w, "Expand", plain(w, n->in[0]), ints(w, (int)to.rank, to.dim), result(w, n, 0)) !=
-           NULL;
-}
+/* ---- reductions ---- */
 
 /* Reductions over height and width alone read either form. */
 static int save_reduce(writer *w, const adj_node *n)
@@ -422,15 +348,18 @@ int save_node(writer *w, const adj_node *n)
     return cannot_save(w, n, "ONNX has no operator for it in inference");
 }
 
-int list_needed(const writer *w, const adj_node *n, int max, const adj_node *needed[])
+int list_needed(const writer *w, const adj_node *n, const adj_node *needed[])
 {
     int count = 0;
     if (w->of[n->id].is_folded) {
         const adj_node *bias, *layer = layer_before(n, &bias);
-        needed[count++] = layer->in[layer->op == &adj_op_conv2d_backprop_input];
+        needed[count++] = layer->in[0];
+        needed[count++] = layer->in[1];
         return count;
     }
-    for (int i = 0; i < n->n_in && count + 2 < max; i++) {
+    if (products_of(n, needed))
+        return 2;
+    for (int i = 0; i < n->n_in; i++) {
         const adj_node *x = n->in[i];
         const int is_stats = n->op == &adj_op_batch_norm && i == 1 && x->op == &adj_op_concat &&
                              x->n_in == 2 && x->in[0]->op == &adj_op_reshape &&

@@ -45,7 +45,7 @@ static int net_build(net *n, const convert_opts *o, const adj_tensors *in)
                               .multiplier = n->card.options.multiplier,
                               .classes = n->card.options.classes};
     if (o->model != NULL)
-        n->card.model = o->model;
+        n->card.model = is_onnx_file(o->model) ? onnx_name(o->model) : o->model;
     const adj_model *model = adj_model_find(n->card.model, &options);
     if (model == NULL)
         return o->model != NULL && !is_onnx_file(o->model) ? check_model("convert", o->model)
@@ -243,7 +243,8 @@ static int write_network(const convert_opts *o, const input_file *in, const adj_
                             .logits = n->logits,
                             .classes = n->card.options.classes,
                             .weights = weights,
-                            .source = in};
+                            .source = in,
+                            .card = &n->card};
     return write_onnx(&out, output, &x);
 }
 

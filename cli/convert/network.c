@@ -3,6 +3,7 @@
 #include "cli/command.h"
 #include "cli/model.h"
 #include "cli/onnx_model.h"
+#include "metadata.h"
 #include "network.h"
 
 /* Loads the file's net with another last layer where the weights have other classes. The batch is
@@ -33,7 +34,7 @@ static adj_status save(adj_graph *g, int n_output, adj_node *const output[], int
 {
     const adj_exec_opts o = {
         .n_fetch = n_output, .fetch = output, .backend = "naive", .threads = 1};
-    const adj_onnx_save_opts form = {.fixed_batch = is_fixed};
+    metadata says = {0};
     adj_exec *e = NULL;
     adj_error why = {0};
     adj_status status = adj_exec_new(g, &o, &e);
@@ -41,8 +42,12 @@ static adj_status save(adj_graph *g, int n_output, adj_node *const output[], int
         adj_error_set(error, status, "%s", adj_exec_message(e));
     else if ((status = adj_weights_set(e, n->weights, NULL, &why)) != ADJ_OK)
         adj_error_set(error, status, "%.200s: %.300s", n->source->path, why.message);
-    else
+    else if ((status = metadata_ours(&says, n->weights, n->card, error)) == ADJ_OK) {
+        const adj_onnx_save_opts form = {
+            .fixed_batch = is_fixed, .metadata = says.entry, .n_metadata = says.n};
         status = adj_onnx_save(e, n_output, output, path, &form, error);
+    }
+    metadata_free(&says);
     adj_exec_free(e);
     return status;
 }

@@ -16,6 +16,7 @@ typedef struct {
     int64_t classes;            /* number of classes of the weights; 0: the model's */
     const adj_tensors *weights; /* values by name */
     const input_file *source;   /* file of the weights */
+    const adj_model_card *card; /* of the weights; without a model: unknown */
 } onnx_network;
 
 /* Writes the network in its form for inference. EXIT_OK, or an exit status after a complaint.

@@ -40,15 +40,13 @@ static int check(const convert_opts *o)
     if (o->map != NULL && is_onnx_file(o->files[0]))
         return complain("convert", EXIT_USAGE,
                         "--map: an ONNX file has the names of its own model");
-    if (format_of(o) == ONNX && (o->tensor != NULL || o->to_theirs || o->mean != NULL))
+    if (format_of(o) == ONNX && (o->tensor != NULL || o->to_theirs))
         return complain("convert", EXIT_USAGE,
                         "%s: OUT is a whole network (expected .safetensors, .npz, .npy or .h)",
-                        o->tensor != NULL ? "--tensor"
-                        : o->to_theirs    ? "--to-theirs"
-                                          : "--mean");
+                        o->tensor != NULL ? "--tensor" : "--to-theirs");
     if (o->mean != NULL && (format_of(o) == NPZ || format_of(o) == NPY))
         return complain("convert", EXIT_USAGE,
-                        "--mean: OUT holds arrays only (expected .safetensors or .h)");
+                        "--mean: OUT holds arrays only (expected .safetensors, .onnx or .h)");
     return CONTINUE;
 }
 

@@ -248,6 +248,8 @@ int command_emit(int argc, char **argv)
     if (status == CONTINUE)
         status = open_inputs("emit", 2, in);
     if (status == CONTINUE)
+        status = weights_of_onnx("emit", o.model, &in[0]);
+    if (status == CONTINUE)
         status = load(&w, &o, in);
     if (status == CONTINUE)
         status = make_text(&w, &o);

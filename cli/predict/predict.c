@@ -262,7 +262,9 @@ static int check_standard(const predict_opts *o, int n, const char *const image[
 static int parse(predict_opts *o, int argc, char **argv, const char **image, int *n)
 {
     const option options[] = {
-        {"--weights", "FILE", "weights file, safetensors or .npz; - is standard input",
+        {"--weights", "FILE",
+         "weights file, safetensors or .npz; - is standard input; default: the weights of the "
+         "ONNX file --model",
          .text = &o->weights},
         {"--top", "K", "number of most probable classes to print; default: 1", .integer = &o->top,
          .range = {1, ADJ_MAX_CLASSES}},
@@ -300,7 +302,7 @@ static int parse(predict_opts *o, int argc, char **argv, const char **image, int
         .variables = PLAN_VARIABLES,
         .examples = examples};
     int status = parse_options(&u, argc, argv);
-    if (status == CONTINUE && o->weights == NULL)
+    if (status == CONTINUE && o->weights == NULL && !is_onnx_file(o->model))
         return complain("predict", EXIT_USAGE, "--weights FILE is missing");
     if (status == CONTINUE && *n == 0)
         return complain("predict", EXIT_USAGE, "IMAGE is missing: a file, a folder or -");
@@ -315,6 +317,9 @@ static int open_work(work *w, predict_opts *o)
     adj_net net;
     adj_error error = {0};
     int status = open_inputs("predict", 2, in);
+    if (status == CONTINUE)
+        status = weights_of_onnx("predict", o->model, &in[0]);
+    o->weights = in[0].path;
     if (status == CONTINUE && net_named(o->model, &w->source, &net, &error) != ADJ_OK)
         status = complain("predict", EXIT_FAILED, "%s", error.message);
     if (status != CONTINUE)

@@ -42,7 +42,9 @@ static int part_of_word(const char *word)
 static int parse(eval_opts *o, int argc, char **argv)
 {
     const option options[] = {
-        {"--weights", "FILE", "weights file, safetensors or .npz; - is standard input",
+        {"--weights", "FILE",
+         "weights file, safetensors or .npz; - is standard input; default: the weights of the "
+         "ONNX file --model",
          .text = &o->weights},
         {"--model", "NAME",
          "model, see adjoint models, or an ONNX file; default: the one named in the weights file",
@@ -71,7 +73,7 @@ static int parse(eval_opts *o, int argc, char **argv)
                      .variables = TUNED_VARIABLES,
                      .examples = examples};
     int status = parse_options(&u, argc, argv);
-    if (status == CONTINUE && o->weights == NULL)
+    if (status == CONTINUE && o->weights == NULL && !is_onnx_file(o->model))
         return complain("eval", EXIT_USAGE, "--weights FILE is missing");
     if (status == CONTINUE && o->part != NULL && part_of_word(o->part) < 0)
         return complain("eval", EXIT_USAGE,
@@ -256,6 +258,9 @@ int command_eval(int argc, char **argv)
     onnx_source source = {0};
     adj_net net;
     status = open_inputs("eval", 2, in);
+    if (status == CONTINUE)
+        status = weights_of_onnx("eval", o.model, &in[0]);
+    o.weights = in[0].path;
     if (status == CONTINUE && net_named(o.model, &source, &net, &error) != ADJ_OK)
         status = complain("eval", EXIT_FAILED, "%s", error.message);
     if (status != CONTINUE)

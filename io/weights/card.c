@@ -178,22 +178,32 @@ adj_status adj_model_card_write(const adj_model_card *card, adj_metadata **metad
 
 /* A card that is being read from a file. */
 typedef struct {
-    const adj_tensors *t;
+    int n;
+    const adj_metadata *entry; /* n of them */
     adj_model_card card;
     json_t *names; /* NULL: none */
     adj_error *error;
 } reading;
 
+/* Returns the value of the first entry with that key, or NULL if there is none. */
+static const char *text_at(const reading *r, const char *key)
+{
+    for (int i = 0; i < r->n; i++)
+        if (strcmp(r->entry[i].key, key) == 0)
+            return r->entry[i].value;
+    return NULL;
+}
+
 static adj_status wrong(const reading *r, const char *key, const char *expected)
 {
     return adj_error_set(r->error, ADJ_EIO, "entry %s is invalid (got %.80s, expected %s)", key,
-                         adj_tensors_metadata(r->t, key), expected);
+                         text_at(r, key), expected);
 }
 
 /* Returns the value of a key, or NULL if it is missing or not JSON (*status). */
 static json_t *parse(const reading *r, const char *key, adj_status *status)
 {
-    const char *text = adj_tensors_metadata(r->t, key);
+    const char *text = text_at(r, key);
     json_error_t why;
     json_t *value = text != NULL ? io_json_read(text, strlen(text), 0, &why) : NULL;
 
@@ -257,7 +267,7 @@ static adj_status read_list(const reading *r, const char *key, int64_t n, double
 static adj_status read_word(const reading *r, const char *key, int n, const char *const words[],
                             const char *expected, int *to)
 {
-    const char *text = adj_tensors_metadata(r->t, key);
+    const char *text = text_at(r, key);
 
     for (int i = 0; i < n && text != NULL; i++)
         if (strcmp(words[i], text) == 0)
@@ -269,8 +279,7 @@ static adj_status read_word(const reading *r, const char *key, int n, const char
 static adj_status read_size(const reading *r, int64_t to[3])
 {
     static const char *const keys[3] = {"height", "width", "channels"};
-    const int is_old = adj_tensors_metadata(r->t, "checkpoint") != NULL &&
-                       adj_tensors_metadata(r->t, "input") == NULL;
+    const int is_old = text_at(r, "checkpoint") != NULL && text_at(r, "input") == NULL;
     double size[3] = {0};
     adj_status status = read_list(r, "input", 3, 1, MAX_SIDE, size);
 
@@ -322,9 +331,9 @@ static adj_status read_all(reading *r)
     int format = 0, precision = 0, math = 0, resize = 0;
     double range[2] = {0};
 
-    c->model = adj_tensors_metadata(r->t, "model");
-    c->resize = adj_tensors_metadata(r->t, "resize");
-    const int is_ours = adj_tensors_metadata(r->t, "adjoint.version") != NULL;
+    c->model = text_at(r, "model");
+    c->resize = text_at(r, "resize");
+    const int is_ours = text_at(r, "adjoint.version") != NULL;
     adj_status status = read_input(r);
     if (status == ADJ_OK)
         status = read_classes(r);
@@ -379,9 +388,10 @@ static adj_model_card *keep(const reading *r)
     return c;
 }
 
-adj_status adj_model_card_read(const adj_tensors *t, adj_model_card **card, adj_error *error)
+adj_status adj_model_card_from_metadata(int n, const adj_metadata metadata[], adj_model_card **card,
+                                        adj_error *error)
 {
-    reading r = {.t = t, .error = error};
+    reading r = {.n = n, .entry = metadata, .error = error};
 
     if (card == NULL)
         return adj_error_set(error, ADJ_EARG, "model card: expected room for it");
@@ -391,6 +401,12 @@ adj_status adj_model_card_read(const adj_tensors *t, adj_model_card **card, adj_
         status = adj_error_set(error, ADJ_ENOMEM, "model card: out of memory");
     json_decref(r.names);
     return status;
+}
+
+adj_status adj_model_card_read(const adj_tensors *t, adj_model_card **card, adj_error *error)
+{
+    return adj_model_card_from_metadata(t != NULL ? t->n_metadata : 0,
+                                        t != NULL ? t->metadata : NULL, card, error);
 }
 
 /* ---- comparing ---- */

@@ -180,6 +180,106 @@ Test(convert_onnx, statistics_are_trained_further)
     adj_graph_free(g);
 }
 
+/* Trains a small model on color images of the classes a and b, and writes it as an ONNX file. */
+static void train_colors(void)
+{
+    const file_name data = in_folder(&f, "colors");
+    put_class(&f, "colors/a", "a", 6, 28, 28, 3);
+    put_class(&f, "colors/b", "b", 6, 28, 28, 3);
+    tool(WORDS("train", "--model", "lenet", "--data", data.s, "--epochs", "1", "--threads", "1",
+               "--out", weights.s));
+    tool(WORDS("convert", weights.s, net.s));
+}
+
+static const char *entry(const adj_tensors *t, const char *key)
+{
+    const char *text = adj_tensors_metadata(t, key);
+    cr_assert_not_null(text, "%s", key);
+    return text;
+}
+
+/* Mean, deviation and class names go with the network: it predicts as the weights do, and weights
+ * made from it hold them. */
+Test(convert_onnx, model_card_goes_along)
+{
+    static const char *const keys[] = {"mean",   "deviation", "class_names", "classes",
+                                       "resize", "input",     "accuracy"};
+    const file_name image = in_folder(&f, "colors/b/b1.png"), data = in_folder(&f, "colors");
+    static finished of_weights;
+    adj_tensors *first = NULL, *second = NULL;
+    train_colors();
+    run_tool(WORDS("predict", "--weights", weights.s, "--top", "2", image.s), &of_weights);
+    tool(WORDS("predict", "--model", net.s, "--top", "2", image.s));
+    cr_expect_str_eq(r.out, of_weights.out);
+    cr_expect_str_empty(r.err);
+    cr_expect(strstr(r.out, "\ta ") != NULL || strstr(r.out, " a ") != NULL, "%s", r.out);
+    tool(WORDS("eval", "--model", net.s, "--data", data.s));
+    cr_expect_null(strstr(r.err, "note: classes are matched by number"), "%s", r.err);
+
+    tool(WORDS("convert", net.s, back.s));
+    cr_assert_eq(adj_tensors_read(weights.s, &first), ADJ_OK);
+    cr_assert_eq(adj_tensors_read(back.s, &second), ADJ_OK);
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        cr_expect_str_eq(entry(second, keys[i]), entry(first, keys[i]), "%s", keys[i]);
+    cr_expect_str_eq(entry(second, "class_names"), "[\"a\",\"b\"]");
+    cr_expect_str_eq(entry(second, "model"), "net.onnx");
+    tool(WORDS("inspect", net.s));
+    cr_expect_not_null(strstr(r.out, "class_names: [\"a\",\"b\"]"), "%s", r.out);
+    adj_tensors_free(first);
+    adj_tensors_free(second);
+
+    tool(WORDS("convert", "--mean", "0.5,0.25,0", "--deviation", "1,0.2,1", net.s, other.s));
+    tool(WORDS("inspect", other.s));
+    cr_expect_not_null(strstr(r.out, "mean: [127.5,63.75,0.0]"), "%s", r.out);
+}
+
+/* Writes other.onnx: the network with these metadata, which claim to be a card if version is 1. */
+static void write_with(const char *key, const char *value, int version)
+{
+    const adj_metadata entries[] = {
+        {key, value}, {"input", "[28,28,3]"}, {"deviation", "[1,1,1]"}, {"adjoint.version", "0"}};
+    const adj_onnx_save_opts o = {.metadata = entries, .n_metadata = 3 + version};
+    adj_graph *g = adj_graph_new();
+    adj_onnx_net *n = NULL;
+    adj_exec *e;
+    adj_error error = {0};
+    cr_assert_eq(adj_onnx_load(g, net.s, NULL, &n, &error), ADJ_OK, "%s", error.message);
+    cr_assert_eq(adj_exec_new(g, &(adj_exec_opts){.n_fetch = 1, .fetch = n->output}, &e), ADJ_OK);
+    cr_assert_eq(adj_onnx_save(e, 1, n->output, other.s, &o, &error), ADJ_OK, "%s", error.message);
+    adj_exec_free(e);
+    adj_onnx_free(n);
+    adj_graph_free(g);
+}
+
+/* Metadata that are no card, of which the message says why, are refused; another program's are none
+ * of ours. */
+Test(convert_onnx, bad_model_cards)
+{
+    static const struct {
+        const char *key, *value, *said;
+    } bad[] = {
+        {"mean", "[1e999,0,0]", "metadata: entry mean is invalid (got [1e999,0,0]"},
+        {"mean", "[1,2]", "metadata: entry mean is invalid"},
+        {"mean", "[1,2,", "metadata: entry mean is invalid"},
+        {"classes", "2000000000000", "metadata: entry classes is invalid"},
+        {"classes", "3",
+         "metadata: the number of channels or classes (got 3 and 3, expected the "
+         "net's 3 and 2)"},
+        {"class_names", "[\"a\",\"b\"]", "metadata: entry class_names is invalid"},
+        {"resize", "\x1b[31m", "metadata: entry resize is invalid"},
+    };
+    const file_name image = in_folder(&f, "colors/a/a0.png");
+    train_colors();
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        write_with(bad[i].key, bad[i].value, 1);
+        run_tool(WORDS("predict", "--model", other.s, image.s), &r);
+        cr_expect(r.status == 1 && strstr(r.err, bad[i].said) != NULL, "%s", r.err);
+        write_with(bad[i].key, bad[i].value, 0);
+        tool(WORDS("predict", "--model", other.s, image.s));
+        cr_expect_not_null(strstr(r.err, "other.onnx has no mean or deviation"), "%s", r.err);
+    }
+}
+
 static void refused(const char *const words[], int status, const char *part)
 {
     run_tool(words, &r);

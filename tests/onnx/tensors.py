@@ -13,13 +13,18 @@ def has_numbers(a):
     return not isinstance(a, (list, dict, type(None))) and str(np.asarray(a).dtype) in NAMES
 
 
+def merged(a):
+    """The array as adjoint imports it: of more than 6 axes the last ones are one."""
+    return a.reshape(a.shape[:5] + (-1,)) if a.ndim > 6 else a
+
+
 def write_tensors(path, tensors):
     """Writes a safetensors file; False if a value is none that it can hold."""
     header, data = {}, b""
     for name, a in tensors.items():
         if not has_numbers(a):
             return False
-        a = np.asarray(a)
+        a = merged(np.asarray(a))
         raw = np.ascontiguousarray(a).tobytes()
         header[name] = {"dtype": NAMES[str(a.dtype)], "shape": list(a.shape),
                         "data_offsets": [len(data), len(data) + len(raw)]}

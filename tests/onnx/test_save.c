@@ -1,57 +1,12 @@
 /* test_save.c - what adj_onnx_save writes, read back message by message and as a network.
  * tests/test_onnx.sh has ONNX Runtime run such files where it is installed. */
-#include <criterion/criterion.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "adjoint_nn.h"
-#include "adjoint_onnx.h"
 #include "model_maker.h"
-#include "temporary.h"
-#include <onnx.pb-c.h>
-
-static temporary file;
-static const char *const path = file.s;
-static adj_graph *g;
-static adj_exec *e;
-static adj_onnx_save_opts options;
-
-static void start(void)
-{
-    file = temporary_file();
-    g = adj_graph_new();
-    e = NULL;
-    options = (adj_onnx_save_opts){0};
-}
-
-static void end(void)
-{
-    adj_exec_free(e);
-    adj_graph_free(g);
-    remove(path);
-}
+#include "saved.h"
 
 TestSuite(onnx_save, .init = start, .fini = end);
-
-static adj_status save(adj_node *y, adj_error *error)
-{
-    const adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .seed = 3};
-    cr_assert(adj_exec_new(g, &o, &e) == ADJ_OK, "%s", adj_exec_message(e));
-    return adj_onnx_save(e, 1, &y, path, &options, error);
-}
-
-static Onnx__ModelProto *read_back(void)
-{
-    static uint8_t bytes[1 << 20];
-    FILE *f = fopen(path, "rb");
-    const size_t n = fread(bytes, 1, sizeof bytes, f);
-    fclose(f);
-    Onnx__ModelProto *m = onnx__model_proto__unpack(NULL, n, bytes);
-    cr_assert(m != NULL && m->graph != NULL);
-    return m;
-}
 
 /* A convolution of NHWC images: one transpose before it and one after, the filter w[kh, kw, in,
  * out] as [out, in, kh, kw], SAME as pads. */
@@ -84,19 +39,6 @@ Test(onnx_save, conv)
     const Onnx__TensorShapeProto *s = p->input[0]->type->tensor_type->shape;
     cr_assert(s->n_dim == 4 && strcmp(s->dim[0]->dim_param, "batch") == 0);
     onnx__model_proto__free_unpacked(m, NULL);
-}
-
-/* Runs y on numbered images. */
-static void run(adj_exec *exec, adj_node *x, const adj_node *y, float *to)
-{
-    const int64_t n = adj_shape_elems(adj_node_type(x).shape);
-    float *v = malloc((size_t)n * sizeof *v);
-    for (int64_t i = 0; i < n; i++)
-        v[i] = (float)(i % 101) / 101 - 0.4F;
-    cr_assert(adj_set(exec, x, v, (size_t)n * sizeof *v) == ADJ_OK && adj_run(exec) == ADJ_OK, "%s",
-              adj_exec_message(exec));
-    cr_assert(adj_get(exec, y, to, adj_type_bytes(adj_node_type(y))) == ADJ_OK);
-    free(v);
 }
 
 /* save(load(x)) runs as x does: each built-in model. */
@@ -136,17 +78,28 @@ Test(onnx_save, resnet8_nchw) { expect_same_after("resnet8", ADJ_NCHW); }
 Test(onnx_save, mobilenet_v1) { expect_same_after("mobilenet_v1", ADJ_NHWC); }
 Test(onnx_save, ds_cnn) { expect_same_after("ds_cnn", ADJ_NHWC); }
 
-/* ---- batch norms that are folded ---- */
+/* ---- metadata ---- */
 
-static int count_ops(const char *op)
+Test(onnx_save, metadata)
 {
-    Onnx__ModelProto *m = read_back();
-    int n = 0;
-    for (size_t i = 0; i < m->graph->n_node; i++)
-        n += strcmp(m->graph->node[i]->op_type, op) == 0;
-    onnx__model_proto__free_unpacked(m, NULL);
-    return n;
+    const adj_metadata list[] = {
+        {"mean", "[1,2]"}, {"", "an empty key"}, {"class_names", "[\"é\"]"}};
+    adj_error error = {0};
+    adj_onnx_net *net;
+    options.metadata = list;
+    options.n_metadata = 3;
+    cr_assert(save(adj_relu(adj_input(g, "x", ADJ_F32, (adj_shape){2, {4, 3}})), &error) == ADJ_OK);
+    adj_graph *again = adj_graph_new();
+    cr_assert(adj_onnx_load(again, path, NULL, &net, &error) == ADJ_OK, "%s", error.message);
+    cr_assert_eq(net->n_metadata, 3);
+    for (int i = 0; i < 3; i++)
+        cr_assert(strcmp(net->metadata[i].key, list[i].key) == 0 &&
+                  strcmp(net->metadata[i].value, list[i].value) == 0);
+    adj_onnx_free(net);
+    adj_graph_free(again);
 }
+
+/* ---- batch norms that are folded ---- */
 
 static void expect_folded(const char *name, adj_format format)
 {

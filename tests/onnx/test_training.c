@@ -1,0 +1,163 @@
+/* test_training.c - files exported for training, imported for inference and for training; and
+ * losses of more axes than a shape has here. */
+#include "loaded.h"
+
+TestSuite(onnx_training, .init = open_folder, .fini = close_folder);
+
+static maker m;
+
+/* A batch norm of x [2, 1] with mean 3, variance 4 and no epsilon, as training writes it. */
+static void batch_norm(void)
+{
+    static float one[] = {1}, zero[] = {0}, three[] = {3}, four[] = {4};
+    static int64_t size[] = {1};
+    maker_start(&m, 15);
+    maker_input(&m, "x", 2, (int64_t[]){2, 1});
+    maker_output(&m, "y");
+    maker_floats(&m, "scale", 1, size, one);
+    maker_floats(&m, "bias", 1, size, zero);
+    maker_floats(&m, "mean", 1, size, three);
+    maker_floats(&m, "variance", 1, size, four);
+    maker_node(&m, "BatchNormalization", "x scale bias mean variance", "y mean2 variance2");
+    maker_int(&m, "training_mode", 1);
+    maker_float(&m, "epsilon", 0);
+}
+
+/* Loads and runs the file on x [2, 1]. */
+static void expect(const adj_onnx_opts *o, const float x[2], const float want[2])
+{
+    adj_exec *e;
+    float y[2];
+    maker_write(&m, path);
+    cr_assert_eq(adj_onnx_load(g, path, o, &net, &error), ADJ_OK, "%s", error.message);
+    cr_assert_eq(adj_exec_new(g, &(adj_exec_opts){.n_fetch = 1, .fetch = net->output}, &e), ADJ_OK);
+    cr_assert(adj_set(e, net->input[0], x, 8) == ADJ_OK && adj_run(e) == ADJ_OK);
+    cr_assert_eq(adj_get(e, net->output[0], y, sizeof y), ADJ_OK);
+    cr_expect(y[0] == want[0] && y[1] == want[1], "%g %g", (double)y[0], (double)y[1]);
+    adj_exec_free(e);
+}
+
+Test(onnx_training, batch_norm_for_inference)
+{
+    batch_norm();
+    expect(NULL, (float[]){5, -1}, (float[]){1, -2});
+}
+
+/* The batch has mean 2 and variance 9. */
+Test(onnx_training, batch_norm_in_training)
+{
+    batch_norm();
+    expect(&(adj_onnx_opts){.training = 1}, (float[]){5, -1}, (float[]){1, -1});
+}
+
+/* Without training a batch norm computes no new statistics. */
+Test(onnx_training, statistics_of_no_training)
+{
+    batch_norm();
+    maker_output(&m, "mean2");
+    maker_write(&m, path);
+    expect_refused("output \"mean2\" is a sequence, or depends on results of training");
+}
+
+/* Dropout drops in training alone, if it is the file that says so. */
+Test(onnx_training, dropout_for_inference)
+{
+    static float ratio[] = {0.75F};
+    static int64_t size[] = {1};
+    maker_start(&m, 15);
+    maker_input(&m, "x", 2, (int64_t[]){2, 1});
+    maker_output(&m, "y");
+    maker_floats(&m, "ratio", 0, size, ratio);
+    maker_floats(&m, "training", 0, size, (float[]){1});
+    maker_node(&m, "Dropout", "x ratio training", "y");
+    expect(NULL, (float[]){5, -1}, (float[]){5, -1});
+}
+
+/* ---- seven axes ---- */
+
+static const int64_t x_sizes[] = {2, 3, 1, 2, 1, 2, 2};
+
+/* A loss of 16 labels, each 0, 1 or 2, among three equal numbers. */
+static void loss(const char *reduction)
+{
+    static int64_t labels[16], n, sizes[] = {2, 1, 2, 1, 2, 2};
+    for (int i = 0; i < 16; i++)
+        labels[i] = i % 3;
+    maker_start(&m, 17);
+    maker_input(&m, "x", 7, x_sizes);
+    maker_output(&m, "y");
+    Onnx__TensorProto *t = maker_ints(&m, "labels", 16, &n, labels);
+    t->dims = sizes;
+    t->n_dims = 6;
+    maker_node(&m, "SoftmaxCrossEntropyLoss", "x labels", "y log_p");
+    maker_word(&m, "reduction", reduction);
+    maker_output(&m, "log_p");
+}
+
+/* Runs the file on x, of which 1 is added to the elements of channel 1. */
+static void run_loss(float y[16], float log_p[48])
+{
+    adj_exec *e;
+    float x[48] = {0};
+    for (int i = 0; i < 48; i++)
+        x[i] = (float)(i / 8 % 3 == 1);
+    maker_write(&m, path);
+    cr_assert_eq(adj_onnx_load(g, path, NULL, &net, &error), ADJ_OK, "%s", error.message);
+    cr_assert_eq(adj_exec_new(g, &(adj_exec_opts){.n_fetch = 2, .fetch = net->output}, &e), ADJ_OK);
+    cr_assert(adj_set(e, net->input[0], x, sizeof x) == ADJ_OK && adj_run(e) == ADJ_OK);
+    const size_t bytes = adj_type_bytes(adj_node_type(net->output[0]));
+    cr_assert(bytes <= 64 && adj_get(e, net->output[0], y, bytes) == ADJ_OK);
+    cr_assert_eq(adj_get(e, net->output[1], log_p, 48 * sizeof *log_p), ADJ_OK);
+    adj_exec_free(e);
+}
+
+/* Each element is log(2 + e), less 1 where the label is 1: 5 of 16. The last axes of log_p are one.
+ */
+Test(onnx_training, loss_of_seven_axes)
+{
+    static float y[16], log_p[48];
+    const float all = 1.5514447F;
+    loss("none");
+    run_loss(y, log_p);
+    for (int i = 0; i < 16; i++)
+        cr_expect_float_eq(y[i], all - (float)(i % 3 == 1), 1e-6, "%d: %g", i, (double)y[i]);
+    for (int i = 0; i < 48; i++)
+        cr_expect_float_eq(log_p[i], (float)(i / 8 % 3 == 1) - all, 1e-6);
+    const adj_shape s = adj_node_type(net->output[1]).shape;
+    cr_expect(s.rank == 6 && s.dim[4] == 1 && s.dim[5] == 4);
+}
+
+Test(onnx_training, mean_loss_of_seven_axes)
+{
+    static float y[16], log_p[48];
+    loss("mean");
+    run_loss(y, log_p);
+    cr_expect_float_eq(y[0], 1.5514447F - 5.0F / 16, 1e-6, "%g", (double)y[0]);
+}
+
+/* Other operators, of inputs and of log-probabilities, would see other axes. */
+Test(onnx_training, other_operators_of_seven_axes)
+{
+    loss("none");
+    maker_node(&m, "Relu", "log_p", "z");
+    maker_write(&m, path);
+    expect_refused("(Relu, opset 17): an operand of more than 6 axes");
+    adj_graph_free(g);
+    g = adj_graph_new();
+    maker_start(&m, 17);
+    maker_input(&m, "x", 7, x_sizes);
+    maker_output(&m, "y");
+    maker_node(&m, "Relu", "x", "y");
+    maker_write(&m, path);
+    expect_refused("(Relu, opset 17): an operand of more than 6 axes");
+}
+
+Test(onnx_training, merged_sizes_overflow)
+{
+    maker_start(&m, 17);
+    maker_input(&m, "x", 8, (int64_t[]){1, 1, 1, 1, 1, INT64_MAX / 2, 3, 1});
+    maker_output(&m, "y");
+    maker_node(&m, "Relu", "x", "y");
+    maker_write(&m, path);
+    expect_refused("input \"x\": too many elements");
+}
