@@ -14,7 +14,9 @@
 #include "tests/plan.h"
 #include "tests/temporary.h"
 
-#define STRICT "-std=c99 -Wall -Wextra -Wpedantic -Wconversion -Werror"
+#define STRICT                                                                                     \
+    "-std=c99 -Wall -Wextra -Wpedantic -Wconversion -Wdouble-promotion "                           \
+    "-Wunsuffixed-float-constants -Wno-unknown-warning-option -Werror"
 
 /* A net with the output y of the input x. */
 typedef struct {

@@ -253,7 +253,8 @@ static int check(const subject s[], int n, const char *folder, tally *t)
     int wrong = 0;
     snprintf(text, sizeof text,
              "cd %s && { ls net*.c | xargs -P 2 -n 13 cc -c -std=c99 -Wall -Wextra -Wpedantic "
-             "-Wconversion -Werror -O1 -fPIC && cc -shared net*.o -o nets.so -lm; } >log 2>&1 || "
+             "-Wconversion -Wdouble-promotion -Wunsuffixed-float-constants -Werror -O1 -fPIC && cc "
+             "-shared net*.o -o nets.so -lm; } >log 2>&1 || "
              "{ head -c 3000 log >&2; exit 1; }",
              folder);
     if (system(text) != 0) /* NOLINT(cert-env33-c) */
