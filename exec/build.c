@@ -56,7 +56,7 @@ static adj_status copy_graph(adj_exec *e)
     return is_told ? set_error(e, status, "%s", p->graph->message) : no_memory(e);
 }
 
-/* Gives every leaf a buffer in the storage, or where a constant's data are. */
+/* Makes a buffer for every leaf, in the storage or at the data of a constant. */
 static adj_status add_leaves(adj_exec *e)
 {
     plan *p = &e->plan;
@@ -107,7 +107,7 @@ static adj_status list_results(adj_exec *e)
     return e->status;
 }
 
-/* Counts what adj_exec_stats tells of the steps. */
+/* Counts the figures of adj_exec_stats. */
 static adj_status count_steps(adj_exec *e)
 {
     const plan *p = &e->plan;
@@ -130,7 +130,7 @@ static adj_status count_steps(adj_exec *e)
     return ADJ_OK;
 }
 
-/* Makes room for what runs leave. */
+/* Allocates the state that runs leave. */
 static adj_status prepare_runs(adj_exec *e)
 {
     plan *p = &e->plan;
@@ -146,7 +146,7 @@ static adj_status prepare_runs(adj_exec *e)
     return e->status;
 }
 
-/* Sets every pointer that a step will use; those to what is foreign are its owner's. */
+/* Sets every pointer that a step uses. Foreign slots point into the memory of their owner. */
 static void point_steps(adj_exec *e)
 {
     const plan *p = &e->plan;
@@ -185,7 +185,8 @@ static adj_status bind(adj_exec *e)
     return ADJ_OK;
 }
 
-/* Makes what no kernel writes NaN, not a likely 0. Leaves get their values later. */
+/* Fills the memory with NaN, so that bytes that no kernel writes are not a plausible 0. Leaves get
+ * their values later. */
 static void fill_with_nan(const adj_exec *e)
 {
     const plan *p = &e->plan;
@@ -195,8 +196,8 @@ static void fill_with_nan(const adj_exec *e)
             memset(s->data, 0xff, s->bytes);
 }
 
-/* Draws every param, state and scalar input; the stream is the name's hash, so that a parameter
- * starts the same in every graph. The other inputs are not set now. */
+/* Initializes every param, state and scalar input. The random stream is the hash of the name, so
+ * that a parameter has the same initial values in every graph. Other inputs stay unset. */
 static void draw_parameters(adj_exec *e)
 {
     for (int i = 0; i < e->plan.n_leaf; i++) {
@@ -231,7 +232,7 @@ static void note_products_in_f32(adj_exec *e)
         in_f32, products, precision == ADJ_PRECISION_F16 ? "f16" : "bf16");
 }
 
-/* Gives the values that are there before the first run. Requires: a verified plan. */
+/* Sets the values that exist before the first run. Requires: a verified plan. */
 static adj_status fill(adj_exec *e)
 {
     fill_with_nan(e);
@@ -242,7 +243,7 @@ static adj_status fill(adj_exec *e)
     return ADJ_OK;
 }
 
-/* The stages in their order. Each returns e->status; the first that fails is the last. */
+/* The stages in order. Each returns e->status; a failure ends the list. */
 static adj_status (*const stages[])(adj_exec *e) = {
     list_roots,   select_backends,
     copy_graph,   add_leaves,

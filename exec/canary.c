@@ -8,7 +8,7 @@
 
 enum { WORD = 0xA5 };
 
-/* The bytes behind a slot, up to where the next may begin. */
+/* Returns the guard bytes behind a slot, up to the next possible slot. */
 static size_t behind(const slot *s) { return CANARY + (CANARY - s->bytes % CANARY) % CANARY; }
 
 static int has_canaries(const slot *s) { return !s->foreign && s->bytes > 0; }
@@ -19,13 +19,14 @@ static void draw(const slot *s)
     memset(s->data + s->bytes, WORD, behind(s));
 }
 
-/* The first word is right, and each is like the one before it. */
+/* True if all bytes have the guard value: the first one has it, and each equals the one before. */
 static int is_whole(const char *p, size_t bytes)
 {
     return (unsigned char)p[0] == WORD && memcmp(p, p + 1, bytes - 1) == 0;
 }
 
-/* A slot's are drawn when its life begins, as its memory was another's before. */
+/* Writes the guard words of slots whose lifetime begins at step, because their memory belonged to
+ * other slots before. */
 void draw_canaries(const plan *p, int step)
 {
     for (const slot *s = p->slot; s < p->slot + p->n_slot; s++)
@@ -35,7 +36,7 @@ void draw_canaries(const plan *p, int step)
 
 enum { SLOT_NAME = 100 };
 
-/* Writes whose value the slot holds first: `conv2d "conv1"`, or `conv2d` without a name; or
+/* Writes the name of the slot's first value: `conv2d "conv1"`, `conv2d` without a name, or
  * "scratch". */
 static void name_slot(const plan *p, const slot *s, char text[SLOT_NAME])
 {
@@ -54,7 +55,7 @@ static int is_in_use(const slot *s, int step)
            (s->kept || (s->first != NONE && s->first <= step && s->last >= step));
 }
 
-/* Returns the nearest slot in use behind s, or before it, which a longer write would reach. */
+/* Returns the nearest slot in use behind or before s, which a longer overrun would reach. */
 static const slot *neighbor(const plan *p, const slot *s, int is_behind, int step)
 {
     const slot *nearest = NULL;

@@ -15,16 +15,16 @@
 #include "planning.h"
 #include "select_kernel.h"
 
-/* True if both are of the forward pass, of the backward pass, recomputed for it, or of the updates.
- * A group with a node of a later phase would be computed, and kept in memory, too early. */
+/* True if both nodes belong to one phase: forward, backward, recomputation or updates. A group with
+ * a node of a later phase would be computed too early, and kept in memory too long. */
 static int is_of_same_time(const adj_node *a, const adj_node *b)
 {
     return a->role == b->role && (a->clone != 0) == (b->clone != 0);
 }
 
-/* Returns how many of the group's first nodes are among the n proposed and may leave it: all, or
- * the first of a pair, of which a node by itself is left. What is left of more might be no kernel's
- * group. */
+/* Returns the number of the group's first nodes that are among the n proposed ones and may leave
+ * it: all, or the first of two, which leaves a single node. The rest of a larger group might be
+ * supported by no kernel. */
 static int count_taken(const planning *c, int n, const node_group *g)
 {
     int count = 0;
@@ -33,7 +33,8 @@ static int count_taken(const planning *c, int n, const node_group *g)
     return count == g->n || g->n == 2 ? count : 0;
 }
 
-/* True if the node may leave its group, one from number `next` on, with the n proposed ones. */
+/* True if the node is in a group from number `next` on and may leave it with the n proposed nodes.
+ */
 static int may_leave(const planning *c, int next, int n, const adj_node *node)
 {
     const node_group *g = &c->group[c->group_of[node->id]];
@@ -41,8 +42,8 @@ static int may_leave(const planning *c, int next, int n, const adj_node *node)
     return g >= &c->group[next] && at >= 0 && at < count_taken(c, n, g);
 }
 
-/* True if that backend may compute the proposed nodes behind group g, where they come next. What
- * follows from parameters alone is not computed with what changes in every run. */
+/* True if the backend may compute the n proposed nodes together with group g: their operands have
+ * been computed, and they change as often as g, in every run or only with the parameters. */
 static int may_follow(const adj_exec *e, const node_group *g, int next, int n, int backend)
 {
     const planning *c = e->planning;
@@ -61,7 +62,7 @@ static int may_follow(const adj_exec *e, const node_group *g, int next, int n, i
     return may;
 }
 
-/* Takes the n proposed nodes out of their groups. */
+/* Removes the n proposed nodes from their groups. */
 static void take_later(const planning *c, int n)
 {
     for (int i = 0; i < n; i++) {
@@ -74,8 +75,8 @@ static void take_later(const planning *c, int n)
     }
 }
 
-/* Prepares a group of g's nodes and the proposed ones for the kernel that g is prepared for.
- * ADJ_ENOKERNEL: it refuses, or would be another implementation. */
+/* Prepares the nodes of g and the proposed ones for the kernel of g. ADJ_ENOKERNEL: it refuses, or
+ * another implementation would run. */
 static adj_status prepare_wider(adj_exec *e, const node_group *g, int n, const step *planned,
                                 step *wider)
 {

@@ -31,7 +31,7 @@ typedef struct {
 
 /* ---- the order of the steps ---- */
 
-/* A queue of groups, the smallest key first; of equal keys the smaller number comes first. */
+/* A priority queue of groups: the smallest key first, then the smallest number. */
 typedef struct {
     const int64_t *key; /* by group */
     int n, *group;      /* a binary heap */
@@ -65,8 +65,8 @@ static int pop(heap *h)
     return first;
 }
 
-/* Groups whose operands are all computed. All processes start the same collectives in the same
- * order, though other steps of theirs may have another: a collective that is not the next one
+/* Groups whose operands have been computed. All processes must start collectives in the same order,
+ * while their other steps may be ordered differently. So a collective that is not the next one
  * waits, unless nothing else is left. */
 typedef struct {
     heap now, waiting; /* by the caller's key; by the number of the collective */
@@ -89,7 +89,7 @@ static int take_ready(ready_groups *r)
     return taken;
 }
 
-/* Counts for each group the pairs of an operand and a reader that it waits for. */
+/* Counts, for each group, the pairs of operand and reader that it waits for. */
 static void count_waits(grouping *w)
 {
     for (int id = 0; id < w->n; id++)
@@ -99,8 +99,8 @@ static void count_waits(grouping *w)
         }
 }
 
-/* Writes the groups to out in topological order, of several that are ready the one with the
- * smallest key first; returns how many there are. */
+/* Writes the groups to out in topological order; of several that are ready, the one with the
+ * smallest key comes first. Returns their number. */
 static int order(grouping *w, const int64_t *key, node_group *out)
 {
     ready_groups r = {.now = {.key = key, .group = w->ready},
@@ -128,8 +128,8 @@ static int order(grouping *w, const int64_t *key, node_group *out)
 
 /* ---- groups ---- */
 
-/* Marks with the stamp the groups that need one of n nodes, directly or not, up to a place. 0: the
- * nodes' own groups, which are marked with -stamp, are among them. */
+/* Marks with the stamp the groups up to a place that depend on one of n nodes. Returns 0 if the
+ * groups of the nodes themselves, marked with -stamp, are among them: a cycle. */
 static int mark_users(grouping *w, int n, const adj_node *const node[], int last)
 {
     int waiting = 0;
@@ -152,9 +152,9 @@ static int mark_users(grouping *w, int n, const adj_node *const node[], int last
     return 1;
 }
 
-/* Reorders two places and those between them: first what is not marked, then the group, then what
- * is marked with the stamp; each in the old order. The places of the other members are left empty.
- */
+/* Reorders the groups between two places, these included: first those without the stamp, then the
+ * new group, then those with the stamp, each part in the old order. The places of the other members
+ * become empty. */
 static void move_apart(grouping *w, int into, int first, int last)
 {
     int n_marked = 0, to = first;
@@ -178,9 +178,8 @@ static void move_apart(grouping *w, int into, int first, int last)
 }
 
 /* True if the proposed nodes are free, the backend may compute each, and the root is among them.
- * What is recomputed for the gradient is not computed with forward nodes: it would be kept from
- * then on.
- */
+ * Recomputed nodes do not join forward nodes, because their values would then be stored until the
+ * backward pass. */
 static int is_acceptable(const grouping *w, const adj_node *root, int n, int backend)
 {
     int has_root = 0, has_forward = 0, has_clone = 0;
@@ -196,7 +195,7 @@ static int is_acceptable(const grouping *w, const adj_node *root, int n, int bac
     return has_root && n > 1 && !(has_forward && has_clone);
 }
 
-/* Copies n nodes, operands before what reads them. */
+/* Copies n nodes, operands before their readers. */
 static void copy_sorted(const adj_node **to, int n, const adj_node *const from[])
 {
     for (int i = 0; i < n; i++) {
@@ -207,7 +206,8 @@ static void copy_sorted(const adj_node **to, int n, const adj_node *const from[]
     }
 }
 
-/* Joins the proposed nodes, each now alone, in the root's group, unless that makes a cycle. */
+/* Moves the proposed nodes, which are single groups so far, to the root's group, unless a cycle
+ * arises. */
 static adj_status join(grouping *w, const adj_node *root, int n, const adj_kernel *kernel)
 {
     const adj_node **node = exec_alloc(w->e, (size_t)n, sizeof(adj_node *));
@@ -234,7 +234,7 @@ static adj_status join(grouping *w, const adj_node *root, int n, const adj_kerne
     return ADJ_OK;
 }
 
-/* Forms a group of root's if a kernel of the backend proposes one. */
+/* Forms a group from root if a kernel of the backend proposes one. */
 static adj_status propose(grouping *w, const adj_node *root, int backend)
 {
     const adj_kernel *const *kernel = w->e->backends.list[backend]->kernels;
@@ -278,9 +278,9 @@ static adj_status start(grouping *w)
 
 #define LATE (INT64_C(1) << 56) /* a key after all that no update computes */
 
-/* Returns the group's place in the order: its last id, or after all others if only updates are
- * computed. A gradient that is cast for an update in the same step is not late: what comes after it
- * may overwrite parameters (memory.c). */
+/* Returns the key of a group in the order of steps: its last id, or behind all others if the group
+ * computes only updates. A group that also computes the cast of a gradient is no update: steps
+ * behind the first update may overwrite parameters (memory.c). */
 static int64_t key_of(const node_group *g)
 {
     int64_t last = 0;
@@ -292,19 +292,20 @@ static int64_t key_of(const node_group *g)
     return late ? last + LATE : last;
 }
 
-/* ---- what is started and waited for ---- */
+/* ---- collectives ---- */
 
 static int is_wait(const adj_node *n) { return n->op == &adj_op_all_reduce_wait; }
 
 static int is_start(const adj_node *n) { return (n->op->flags & ADJ_OP_COLLECTIVE) && !is_wait(n); }
 
-/* True if only updates wait for it; what the net itself reads comes where its id says. */
+/* True if only updates wait for the collective; one that the net itself reads keeps its place by
+ * id. */
 static int is_late_wait(const adj_node *n) { return is_wait(n) && n->role == ADJ_ROLE_UPDATE; }
 
-/* Moves collectives. A start, and what updates compute for it alone, comes at once: while the
- * values travel other steps run, and sums of gradients take the place of these. What needs a late
- * wait is late in the order of the starts: first all that needs the first one's result and no later
- * one's. */
+/* Moves collectives. A start, and update nodes that only it reads, run as early as possible, so
+ * that other steps run while the values travel, and gradients can be freed. Nodes that depend on a
+ * late wait follow at the end, in the order of the starts: first those that need only the first
+ * result. */
 static adj_status order_collectives(grouping *w, int64_t key[])
 {
     const adj_graph *g = w->e->plan.graph;

@@ -28,8 +28,8 @@ static void **new_results(const adj_exec *e, region *r, const step *s, int out, 
     return result;
 }
 
-/* Computes the step with the result `out` beside operand k, then over it. *differs: in bits, this
- * or another result. */
+/* Computes the step with result `out` in separate memory, then in place of operand k. Sets *differs
+ * to 1 if any result differs in a bit. */
 static adj_status try_alias(adj_exec *e, const step *s, int k, int out, int *differs)
 {
     region r = {.allocator = e->region.allocator};
@@ -55,7 +55,7 @@ static adj_status try_alias(adj_exec *e, const step *s, int k, int out, int *dif
     return status;
 }
 
-/* Tries every claim of step s, whose operands are there. */
+/* Tries every in-place claim of step s, whose operands have been computed. */
 static adj_status try_step(adj_exec *e, const step *s, exec_false_alias *f, int *found)
 {
     adj_status status = ADJ_OK;

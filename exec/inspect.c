@@ -27,7 +27,7 @@ int adj_exec_step_count(const adj_exec *e)
     return e != NULL && e->status == ADJ_OK ? e->plan.n_step : 0;
 }
 
-/* Returns the last name in the group: who builds a net names its layers, less often what follows
+/* Returns the last name in the group, as nets name their layers more often than the nodes behind
  * them. */
 static const char *name_of_group(const adj_group *g)
 {

@@ -39,7 +39,7 @@ static void find_invariant_leaves(const adj_exec *e)
     }
 }
 
-/* Returns what n follows from. Requires: that of its operands. */
+/* Returns the invariance of n. Requires: that of its operands. */
 static invariance invariance_of(const adj_exec *e, const adj_node *n)
 {
     const planning *c = e->planning;
@@ -79,8 +79,8 @@ void find_invariance(const plan *p, step *s)
         slot_of(p, s->out[k])->invariance = s->invariance;
 }
 
-/* A constant (a fill) is made once where an invariant step needs it, so that it is there; elsewhere
- * its memory is worth more than the time. Readers come later: from the last step to the first. */
+/* A fill is computed once if an invariant step reads it; otherwise in every run, which saves
+ * memory. Readers come later, so the loop goes from the last step to the first. */
 static void settle_constants(const plan *p)
 {
     for (int i = p->n_step - 1; i >= 0; i--) {

@@ -31,7 +31,7 @@ static void find_last_reads(plan *p)
         read_at(p, p->fetch[i].buffer, p->n_step + 1);
 }
 
-/* ---- what is computed in place ---- */
+/* ---- in-place results ---- */
 
 /* Reorders and copies compute nothing. */
 static int only_updates_safely(const step *s)
@@ -43,8 +43,8 @@ static int only_updates_safely(const step *s)
     return 1;
 }
 
-/* From this step on only updates are computed, and none can fail: a run that fails, which bad
- * labels can cause, has failed before it. */
+/* Returns the first step from which on all steps compute only updates and cannot fail. A run that
+ * fails, for example on invalid labels, has failed before. */
 static int first_update_step(const plan *p)
 {
     int i = p->n_step;
@@ -53,8 +53,8 @@ static int first_update_step(const plan *p)
     return i;
 }
 
-/* Returns the update that assigns the value in `to` to from's leaf, if `to` may be computed right
- * into the leaf, else NULL. Requires: the slot of `to` is still its own. */
+/* Returns the update that assigns `to` to the leaf `from`, if `to` may be computed directly into
+ * the leaf, else NULL. Requires: `to` does not share its slot yet. */
 static update *update_in_place(const plan *p, int from, int to)
 {
     const int l = p->leaf_of[p->buffer[from].value->id];
@@ -75,8 +75,8 @@ int may_take_over(const plan *p, const step *s, int k, int out)
            p->buffer[from].layout == p->buffer[to].layout;
 }
 
-/* Computes a result of step i in operand k's slot, if no step needs the operand after step i; 0: it
- * may not. u: the update of the leaf that lies there. */
+/* Computes a result of step i in the slot of operand k, if no step needs the operand after step i;
+ * else returns 0. u: the update of the leaf in that slot. */
 static int share_slot_with(plan *p, int i, int k, int out, update *u)
 {
     const step *s = &p->step[i];
@@ -93,8 +93,8 @@ static int share_slot_with(plan *p, int i, int k, int out, update *u)
     return 1;
 }
 
-/* Lets a result of step i take over one of the operands in the mask: the leaf that it updates, else
- * the first that can be had. */
+/* Lets a result of step i take over an operand of the mask: the leaf that it updates, else the
+ * first possible one. */
 static void share_slot(plan *p, int i, adj_alias alias, int first_update)
 {
     const step *s = &p->step[i];
@@ -143,7 +143,7 @@ static adj_status find_lifetimes(adj_exec *e)
     return ADJ_OK;
 }
 
-/* ---- places in the arena ---- */
+/* ---- offsets in the arena ---- */
 
 static int by_size(const void *a, const void *b)
 {
@@ -163,7 +163,7 @@ static void insert_by_offset(slot *sorted[], int n, slot *s)
     sorted[n] = s;
 }
 
-/* Returns the start of the smallest gap that takes the bytes, among neighbors sorted by offset. */
+/* Returns the start of the smallest sufficient gap between neighbors sorted by offset. */
 static size_t best_gap(const plan *p, slot *const neighbor[], int n, size_t bytes)
 {
     size_t end = 0, best = 0, min_gap = SIZE_MAX;
@@ -206,8 +206,8 @@ typedef struct { /* n slots in the order in which they are placed; room for as m
     slot **order, **neighbor, **placed;
 } placing;
 
-/* Gives every slot its offset; returns the arena's size. *highest: the slot that ends there, by its
- * place in the order. */
+/* Assigns an offset to every slot; returns the arena's size. *highest: position in the order of the
+ * slot that ends there. */
 static size_t place_in_order(const plan *p, const placing *all, int *highest)
 {
     size_t bytes = 0;
@@ -228,8 +228,8 @@ static size_t place_in_order(const plan *p, const placing *all, int *highest)
     return bytes;
 }
 
-/* Places the largest slot first. While that wastes more than a hundredth, the slot that found no
- * room below the others is placed before them, some times over, and the best is taken. */
+/* Places the largest slot first. While more than 1 % is wasted, the slot that ends highest is moved
+ * ahead in the order, up to a number of attempts; the best result is taken. */
 static adj_status place_slots(adj_exec *e)
 {
     const plan *p = &e->plan;
@@ -265,8 +265,8 @@ static adj_status place_slots(adj_exec *e)
     return ADJ_OK;
 }
 
-/* Keeps every value from the first step to the last, one behind the other: what is found out by
- * such a plan does not depend on how slots are placed otherwise. */
+/* Places all slots one behind the other, without sharing, for checks that must not depend on the
+ * placement. */
 static void keep_all(adj_exec *e)
 {
     const plan *p = &e->plan;

@@ -14,7 +14,7 @@
 /* Smaller plans are not compared with the free memory of the system. */
 static const size_t considerable = (size_t)16 << 20;
 
-/* True if malloc can provide it: it may keep memory free inside the address space. */
+/* True if malloc provides the bytes, which it may still have free in its address space. */
 static int can_be_had(size_t bytes)
 {
     void *volatile p = malloc(bytes); /* volatile: the compiler must not leave it out */

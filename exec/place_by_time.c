@@ -43,7 +43,7 @@ static void remove_hole(holes *h, int i)
     memmove(h->list + i, h->list + i + 1, (size_t)(h->n - i) * sizeof *h->list);
 }
 
-/* Adds a hole and joins it with those that it touches. */
+/* Adds a gap and merges it with adjacent ones. */
 static void add_hole(holes *h, size_t start, size_t bytes)
 {
     int i = h->n;
@@ -62,7 +62,7 @@ static void add_hole(holes *h, size_t start, size_t bytes)
     h->n++;
 }
 
-/* Returns the offset of so many bytes: in the smallest hole that takes them, else at the end. */
+/* Returns the offset for the bytes: in the smallest sufficient gap, else at the end. */
 static size_t take_bytes(holes *h, size_t bytes)
 {
     int best = NONE;

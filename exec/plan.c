@@ -26,7 +26,7 @@ int new_slot(adj_exec *e, size_t bytes)
     return p->n_slot++;
 }
 
-/* Returns a new buffer in the slot, or NONE if that failed, as it may have for the slot. */
+/* Returns a new buffer in the slot, or NONE if that failed or slot is NONE. */
 static int add_buffer(adj_exec *e, const adj_node *value, const adj_layout *layout, int backend,
                       int slot)
 {
@@ -101,7 +101,7 @@ adj_status alloc_operands(adj_exec *e, region *r, step *s, int n_in, int n_out)
     return ADJ_OK;
 }
 
-/* Makes s, complete but for its scratch, the plan's last step. If that fails, s is dropped. */
+/* Appends s, complete except for its scratch, to the plan. If that fails, s is dropped. */
 static adj_status append_step(adj_exec *e, const step *s)
 {
     plan *p = &e->plan;
@@ -117,8 +117,8 @@ static adj_status append_step(adj_exec *e, const step *s)
     return e->status;
 }
 
-/* Appends a step from buffer `from` to a new one in layout, which it returns, or NONE if that
- * failed. One of the two layouts is plain, or both are of one backend. */
+/* Appends a reorder from buffer `from` to a new buffer in layout. Returns the new buffer, or NONE
+ * if that failed. One of the two layouts is plain, or both belong to one backend. */
 static int reorder(adj_exec *e, int from, const adj_layout *layout, int backend)
 {
     const buffer *source = &e->plan.buffer[from];
@@ -207,7 +207,7 @@ static adj_status place_step(adj_exec *e, step *s)
     return append_step(e, s);
 }
 
-/* Plans a view: another buffer in its operand's slot. */
+/* Plans a view: a second buffer in its operand's slot. */
 static adj_status plan_view(adj_exec *e, const adj_node *view)
 {
     const int from = want_buffer(e, view->in[0], NULL, NONE);
@@ -219,7 +219,7 @@ static adj_status plan_view(adj_exec *e, const adj_node *view)
     return e->status;
 }
 
-/* True if every value that leaves the group is without elements. */
+/* True if no result of the group has elements. */
 static int is_empty(const adj_group *g)
 {
     for (int i = 0; i < g->n_out; i++)
@@ -228,7 +228,7 @@ static int is_empty(const adj_group *g)
     return 1;
 }
 
-/* Plans a group; next: the number of the first one behind it. */
+/* Plans a group; next: number of the group behind it. */
 static adj_status plan_group(adj_exec *e, const node_group *g, int next)
 {
     if (g->n == 1 && (g->node[0]->op->flags & ADJ_OP_VIEW))
@@ -253,7 +253,7 @@ static adj_status plan_group(adj_exec *e, const node_group *g, int next)
     return e->status;
 }
 
-/* ---- what happens at the end of a run ---- */
+/* ---- the end of a run ---- */
 
 /* Appends a copy of a leaf as it was before the updates; returns its buffer, or NONE. */
 static int copy_of(adj_exec *e, int from)
@@ -266,7 +266,7 @@ static int copy_of(adj_exec *e, int from)
     return append_step(e, &s) == ADJ_OK ? s.out[0] : NONE;
 }
 
-/* True if an update assigns the leaf that this buffer shows, itself or as a view. */
+/* True if an update assigns the leaf in this buffer, or the leaf that it views. */
 static int is_assigned(const plan *p, int b)
 {
     const int i = p->leaf_of[viewed_node(p->buffer[b].value)->id];
@@ -274,8 +274,8 @@ static int is_assigned(const plan *p, int b)
            p->buffer[p->leaf[i].buffer].slot == p->buffer[b].slot;
 }
 
-/* Returns the buffer that holds the image of a node of the user's graph when the steps are done:
- * of a leaf that is assigned a copy, for a fetch or for another leaf's update. NONE: failed. */
+/* Returns the buffer that holds the value of a node of the user's graph after the steps, for a
+ * fetch or an update; for a leaf that is assigned, a copy. NONE: failed. */
 static int final_buffer(adj_exec *e, const adj_node *user)
 {
     const int b = want_buffer(e, e->plan.image[user->id], NULL, NONE);

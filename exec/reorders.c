@@ -27,8 +27,8 @@ static char *new_bytes(region *r, size_t bytes)
 
 /* ---- values ---- */
 
-/* Returns number i of a sequence that does not repeat itself: of so many significant bits, 0.5 to 4
- * in magnitude, with 1 bit 1. Integers: of one byte. */
+/* Returns number i of a pseudo-random sequence: `bits` significant bits, magnitude 0.5 to 4; with 1
+ * bit, magnitude 1. For integers, one byte. */
 static double number_at(adj_dtype dtype, int bits, int64_t i)
 {
     const uint64_t h = ((uint64_t)i + 1) * UINT64_C(0x9e3779b97f4a7c15);
@@ -51,8 +51,8 @@ typedef struct {
     adj_type type;               /* of the value */
 } conversion;
 
-/* Brings the value from one layout to another; from and to are those of the buffers. Returns memory
- * of r, or NULL: status says why. */
+/* Converts a value between the layouts of two buffers. Returns memory of r, or NULL with the reason
+ * in *status. */
 static void *bring(const adj_exec *e, int backend, conversion way, const void *from, region *r,
                    adj_status *status)
 {
@@ -72,7 +72,7 @@ static void *bring(const adj_exec *e, int backend, conversion way, const void *f
     return *status == ADJ_OK ? to : NULL;
 }
 
-/* ---- without a way back ---- */
+/* ---- layouts that cannot be converted back ---- */
 
 /* Runs a prepared kernel on generated operands and the given operand k. Returns the results, by
  * group->out; NULL on failure, with *status. */
@@ -115,7 +115,7 @@ static int are_apart(adj_type type, const void *a, const void *b)
     return apart > UNITS * adj_traits_of(type.dtype)->unit * max;
 }
 
-/* True if every operand but k, and every result, is plain, and operand k is where it should be. */
+/* True if operand k is in the expected layout, and all other operands and all results are plain. */
 static int is_plain_but(const adj_group *g, const adj_prep *prep, int k, int is_plain)
 {
     int is = (prep->in[k] == NULL) == is_plain;
@@ -126,8 +126,8 @@ static int is_plain_but(const adj_group *g, const adj_prep *prep, int k, int is_
     return is;
 }
 
-/* True if the step, which reads the value as its operand k in the layout, gives something else
- * where it is prepared to take it plain. */
+/* True if the results of the step, which reads the value as operand k in the layout, differ when it
+ * is prepared for a plain operand k. */
 static int reads_another(const adj_exec *e, const step *s, int k, const void *plain,
                          const void *packed, region *r, adj_status *status)
 {
@@ -155,7 +155,8 @@ static int reads_another(const adj_exec *e, const step *s, int k, const void *pl
     return is_another;
 }
 
-/* True if a reader of the reorder, from plain to a layout without a way back, shows it wrong. */
+/* True if a reader shows that the reorder, from plain to a layout that cannot be converted back, is
+ * wrong. */
 static int is_packed_wrongly(const adj_exec *e, const step *s, conversion way, region *r,
                              adj_status *status)
 {
@@ -173,7 +174,7 @@ static int is_packed_wrongly(const adj_exec *e, const step *s, conversion way, r
 
 /* ---- a reorder ---- */
 
-/* True if the step's reorder gives other values. */
+/* True if the step's reorder changes values. */
 static int is_wrong(const adj_exec *e, const step *s, region *r, adj_status *status)
 {
     const buffer *from = &e->plan.buffer[s->in[0]], *to = &e->plan.buffer[s->out[0]];

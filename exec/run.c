@@ -82,7 +82,7 @@ static adj_status run_invariants(adj_exec *e)
     return status;
 }
 
-/* Runs all steps that are needed, then the updates. */
+/* Runs the steps, invariant ones only if a leaf of theirs was set, then the updates. */
 static adj_status run_steps(adj_exec *e)
 {
     adj_status status = run_invariants(e);

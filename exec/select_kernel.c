@@ -14,7 +14,8 @@
 
 /* ---- candidates ---- */
 
-/* A single node is anybody's; a group is its kernel's, or one's that would propose it too. */
+/* True if the kernel may compute the group: a single node, a group that it proposed, or one that it
+ * would propose as well. */
 static int may_query(const adj_exec *e, const step *s, const candidate *c)
 {
     const adj_group *g = &s->group;
@@ -110,8 +111,8 @@ void drop_step(adj_exec *e, const step *s)
 
 /* ---- the least estimate ---- */
 
-/* Prepares the kernel's first candidate, or the first of the implementation that the options want,
- * which then is before all others. */
+/* Prepares the kernel's first candidate, or the first one with the implementation that the options
+ * name, which then precedes all others. */
 static adj_status prepare_wanted(adj_exec *e, step *s, candidate *c)
 {
     for (c->number = 0; e->debug.impl != NULL; c->number++) {
@@ -134,7 +135,7 @@ adj_status set_why(adj_exec *e, step *s, const char *why)
     return ADJ_OK;
 }
 
-/* Keeps the faster of two prepared steps in s, and drops the other. */
+/* Keeps the prepared step with the smaller estimate in s and drops the other. */
 static void keep_faster(adj_exec *e, step *s, step *other)
 {
     if (s->kernel == NULL || other->prep.seconds < s->prep.seconds) {

@@ -40,7 +40,7 @@ void sum_results(const adj_exec *e, const step *s)
     sum_buffers(&e->plan, s->n_out, s->out, e->run.sums + s->sums + s->n_in);
 }
 
-/* Returns buffer i of what is read when the steps are done. */
+/* Returns buffer i of the fetched and next values, which are read after the steps. */
 static int end_buffer(const plan *p, int i)
 {
     return i < p->n_fetch ? p->fetch[i].buffer : p->update[i - p->n_fetch].next;
@@ -55,7 +55,7 @@ void sum_end(const adj_exec *e)
     }
 }
 
-/* ---- where they differ ---- */
+/* ---- the first difference ---- */
 
 /* Returns the last node that the step computes, or NULL. */
 static const adj_node *node_of(const step *s)
@@ -63,7 +63,7 @@ static const adj_node *node_of(const step *s)
     return s->group.n_node > 0 ? s->group.node[s->group.n_node - 1] : NULL;
 }
 
-/* Returns the operand in whose place the result is computed, or NULL. */
+/* Returns the operand whose memory holds the result, or NULL. */
 static const adj_node *taken_over(const plan *p, const step *s, int out)
 {
     for (int k = 0; k < s->n_in; k++)
@@ -80,7 +80,7 @@ static int is_same_plan(const adj_exec *a, const adj_exec *b)
            p->n_update == q->n_update && exec_hash_kernels(a) == exec_hash_kernels(b);
 }
 
-/* Describes what is different: of step i its operand or result k, or what is read at the end. */
+/* Describes a difference: operand or result k of step i, or a value read after the last step. */
 static exec_damage describe_damage(const plan *p, int i, int k)
 {
     const step *s = i < p->n_step ? &p->step[i] : NULL;

@@ -33,7 +33,7 @@ static adj_status check_value(adj_exec *e, const char *call, const adj_node *n, 
     return ADJ_OK;
 }
 
-/* Copies a value; images are large enough for that to be worth all threads. */
+/* Copies a value, on all threads if it is large, such as a batch of images. */
 static void copy_bytes(const adj_exec *e, char *to, const char *from, size_t bytes)
 {
     const int threads = e->opts.threads;
@@ -47,7 +47,7 @@ static void copy_bytes(const adj_exec *e, char *to, const char *from, size_t byt
     }
 }
 
-/* Finds what is to be set. *l: NULL when no fetch and no update needs it. */
+/* Finds the leaf to set. *l: NULL if no fetch and no update needs it. */
 static adj_status find_settable(adj_exec *e, const char *call, const adj_node *n, leaf **l)
 {
     if (n->op == &adj_op_const || n->graph != e->plan.user || !(n->op->flags & ADJ_OP_LEAF))
@@ -111,7 +111,7 @@ adj_status adj_set_in_place(adj_exec *e, const adj_node *leaf_node, void **data)
     return ADJ_OK;
 }
 
-/* Returns the node's value for adj_get and adj_data, or NULL: the executor says why. */
+/* Returns the node's value for adj_get and adj_data, or NULL with the executor's message. */
 static const void *value_of(adj_exec *e, const char *call, const adj_node *node)
 {
     const plan *p = &e->plan;
@@ -179,7 +179,7 @@ adj_node *adj_exec_param_at(const adj_exec *e, int i)
 
 /* ---- parameters by name ---- */
 
-/* Returns what `from` holds under the name of l, or NULL if it holds nothing of that name. */
+/* Returns the leaf of `from` with the name of l, or NULL if there is none. */
 static const leaf *same_leaf(const leaf *l, const adj_exec *from)
 {
     const plan *p = &from->plan;
@@ -188,8 +188,8 @@ static const leaf *same_leaf(const leaf *l, const adj_exec *from)
     return k != NONE && is_kept(&p->leaf[k]) ? &p->leaf[k] : NULL;
 }
 
-/* True if l is a parameter, or a state that the executor reads without updating it: its value comes
- * from elsewhere. */
+/* True if the value of l must be copied: l is a parameter, or a state that the executor does not
+ * update itself. */
 static int is_given(const leaf *l)
 {
     return l->node->op == &adj_op_param || (l->update == NONE && is_kept(l));
@@ -197,7 +197,7 @@ static int is_given(const leaf *l)
 
 enum { LISTED = 3, NAMES = 200 };
 
-/* Writes the names of e's given leaves that `other` does not hold: "a", "b", "c" and 2 more.
+/* Writes the names of the leaves to copy that `other` lacks, such as "a", "b", "c" and 2 more.
  * Returns their number. */
 static int list_missing(const adj_exec *e, const adj_exec *other, char text[NAMES])
 {
@@ -217,8 +217,8 @@ static int list_missing(const adj_exec *e, const adj_exec *other, char text[NAME
     return n;
 }
 
-/* Fails if `to` needs a value that `from` lacks, as a parameter left at its initial value would
- * look trained, or that has another type there. */
+/* Fails if `to` needs a value that `from` lacks or holds with another type; a parameter left at its
+ * initial value would look trained. */
 static adj_status check_copy(adj_exec *to, const adj_exec *from)
 {
     char missing[NAMES], others[NAMES];

@@ -20,8 +20,8 @@
 
 /* ---- a step ---- */
 
-/* Fails if the step is called with another group than its kernel was prepared for, if a node of the
- * group has an operand that does not enter it, or if a result that is no node of it leaves it. */
+/* Fails if the step is called with another group than its kernel was prepared for, if an operand of
+ * a node is neither in the group nor an operand of it, or if a result is not a node of it. */
 static adj_status verify_group(walk *w, int i)
 {
     const step *s = &w->e->plan.step[i];
@@ -47,7 +47,7 @@ static adj_status verify_group(walk *w, int i)
     return ADJ_OK;
 }
 
-/* A step that runs only when a parameter has changed reads nothing that changes otherwise. */
+/* Fails if a step that runs only after a parameter was set reads a value that changes otherwise. */
 static adj_status verify_invariant(walk *w, int i)
 {
     const step *s = &w->e->plan.step[i];
@@ -64,7 +64,7 @@ static adj_status verify_invariant(walk *w, int i)
                : ADJ_OK;
 }
 
-/* A step that fails leaves no parameter changed. */
+/* Fails if a step that can fail runs after a parameter has been changed. */
 static adj_status verify_failure(walk *w, int i)
 {
     const adj_group *g = &w->e->plan.step[i].group;
@@ -75,8 +75,8 @@ static adj_status verify_failure(walk *w, int i)
     return ADJ_OK;
 }
 
-/* True if result `out` of the step lies exactly in the place of operand k, which its kernel says it
- * may overwrite, and no other operand lies there. */
+/* True if result `out` lies exactly in the memory of operand k, which the kernel may overwrite, and
+ * no other operand lies there. */
 static int may_overwrite(const walk *w, const step *s, int k, int out)
 {
     const place *x = &w->in[k], *y = &w->out[out];
@@ -96,14 +96,14 @@ static int is_taken_over(const walk *w, const step *s, int k)
     return is_over;
 }
 
-/* Fails if the slot has another size than the value in its layout: what copies it, or is
- * laid around it, goes by the slot's. */
+/* Fails if the size of the slot differs from that of the value in its layout: copies and guard
+ * words use the slot's size. */
 static adj_status verify_slot(walk *w, int i, const slot *s, const place *p)
 {
     return s->bytes == p->bytes ? ADJ_OK : fail_step(w, i, "finds a slot of another size for", p);
 }
 
-/* Writes scratch and results; fails where one of them is lost by another, or an operand is. */
+/* Enters scratch and results; fails if one of them overwrites another or an operand. */
 static adj_status verify_writes(walk *w, int i)
 {
     const step *s = &w->e->plan.step[i];
@@ -152,7 +152,7 @@ static adj_status verify_step(walk *w, int i)
     return status == ADJ_OK ? verify_writes(w, i) : status;
 }
 
-/* ---- before the steps and after them ---- */
+/* ---- before and after the steps ---- */
 
 static place leaf_place(const walk *w, int i)
 {
@@ -160,7 +160,7 @@ static place leaf_place(const walk *w, int i)
     return plain_place(w->e, l->node, leaf_data(&w->e->plan, l));
 }
 
-/* Each leaf holds its value: set before the run, or once and kept. */
+/* Fails unless each leaf holds its value, set before the run or kept. */
 static adj_status verify_leaves(walk *w, const char *reader, int but_assigned)
 {
     adj_status status = ADJ_OK;
@@ -172,8 +172,8 @@ static adj_status verify_leaves(walk *w, const char *reader, int but_assigned)
     return status;
 }
 
-/* Sets all leaves, constants left out. What follows from those that no run changes, and whose
- * setting makes the invariant steps run, lasts. */
+/* Enters all leaves except constants. A value lasts if it depends only on leaves that no run
+ * changes and that rerun the invariant steps when they are set. */
 static adj_status set_leaves(walk *w)
 {
     const plan *plan = &w->e->plan;
@@ -200,7 +200,7 @@ static adj_status verify_fetches(walk *w)
     return status;
 }
 
-/* Returns the next value of update i, where the update finds it, or where it leaves it. */
+/* Returns the place of the next value of update i, before or after the assignment. */
 static place next_place(const walk *w, int i, int is_assigned)
 {
     const plan *plan = &w->e->plan;
@@ -231,7 +231,7 @@ static adj_status verify_updates(walk *w)
     return status;
 }
 
-/* Walks a run: from the first step on, or without those that are invariant. */
+/* Walks a run, with or without the invariant steps. */
 static adj_status verify_run(walk *w)
 {
     const plan *plan = &w->e->plan;
@@ -249,9 +249,9 @@ static adj_status verify_run(walk *w)
     return status == ADJ_OK ? verify_leaves(w, "the next run", 1) : status;
 }
 
-/* ---- all of it ---- */
+/* ---- the proof ---- */
 
-/* Marks the leaves that updates assign; each update is its leaf's. */
+/* Marks the leaves that updates assign; fails if the plan assigns an update to another leaf. */
 static adj_status mark_assigned(walk *w)
 {
     const plan *plan = &w->e->plan;

@@ -41,7 +41,7 @@ static int is_inside(const exec_area *a, uintptr_t start, uintptr_t end)
     return start >= (uintptr_t)a->data && end <= (uintptr_t)a->data + a->bytes;
 }
 
-/* Writes where the place is: "arena offset 64". */
+/* Writes the position of the place, such as "arena offset 64". */
 static void name_location(const walk *w, const place *p, char text[LOCATION])
 {
     const exec_memory *m = &w->e->memory;
@@ -55,7 +55,7 @@ static void name_location(const walk *w, const place *p, char text[LOCATION])
         snprintf(text, LOCATION, "an address outside the executor's memory");
 }
 
-/* Fails as `reader` needs the value, which is not there. */
+/* Fails because the place does not hold the value that `reader` needs. */
 static adj_status fail_read(walk *w, const char *reader, const place *p)
 {
     char value[NAME], other[NAME], writer[NAME] = "", where[LOCATION];
@@ -123,9 +123,9 @@ place result_of(const adj_exec *e, const step *s, int k)
                : buffer_place(e, s->out[k], s->call.out[k]);
 }
 
-/* ---- what places hold ---- */
+/* ---- contents of places ---- */
 
-/* Returns the value whose bytes the place has: a plain view has those of what it views. */
+/* Returns the value whose bytes are in the place; for a plain view, the viewed value. */
 static const adj_node *held_value(const walk *w, const place *p)
 {
     return p->value == NULL || p->layout != NULL ? p->value : w->base[p->value->id];

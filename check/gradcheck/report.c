@@ -355,6 +355,7 @@ void adj_gradcheck_print_with(FILE *f, const adj_gradcheck_report *r,
         r->n_row - n[ADJ_GRADCHECK_SKIPPED] - n[ADJ_GRADCHECK_NOT_CHECKED], n[ADJ_GRADCHECK_PASS],
         n[ADJ_GRADCHECK_FAIL], n[ADJ_GRADCHECK_INCONCLUSIVE], n[ADJ_GRADCHECK_SKIPPED],
         n[ADJ_GRADCHECK_NOT_CHECKED],
-        r->verdict == ADJ_GRADCHECK_PASS ? " (values are checked by adj_compare, adjoint compare)"
-                                         : "");
+        r->verdict == ADJ_GRADCHECK_PASS
+            ? " (gradients only; values are checked by adjoint compare, in C adj_compare)"
+            : "");
 }

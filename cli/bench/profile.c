@@ -131,7 +131,6 @@ void bench_profile_print(FILE *f, const bench_profile *p)
     print_head(f, "steps by op");
     print_ops(f, p);
     fprintf(f,
-            "%.1f us in the plan's steps, %.1f us a step with labels set, results copied, and the "
-            "timing\n",
+            "%.1f us in the plan's steps; %.1f us a training step with input, output and timing\n",
             1e6 * p->plan_seconds, 1e6 * p->step_seconds);
 }

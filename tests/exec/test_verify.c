@@ -251,7 +251,7 @@ static const spoiled list[] = {
      "written "
      "by step 1 (sqrt \"root\")"},
     {"overlap_partly", forward, ALONE, overlap_partly, 0, "(mul) reads sigmoid \"kept\""},
-    {"off_by_bytes", forward, ALONE, off_by_bytes, 0, "no multiple of 64: sqrt \"root\""},
+    {"off_by_bytes", forward, ALONE, off_by_bytes, 0, "not a multiple of 64: sqrt \"root\""},
     {"no_gap", forward, CANARIES, no_gap, 0, "(mul) reads sigmoid \"kept\", but"},
     {"short_arena", forward, PLAIN, short_arena, 0, "outside the executor's memory: "},
     {"short_storage", forward, PLAIN, short_storage, 0,
