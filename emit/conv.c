@@ -1,12 +1,14 @@
 /* conv.c - functions of convolutions: dense, grouped and depthwise, with their gradients.
  *
- * Results of one pixel are summed side by side, a block of channels at a time. Bounds of the window
- * are found once for each row and pixel, so that the inner loops have no branch. In NHWC the row of
- * a window is contiguous: without dilation one loop runs over its pixels and channels. */
+ * Bounds of the window are found once for each row and pixel, so that the inner loops have no
+ * branch. In NHWC the row of a window is contiguous: without dilation one loop runs over its pixels
+ * and channels. */
 #include "conv.h"
 
 #include <stdlib.h>
+#include <string.h>
 
+#include "block.h"
 #include "emit.h"
 
 static const adj_conv_geom *geom(const function *f)
@@ -20,6 +22,8 @@ expression window_at(const char *out, int64_t outs, int64_t stride, const char *
     const expression a = outs > 1 ? times(out, stride) : expr("0");
     const expression b = taps > 1 ? times(tap, dilation) : expr("0");
     const expression sum = plus(a.s, b.s);
+    if (pad > 0 && strcmp(sum.s, "0") == 0)
+        return expr("-%lld", (long long)pad);
     return pad > 0 ? expr("%s - %lld", sum.s, (long long)pad) : sum;
 }
 
@@ -164,58 +168,22 @@ static expression result_at(const adj_conv_geom *g, const char *first)
     return index_of(4, (axis[]){{"n", g->n}, {"oh", g->oh}, {"ow", g->ow}, {first, g->oc}});
 }
 
-/* Each channel has its own filter, so channels are summed side by side. */
-static void put_depthwise(function *f, const adj_conv_geom *g, const span *h, const span *w)
-{
-    text *t = &f->t;
-    int64_t room;
-    expression first, count;
-    const int block = put_blocks(t, "c0", g->oc, &room, &first, &count);
-    put(t, "float sum[%lld] = {0};", (long long)room);
-    const int braces = put_depthwise_taps(t, g, h, w, first.s);
-    put_loop_to(t, "c", count.s);
-    put(t, "sum[c] += %s[pixel + c] * %s[tap + c];", operand_name(f, 0), operand_name(f, 1));
-    put_end(t, braces + 1);
-    put(t, "const int to = %s;", result_at(g, first.s).s);
-    put_loop_to(t, "c", count.s);
-    put_result(f, "sum[c]", "to + c", plus(first.s, "c").s);
-    put_end(t, block + 1);
-}
-
-/* y[n][oh][ow][o] = sum of x[n][ih][iw][c] * w[kh][kw][c][o] over kh, kw, c. */
-static void put_dense(function *f, const adj_conv_geom *g, const span *h, const span *w)
-{
-    text *t = &f->t;
-    const int64_t of_group = g->oc / g->groups;
-    const char *group = g->groups > 1 ? "g" : NULL;
-    int64_t room;
-    expression first, count;
-    int braces = put_loop_unless_one(t, "g", g->groups);
-    braces += put_blocks(t, "o0", of_group, &room, &first, &count);
-    if (group != NULL)
-        first = index_of(2, (axis[]){{"g", g->groups}, {first.s, of_group}});
-    put(t, "float sum[%lld] = {0};", (long long)room);
-    const products p = put_products(t, g, h, w, group);
-    put_loop_to(t, "o", count.s);
-    put(t, "sum[o] += %s[%s] * %s[%s];", operand_name(f, 0), p.x_at.s, operand_name(f, 1),
-        plus(plus(p.w_at.s, first.s).s, "o").s);
-    put_end(t, p.braces + 1);
-    put(t, "const int to = %s;", result_at(g, first.s).s);
-    put_loop_to(t, "o", count.s);
-    put_result(f, "sum[o]", "to + o", plus(first.s, "o").s);
-    put_end(t, braces + 1);
-}
-
 void write_conv2d(function *f)
 {
-    const adj_conv_geom *g = geom(f);
-    span h, w;
-    const int braces = put_pixels(&f->t, g, &h, &w);
-    if (is_depthwise(g))
-        put_depthwise(f, g, &h, &w);
-    else
-        put_dense(f, g, &h, &w);
-    put_end(&f->t, braces);
+    adj_conv_geom g = *geom(f);
+    const int is_flat = g.kh == 1 && g.kw == 1 && g.sh == 1 && g.sw == 1 && g.oh == g.ih &&
+                        g.ow == g.iw; /* pixels of all rows and images are one row */
+    if (is_flat) {
+        g.ow = g.iw = g.n * g.ih * g.iw;
+        g.n = g.ih = g.oh = 1;
+        g.pt = g.pl = 0;
+    }
+    put_convolution(f, &(convolution){.geom = g,
+                                      .pixel = g.ic,
+                                      .channel = 1,
+                                      .variable = is_flat ? "i" : "ow",
+                                      .inner = "c",
+                                      .lane = "o"});
 }
 
 /* ---- gradients ---- */

@@ -20,6 +20,7 @@ typedef struct {
     char name[EMIT_OPERANDS][EMIT_NAME];
     char is_used[EMIT_OPERANDS]; /* operands that the body names: the parameters */
     int has_scratch;             /* the body names `scratch` */
+    int has_r;                   /* the scope declares `r`, of put_result */
 } function;
 
 /* Operands whose elements an elementwise op reads for element i of its result. */
@@ -31,6 +32,8 @@ const char *operand_name(function *f, int i);
 /* Writes the stores of a result: applies the chain to value and stores it at the element. channel:
  * an expression for operands with one element for each channel, such as "o". */
 void put_result(function *f, const char *value, const char *element, const char *channel);
+/* Writes the store in a scope that has the stores of other results. */
+void put_next_result(function *f, const char *value, const char *element, const char *channel);
 
 /* Writes a group's parameters and body, the text behind the function's name, into memory that the
  * caller frees. is_shared: the result is computed in place. base: the expected name, for the breaks
@@ -75,11 +78,11 @@ typedef struct {
 expression index_of(int n, const axis a[]);
 /* Returns "index + 3", or the other one if one is 0. */
 expression plus(const char *a, const char *b);
-/* Opens a loop over blocks of n elements, for sums in an array of that many floats, which compilers
- * keep in registers. *count: an expression for the elements of a block; *first: that of the block's
- * first element, "0" for one block. Returns the braces to close. */
-int put_blocks(text *t, const char *variable, int64_t n, int64_t *room, expression *first,
-               expression *count);
+/* Opens a loop over blocks of at most `most` of n elements, for sums in an array of that many
+ * floats, which compilers keep in registers. *count: an expression for the elements of a block;
+ * *first: that of the block's first element, "0" for one block. Returns the braces to close. */
+int put_blocks(text *t, const char *variable, int64_t n, int64_t most, int64_t *room,
+               expression *first, expression *count);
 
 /* Sets the n elements of the result to 0. */
 void put_zeros(function *f, int64_t n);

@@ -121,8 +121,13 @@ static expression evaluate(function *f, const adj_node *n, int chain, const char
 
 void put_result(function *f, const char *value, const char *element, const char *channel)
 {
+    f->has_r = 0;
+    put_next_result(f, value, element, channel);
+}
+
+void put_next_result(function *f, const char *value, const char *element, const char *channel)
+{
     expression r = expr("%s", value);
-    int is_declared = 0;
     for (int i = 0; i < f->group->n_node; i++) {
         const adj_node *n = f->group->node[i];
         const int chain = i > 0 ? adj_operand_position(n, f->group->node[i - 1]) : -1;
@@ -130,8 +135,8 @@ void put_result(function *f, const char *value, const char *element, const char 
             continue;
         if (chain >= 0 && (reads_again(expression_of(n), chain) || strlen(r.s) > 60) &&
             strchr(r.s, '[') != NULL) {
-            put(&f->t, "%sr = %s;", is_declared ? "" : "float ", r.s);
-            is_declared = 1;
+            put(&f->t, "%sr = %s;", f->has_r ? "" : "float ", r.s);
+            f->has_r = 1;
             r = expr("r");
         }
         r = evaluate(f, n, chain, r.s, element, channel);
@@ -165,22 +170,22 @@ expression index_of(int n, const axis a[])
 
 /* Returns the block's elements: all of few, else a number that divides n, if possible by vectors of
  * 8 or 4. */
-static int64_t block_of(int64_t n)
+static int64_t block_of(int64_t n, int64_t most)
 {
-    enum { ALL = 24, MOST = 32, OTHERWISE_16 = 16 };
-    if (n <= ALL)
+    enum { LEAST = 8, OTHERWISE = 16 };
+    if (n <= most)
         return n;
     for (int64_t vector = 8; vector >= 4; vector /= 2)
-        for (int64_t size = MOST; size >= 8; size -= vector)
-            if (size % vector == 0 && n % size == 0)
+        for (int64_t size = most; size >= LEAST; size -= vector)
+            if (n % size == 0)
                 return size;
-    return OTHERWISE_16;
+    return OTHERWISE;
 }
 
-int put_blocks(text *t, const char *variable, int64_t n, int64_t *room, expression *first,
-               expression *count)
+int put_blocks(text *t, const char *variable, int64_t n, int64_t most, int64_t *room,
+               expression *first, expression *count)
 {
-    const int64_t size = *room = block_of(n);
+    const int64_t size = *room = block_of(n, most);
     *count = expr("%lld", (long long)size);
     *first = expr("%s", size == n ? "0" : variable);
     if (size == n)

@@ -1,5 +1,5 @@
 /* matmul.c - y[i][j] = sum of a(i, k) * b(k, j) over k, where a and b may be transposed. */
-#include "emit.h"
+#include "block.h"
 
 void write_matmul(function *f)
 {
@@ -9,8 +9,8 @@ void write_matmul(function *f)
     const int64_t rows = s.dim[0], columns = s.dim[1], inner = a.dim[m->transpose_a ? 0 : 1];
     const expression a_at = m->transpose_a ? index_of(2, (axis[]){{"k", inner}, {"i", rows}})
                                            : index_of(2, (axis[]){{"i", rows}, {"k", inner}});
-    int braces = put_loop_unless_one(t, "i", rows);
     if (m->transpose_b) { /* rows of both are contiguous */
+        const int braces = put_loop_unless_one(t, "i", rows);
         put_loop(t, "j", columns);
         put(t, "float sum = 0.0f;");
         const int sums = put_loop_unless_one(t, "k", inner);
@@ -21,17 +21,24 @@ void write_matmul(function *f)
         put_end(t, braces + 1);
         return;
     }
-    int64_t room;
-    expression first, count;
-    braces += put_blocks(t, "j0", columns, &room, &first, &count);
-    put(t, "float sum[%lld] = {0};", (long long)room);
-    const int sums = put_loop_unless_one(t, "k", inner);
-    put_loop_to(t, "j", count.s);
-    put(t, "sum[j] += %s[%s] * %s[%s];", operand_name(f, 0), a_at.s, operand_name(f, 1),
-        plus(index_of(2, (axis[]){{"k", inner}, {first.s, columns}}).s, "j").s);
-    put_end(t, sums + 1);
-    put_loop_to(t, "j", count.s);
-    put_result(f, "sum[j]", plus(index_of(2, (axis[]){{"i", rows}, {first.s, columns}}).s, "j").s,
-               plus(first.s, "j").s);
-    put_end(t, braces + 1);
+    const adj_conv_geom g = {.n = 1,
+                             .ih = 1,
+                             .iw = rows,
+                             .ic = inner,
+                             .kh = 1,
+                             .kw = 1,
+                             .oc = columns,
+                             .oh = 1,
+                             .ow = rows,
+                             .sh = 1,
+                             .sw = 1,
+                             .dh = 1,
+                             .dw = 1,
+                             .groups = 1};
+    put_convolution(f, &(convolution){.geom = g,
+                                      .pixel = m->transpose_a ? 1 : inner,
+                                      .channel = m->transpose_a ? rows : 1,
+                                      .variable = "i",
+                                      .inner = "k",
+                                      .lane = "j"});
 }

@@ -2,6 +2,8 @@
 #include "conv.h"
 #include "emit.h"
 
+enum { CHANNELS = 32 }; /* of a block */
+
 static const adj_conv_geom *geom(const function *f)
 {
     return &((const adj_pool_attrs *)f->root->attrs)->geom;
@@ -64,7 +66,7 @@ void write_avg_pool(function *f)
     const pixels p = put_pixels(t, g);
     int64_t room;
     expression first, count, pixel;
-    const int block = put_blocks(t, "c0", g->oc, &room, &first, &count);
+    const int block = put_blocks(t, "c0", g->oc, CHANNELS, &room, &first, &count);
     put(t, "float sum[%lld] = {0};", (long long)room);
     const int taps = put_window_loops(t, g, &p, first.s, &pixel);
     put_loop_to(t, "c", count.s);
@@ -84,7 +86,7 @@ void write_max_pool(function *f)
     const pixels p = put_pixels(t, g);
     int64_t room;
     expression first, count, pixel;
-    const int block = put_blocks(t, "c0", g->oc, &room, &first, &count);
+    const int block = put_blocks(t, "c0", g->oc, CHANNELS, &room, &first, &count);
     put(t, "float best[%lld];", (long long)room);
     put_loop_to(t, "c", count.s);
     put(t, "best[c] = -INFINITY;");

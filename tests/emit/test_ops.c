@@ -125,6 +125,19 @@ Test(emit_ops, convolutions)
         {1, 1, 1, 3, 5, 5, 1, 4, .padding = ADJ_SAME},
         {1, 5, 4, 48, 3, 3, 48, 48, .padding = ADJ_SAME},
         {2, 6, 5, 3, 3, 3, 1, 4, .padding = ADJ_SAME, .format = ADJ_NCHW},
+        /* Blocks of pixels: first, inner and last ones, a shorter last one, bounds of each pixel.
+         */
+        {1, 4, 24, 3, 3, 3, 1, 16, .padding = ADJ_SAME},
+        {2, 3, 23, 2, 3, 5, 1, 32, .padding = ADJ_SAME},
+        {1, 3, 19, 3, 3, 3, 1, 16, .padding = ADJ_VALID},
+        {1, 5, 31, 20, 3, 3, 20, 20, .stride = {1, 2}, .padding = ADJ_SAME},
+        {1, 3, 27, 4, 2, 3, 2, 48, .padding = ADJ_SAME},
+        {1, 2, 40, 3, 2, 3, 1, 16, .dilation = {1, 4}, .pad = {{0, 1}, {8, 0}},
+         .padding = ADJ_EXPLICIT},
+        {1, 2, 40, 3, 2, 3, 1, 16, .dilation = {1, 2}, .padding = ADJ_SAME},
+        {1, 4, 1, 3, 3, 3, 1, 16, .pad = {{1, 1}, {4, 5}}, .padding = ADJ_EXPLICIT},
+        {2, 3, 3, 5, 1, 1, 1, 100, .padding = ADJ_SAME},
+        {1, 1, 1, 7, 1, 1, 1, 130, .padding = ADJ_SAME},
     };
     const temporary folder = temporary_folder();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -1,0 +1,295 @@
+/* block.c - results of convolutions and of matrix products, a block at a time.
+ *
+ * The block is a few pixels of a row by a few channels. Its sums are local arrays, one for each
+ * pixel, which compilers keep in vector registers: each weight is read once for all pixels, and
+ * each element of x once for all channels. A tap of the window is outside the image for some of
+ * the first or last pixels of a row: blocks there have loops of their own, over the pixels that
+ * the tap has. Inner loops have no branch. */
+#include "block.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    SUMS = 96, /* of a block; fewer would leave compilers to unroll, not to vectorize */
+    CHANNELS = 24,
+    SINGLE = 128 /* channels of a block of one pixel */
+};
+
+static int is_depthwise(const adj_conv_geom *g)
+{
+    return g->groups > 1 && g->groups == g->ic && g->ic == g->oc;
+}
+
+/* A convolution's loops around the blocks. */
+typedef struct {
+    function *f;
+    const convolution *p;
+    const adj_conv_geom *g;
+    const char *x, *w, *lane; /* names of operands, and of the variable for channels */
+    const char *group;        /* expression of the group; NULL: one */
+    const char *at;           /* the column of the first pixel */
+    int64_t n;                /* pixels of a block */
+    int64_t n_sum;            /* channels of a block */
+    expression first, count;
+    span h, w_span; /* taps; w_span: of blocks of one pixel */
+} loops;
+
+/* ---- pixels of a block ---- */
+
+/* Returns the pixels at the begin of a row, or at its end, whose windows leave the image. */
+static int64_t outside(const adj_conv_geom *g, int at_end)
+{
+    const int64_t room = g->iw + g->pl - 1 - (g->kw - 1) * g->dw; /* of the last tap */
+    const int64_t inside = room < 0 ? 0 : room / g->sw + 1;
+    const int64_t n = at_end ? g->ow - inside : g->pl > 0 ? (g->pl + g->sw - 1) / g->sw : 0;
+    return n < 0 ? 0 : n > g->ow ? g->ow : n;
+}
+
+/* Returns the pixels of a block: windows of all blocks but the first and the last lie inside the
+ * image. Otherwise one, whose bounds are found for each pixel. */
+static int64_t pixels_of(const adj_conv_geom *g, int64_t n_sum)
+{
+    const int64_t most = SUMS / n_sum, left = outside(g, 0), right = outside(g, 1);
+    int64_t best = 1, best_last = 0;
+    if (g->ow <= most)
+        return g->ow;
+    for (int64_t n = most; n > most / 2; n--) {
+        const int64_t last = g->ow % n == 0 ? n : g->ow % n;
+        const int64_t rank = last == n ? most + 1 : last;
+        if (left <= n && right <= last && rank > best_last) {
+            best = n;
+            best_last = rank;
+        }
+    }
+    return best;
+}
+
+/* ---- a block ---- */
+
+static expression name_of(const loops *l, const char *name, int64_t pixel)
+{
+    return l->n == 1 ? expr("%s", name) : expr("%s%lld", name, (long long)pixel);
+}
+
+/* Returns the index of x at a pixel of the block. */
+static expression x_of(const loops *l, const char *index, int64_t pixel, const char *lane)
+{
+    const int64_t step = l->g->iw > 1 ? pixel * l->g->sw * l->p->pixel : 0;
+    return plus(plus(index, expr("%lld", (long long)step).s).s, lane);
+}
+
+/* Writes the products of a tap and channel for some pixels: x at index, the weights at tap. */
+static void put_sums(const loops *l, const char *index, const char *tap, int64_t from, int64_t to)
+{
+    text *t = &l->f->t;
+    const int is_each = is_depthwise(l->g);
+    const expression weight = expr("%s[%s]", l->w, plus(tap, l->lane).s);
+    for (int64_t i = from; i < to && !is_each && l->n > 1; i++)
+        put(t, "const float in%lld = %s[%s];", (long long)i, l->x, x_of(l, index, i, "0").s);
+    put_loop_to(t, l->lane, l->count.s);
+    if (l->n > 1)
+        put(t, "const float weight = %s;", weight.s);
+    for (int64_t i = from; i < to; i++) {
+        const expression x =
+            is_each || l->n == 1
+                ? expr("%s[%s]", l->x, x_of(l, index, i, is_each ? l->lane : "0").s)
+                : expr("in%lld", (long long)i);
+        put(t, "%s[%s] += %s * %s;", name_of(l, "sum", i).s, l->lane, x.s,
+            l->n > 1 ? "weight" : weight.s);
+    }
+    put_end(t, 1);
+}
+
+/* Returns a bound, a variable or a number, times a factor. */
+static expression scaled(const expression *bound, int64_t factor)
+{
+    const long long number = strtoll(bound->s, NULL, 10);
+    return bound->s[0] == 'k' ? times(bound->s, factor) : expr("%lld", number * (long long)factor);
+}
+
+/* True if columns and channels of the window are one loop: they are contiguous. */
+static int is_merged(const loops *l)
+{
+    const adj_conv_geom *g = l->g;
+    return l->group == NULL && !is_depthwise(g) && g->dw == 1 && g->iw > 1 && g->kw > 1;
+}
+
+/* Returns the column of x of the block's first pixel, at a column of the window. */
+static expression column_of(const loops *l, const char *kw)
+{
+    const adj_conv_geom *g = l->g;
+    return window_at(l->at, l->at[0] == '0' ? 1 : g->ow, g->sw, kw, kw[0] == '0' ? 1 : g->kw, g->dw,
+                     g->pl);
+}
+
+static expression row_of(const adj_conv_geom *g)
+{
+    return window_at("oh", g->oh, g->sh, "kh", g->kh, g->dh, g->pt);
+}
+
+/* Writes the loop over columns and channels of the window that the pixels from, ..., to - 1 have.
+ */
+static void put_merged(const loops *l, const span *w, int64_t from, int64_t to)
+{
+    text *t = &l->f->t;
+    const adj_conv_geom *g = l->g;
+    put(t, "for (int k = %s; k < %s; k++) {", scaled(&w->from, g->ic).s, scaled(&w->to, g->ic).s);
+    const expression tap =
+        index_of(3, (axis[]){{"kh", g->kh}, {"k", g->kw * g->ic}, {l->first.s, g->oc}});
+    put_sums(l, "row + k", tap.s, from, to);
+    put_end(t, 1);
+}
+
+/* Writes the loops over columns and over channels. */
+static void put_separate(const loops *l, const span *w, int64_t from, int64_t to)
+{
+    text *t = &l->f->t;
+    const adj_conv_geom *g = l->g;
+    const int is_each = is_depthwise(g);
+    const int64_t channels = is_each ? 1 : g->ic / g->groups;
+    const window columns = window_w(g);
+    int braces = put_taps(t, "kw", &columns, w);
+    const char *kw = braces > 0 ? "kw" : "0";
+    const expression ih = row_of(g), iw = column_of(l, kw);
+    const expression at = index_of(3, (axis[]){{"n", g->n}, {ih.s, g->ih}, {iw.s, g->iw}});
+    expression index = index_of(2, (axis[]){{at.s, g->n * g->ih * g->iw}, {"0", l->p->pixel}});
+    if (is_each)
+        index = plus(index.s, l->first.s);
+    else if (l->group != NULL)
+        index = plus(index.s, times(l->group, channels).s);
+    if (strcmp(index.s, "0") != 0) {
+        put(t, "const int pixel = %s;", index.s);
+        index = expr("pixel");
+    }
+    braces += put_loop_unless_one(t, l->p->inner, channels);
+    if (channels > 1)
+        index = plus(index.s, times(l->p->inner, l->p->channel).s);
+    const expression tap = index_of(
+        4, (axis[]){{"kh", g->kh}, {kw, g->kw}, {l->p->inner, channels}, {l->first.s, g->oc}});
+    put_sums(l, index.s, tap.s, from, to);
+    put_end(t, braces);
+}
+
+static void put_columns(const loops *l, const span *w, int64_t from, int64_t to)
+{
+    (is_merged(l) ? put_merged : put_separate)(l, w, from, to);
+}
+
+/* Writes the columns of the window of a block that begins at a pixel, those with the same pixels
+ * together. */
+static void put_known_columns(const loops *l, int64_t begin, int64_t n)
+{
+    const adj_conv_geom *g = l->g;
+    int64_t from[2] = {0}, to[2] = {0}, start = 0;
+    for (int64_t kw = 0; kw <= g->kw; kw++) {
+        const int64_t shift = kw * g->dw - g->pl;
+        from[1] = to[1] = 0;
+        for (int64_t i = 0; i < n && kw < g->kw; i++) {
+            const int64_t iw = (begin + i) * g->sw + shift;
+            from[1] += iw < 0;
+            to[1] += iw < g->iw;
+        }
+        if (kw > 0 && (kw == g->kw || from[0] != from[1] || to[0] != to[1])) {
+            const span s = {expr("%lld", (long long)start), expr("%lld", (long long)kw),
+                            start == 0 && kw == g->kw};
+            if (from[0] < to[0])
+                put_columns(l, &s, from[0], to[0]);
+            start = kw;
+        }
+        from[0] = from[1];
+        to[0] = to[1];
+    }
+}
+
+/* Writes the results of n pixels, the first of which is `begin`. */
+static void put_block(loops *l, int64_t begin, int64_t n)
+{
+    text *t = &l->f->t;
+    const adj_conv_geom *g = l->g;
+    const window rows = window_h(g);
+    for (int64_t i = 0; i < n; i++)
+        put(t, "float %s[%lld] = {0};", name_of(l, "sum", i).s, (long long)l->n_sum);
+    const int taps = put_taps(t, "kh", &rows, &l->h);
+    if (is_merged(l)) {
+        const expression ih = row_of(g), iw = column_of(l, "0");
+        put(t, "const int row = %s;",
+            index_of(4, (axis[]){{"n", g->n}, {ih.s, g->ih}, {iw.s, g->iw}, {"0", g->ic}}).s);
+    }
+    if (l->n == 1)
+        put_columns(l, &l->w_span, 0, 1);
+    else
+        put_known_columns(l, begin, n);
+    put_end(t, taps);
+    put(t, "const int to = %s;",
+        index_of(4, (axis[]){{"n", g->n}, {"oh", g->oh}, {l->at, g->ow}, {l->first.s, g->oc}}).s);
+    put_loop_to(t, l->lane, l->count.s);
+    for (int64_t i = 0; i < n; i++)
+        (i == 0 ? put_result : put_next_result)(
+            l->f, expr("%s[%s]", name_of(l, "sum", i).s, l->lane).s,
+            plus(plus("to", expr("%lld", (long long)(i * g->oc)).s).s, l->lane).s,
+            plus(l->first.s, l->lane).s);
+    put_end(t, 1);
+}
+
+/* Opens the loop over the blocks from one pixel to another. */
+static void put_pixels(loops *l, const char *variable, int64_t from, int64_t to, int64_t n)
+{
+    l->at = n == l->g->ow ? "0" : variable;
+    if (n < l->g->ow)
+        put(&l->f->t, "for (int %s = %lld; %s < %lld; %s += %lld) {", variable, (long long)from,
+            variable, (long long)to, variable, (long long)n);
+    put_block(l, from, n);
+    put_end(&l->f->t, n < l->g->ow);
+}
+
+static void put_row(loops *l, const char *variable)
+{
+    const adj_conv_geom *g = l->g;
+    const window columns = window_w(g);
+    const int64_t last = g->ow % l->n == 0 ? l->n : g->ow % l->n;
+    if (l->n == 1) {
+        const int braces = put_loop_unless_one(&l->f->t, variable, g->ow);
+        l->at = braces > 0 ? variable : "0";
+        l->w_span = put_window(&l->f->t, "kw", l->at, &columns);
+        put_block(l, 0, 1);
+        put_end(&l->f->t, braces);
+        return;
+    }
+    if (l->n == g->ow) {
+        put_pixels(l, variable, 0, l->n, l->n);
+        return;
+    }
+    const int64_t from = outside(g, 0) > 0 ? l->n : 0;
+    const int64_t to = outside(g, 1) > 0 || last < l->n ? g->ow - last : g->ow;
+    if (from > 0)
+        put_pixels(l, variable, 0, l->n, l->n);
+    if (from < to)
+        put_pixels(l, variable, from, to, l->n);
+    if (to < g->ow)
+        put_pixels(l, variable, to, g->ow, last);
+}
+
+void put_convolution(function *f, const convolution *p)
+{
+    text *t = &f->t;
+    const adj_conv_geom *g = &p->geom;
+    const window rows = window_h(g);
+    const int is_each = is_depthwise(g), is_grouped = g->groups > 1 && !is_each;
+    const int64_t channels = is_grouped ? g->oc / g->groups : g->oc;
+    loops l = {.f = f, .p = p, .g = g, .group = is_grouped ? "g" : NULL};
+    l.x = operand_name(f, 0);
+    l.w = operand_name(f, 1);
+    l.lane = is_each ? "c" : p->lane;
+    const int64_t most = g->ow == 1 ? SINGLE : SUMS / g->ow > CHANNELS ? SUMS / g->ow : CHANNELS;
+    int braces = put_loop_unless_one(t, "g", is_grouped ? g->groups : 1);
+    braces += put_blocks(t, expr("%s0", l.lane).s, channels, most, &l.n_sum, &l.first, &l.count);
+    if (is_grouped)
+        l.first = index_of(2, (axis[]){{"g", g->groups}, {l.first.s, channels}});
+    l.n = pixels_of(g, l.n_sum);
+    braces += put_loop_unless_one(t, "n", g->n);
+    braces += put_loop_unless_one(t, "oh", g->oh);
+    l.h = put_window(t, "kh", "oh", &rows);
+    put_row(&l, p->variable);
+    put_end(t, braces);
+}
