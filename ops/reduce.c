@@ -90,6 +90,32 @@ static void reduce_max_grad(adj_node *y, adj_node *dy, adj_node *dx[])
     dx[0] = adj_relu_grad(repeated(y, share), is_max);
 }
 
+/* Reduces before a transpose of the operand instead of behind it, if the kept axes have the same
+ * order there: the result is the same, and no element moves. */
+static adj_node *reduce_simplify(const adj_node *n, adj_node *const in[])
+{
+    const adj_reduce_attrs *a = n->attrs;
+    adj_reduce_attrs before = {.keep_dims = a->keep_dims};
+    int64_t last = -1;
+
+    if (in[0]->op != &adj_op_transpose)
+        return NULL;
+    const int64_t *perm = ((const adj_transpose_attrs *)in[0]->attrs)->perm;
+    for (int64_t i = 0; i < in[0]->type.shape.rank; i++) {
+        if (is_reduced(a, i)) {
+            before.axes |= (int64_t)1 << perm[i];
+        } else if (in[0]->type.shape.dim[i] != 1) {
+            if (perm[i] < last)
+                return NULL;
+            last = perm[i];
+        }
+    }
+    adj_node *y = adj_node_new1(n->op, in[0]->in[0], &before);
+    return y != NULL && adj_shape_equal(y->type.shape, n->type.shape)
+               ? y
+               : adj_reshape(y, n->type.shape);
+}
+
 static const adj_schema schema = {
     .size = sizeof(adj_reduce_attrs),
     .attr = {{"axes", ADJ_ATTR_AXES, .offset = offsetof(adj_reduce_attrs, axes), " axes="},
@@ -100,7 +126,8 @@ const adj_op adj_op_reduce_sum = {.name = "reduce_sum",
                                   .schema = &schema,
                                   .linear_in = ADJ_IN(0),
                                   .infer = reduce_infer,
-                                  .grad = reduce_sum_grad};
+                                  .grad = reduce_sum_grad,
+                                  .simplify = reduce_simplify};
 
 const adj_op adj_op_reduce_mean = {.name = "reduce_mean",
                                    .n_in = 1,
@@ -108,14 +135,16 @@ const adj_op adj_op_reduce_mean = {.name = "reduce_mean",
                                    .schema = &schema,
                                    .linear_in = ADJ_IN(0),
                                    .infer = reduce_infer,
-                                   .grad = reduce_mean_grad};
+                                   .grad = reduce_mean_grad,
+                                   .simplify = reduce_simplify};
 
 const adj_op adj_op_reduce_max = {.name = "reduce_max",
                                   .n_in = 1,
                                   .schema = &schema,
                                   .flags = ADJ_OP_KINKS | ADJ_OP_HALF,
                                   .infer = reduce_max_infer,
-                                  .grad = reduce_max_grad};
+                                  .grad = reduce_max_grad,
+                                  .simplify = reduce_simplify};
 
 adj_status adj_axes_as_bits(const adj_node *x, const adj_op *op, const adj_axes *axes,
                             int64_t *bits)

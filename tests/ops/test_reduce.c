@@ -106,6 +106,86 @@ Test(reduce, literal_numbers)
     }
 }
 
+/* Number k of the 24 orders of four axes. */
+static void order(int k, int perm[4])
+{
+    int left[4] = {0, 1, 2, 3};
+    for (int i = 0, n = 4; i < 4; k /= n--, i++) {
+        const int at = k % n;
+        perm[i] = left[at];
+        memmove(&left[at], &left[at + 1], (size_t)(3 - at) * sizeof *left);
+    }
+}
+
+/* True if the axes that are kept, of more than one element, have x's order. */
+static int is_in_order(adj_shape x, const int perm[], int reduced)
+{
+    int last = -1;
+    for (int i = 0; i < 4; i++) {
+        const int is_kept = (reduced >> i & 1) == 0 && x.dim[perm[i]] > 1;
+        if (is_kept && perm[i] < last)
+            return 0;
+        last = is_kept ? perm[i] : last;
+    }
+    return 1;
+}
+
+static int has_transpose(const fixture *f, adj_node *y)
+{
+    static char plan[1 << 14];
+    scoped(release_exec) adj_exec *e =
+        plan_of(f->g, &(adj_exec_opts){.n_fetch = 1, .fetch = &y, .backend = "naive"});
+    FILE *out = fmemopen(plan, sizeof plan, "w");
+    adj_exec_print(out, e);
+    fclose(out);
+    return strstr(plan, " perm=") != NULL;
+}
+
+/* A reduction of x in another order of axes: by index arithmetic; without a transpose where the
+ * kept axes have their order. */
+static void check_behind_transpose(int k, int reduced, int keep_dims)
+{
+    static const adj_shape shapes[] = {{4, {2, 3, 4, 3}}, {4, {2, 1, 4, 3}}};
+    scoped(fixture_free) fixture f = fixture_new();
+    const adj_shape s = shapes[k % 2];
+    adj_node *x = given_integers(&f, ADJ_F32, s, -9, 9);
+    adj_axes axes = {.keep_dims = keep_dims};
+    int perm[4];
+    order(k, perm);
+    for (int i = 0; i < 4; i++)
+        if (reduced >> i & 1)
+            axes.axis[axes.n++] = i;
+    adj_node *turned = adj_transpose(x, 4, perm);
+    adj_node *y[] = {adj_reduce_sum(turned, axes), adj_reduce_mean(turned, axes),
+                     adj_reduce_max(turned, axes)};
+    const int64_t n_y = elems_of(y[0]), n = elems_of(x);
+    double want[3][72];
+    for (int64_t i = 0; i < n_y; i++)
+        want[0][i] = 0, want[2][i] = -INFINITY;
+    for (int64_t i = 0; i < n; i++) {
+        const adj_shape from = unravel(i, s);
+        int64_t at = 0;
+        for (int d = 0; d < 4; d++)
+            if ((reduced >> d & 1) == 0)
+                at = at * s.dim[perm[d]] + from.dim[perm[d]];
+        want[0][at] += f.value[0][i];
+        want[2][at] = fmax(want[2][at], f.value[0][i]);
+    }
+    for (int64_t i = 0; i < n_y; i++)
+        want[1][i] = want[0][i] * (double)n_y / (double)n;
+    for (int op = 0; op < 3; op++)
+        expect_values(&f, y[op], "naive", want[op], op == 1 ? 1e-6 : 0, 0);
+    if (is_in_order(s, perm, reduced))
+        cr_expect_not(has_transpose(&f, y[k % 3]), "order %d, axes %x", k, reduced);
+}
+
+Test(reduce, behind_a_transpose)
+{
+    for (int k = 0; k < 24; k++)
+        for (int reduced = 1; reduced < 16; reduced++)
+            check_behind_transpose(k, reduced, (k + reduced) % 2);
+}
+
 /* The maximum of a NaN is NaN wherever it stands; the sum of nothing is 0, its mean NaN. */
 Test(reduce, nan_and_nothing)
 {

@@ -106,6 +106,17 @@ Test(channels_last, a_factor_alone_moves_nothing)
     expect_same(&f, y[1], "other * factor");
 }
 
+/* Its channels come last: one transpose, of x. */
+Test(channels_last, a_global_pool_reads_the_channels_last)
+{
+    scoped(fixture_free) fixture f = fixture_new();
+    adj_node *x = given_integers(&f, ADJ_F32, (adj_shape){4, {2, 3, 4, 8}}, -2, 2);
+    adj_node *w = given_integers(&f, ADJ_F32, (adj_shape){4, {3, 3, 3, 5}}, -2, 2);
+    adj_node *y = adj_global_avg_pool(adj_relu(adj_conv2d(x, w, &same)), ADJ_NCHW);
+    cr_assert_eq(count(f.g, 1, &y, "onednn", " perm="), 1);
+    expect_same(&f, y, "global pool");
+}
+
 /* One channel, one pixel, one image: nothing moves. */
 Test(channels_last, one_channel_is_a_view)
 {
