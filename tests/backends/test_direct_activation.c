@@ -1,4 +1,4 @@
-/* test_direct_activation.c - clip, hard_sigmoid, hard_swish, elu, gelu, exp and log, their
+/* test_direct_activation.c - clip, hard_sigmoid, hard_swish, elu, gelu, erf, exp and log, their
  * gradients and those of sigmoid and tanh in fused pointwise groups, for every instruction set:
  * over the whole range of floats and all of both half types against libm in long double, and bit by
  * bit against the formula in double where it is arithmetic alone; zeros, infinities and NaN against
@@ -25,6 +25,7 @@ typedef struct {
 static const double alpha = 0.7531234567891, negative_alpha = -1.5;
 static real root_2_by_pi(void) { return sqrtl(2 / acosl(-1)); }
 
+static real erf_value(real dy, real x) { return (void)dy, erfl(x); }
 static real exp_value(real dy, real x) { return (void)dy, expl(x); }
 static real log_value(real dy, real x) { return (void)dy, logl(x); }
 static real elu_value(real dy, real x) { return (void)dy, x > 0 ? x : (real)alpha * expm1l(x); }
@@ -59,6 +60,7 @@ static real gelu_tanh_grad_value(real dy, real x)
     return dy * (p + 2 * x * p * (e * p) * root_2_by_pi() * (1 + 3 * 0.044715L * x * x));
 }
 
+static adj_node *erf_node(adj_node *dy, adj_node *x) { return (void)dy, adj_erf(x); }
 static adj_node *exp_node(adj_node *dy, adj_node *x) { return (void)dy, adj_exp(x); }
 static adj_node *log_node(adj_node *dy, adj_node *x) { return (void)dy, adj_log(x); }
 static adj_node *elu_node(adj_node *dy, adj_node *x) { return (void)dy, adj_elu(x, alpha); }
@@ -85,6 +87,7 @@ static adj_node *gelu_tanh_grad_node(adj_node *dy, adj_node *x)
 }
 
 static const function curved[] = {
+    {"erf", erf_node, erf_value},
     {"exp", exp_node, exp_value},
     {"log", log_node, log_value},
     {"elu", elu_node, elu_value},

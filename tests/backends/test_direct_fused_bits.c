@@ -95,7 +95,7 @@ static void expect_patterns(const char *isa)
 Test(direct_fused_bits, row_kernels) { for_each_isa(N_ROW_ISA, row_isas, expect_patterns); }
 
 /* Every op that may be in a group, of h, which a node of the group makes. */
-enum { N_OP = 36 };
+enum { N_OP = 37 };
 
 typedef struct {
     adj_node *h, *a, *b, *vector, *scalar, *stats, *sums, *counter;
@@ -152,7 +152,8 @@ static adj_node *any_op(int op, const operands *o)
     case 32: return adj_momentum(o->a, o->h, o->b, 0.9, 0.01);
     case 33: return adj_sgd_step(o->a, o->h, o->scalar, 0.01);
     case 34: return adj_ema(o->a, o->h, 0.9);
-    default: return adj_select(o->scalar, o->h, o->a);
+    case 35: return adj_select(o->scalar, o->h, o->a);
+    default: return adj_erf(o->h);
     }
 }
 

@@ -50,6 +50,7 @@ typedef enum {
     FUSED_ELU,
     FUSED_GELU_ERF,
     FUSED_GELU_TANH,
+    FUSED_ERF,
     FUSED_ADD,
     FUSED_SUB,
     FUSED_MUL,

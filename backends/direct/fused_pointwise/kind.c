@@ -17,6 +17,7 @@ static const fused_kind kinds[] = {
     {&adj_op_hard_swish, FUSED_HARD_SWISH, "f", 0, 0},
     {&adj_op_elu, FUSED_ELU, "f", 0, 0},
     {&adj_op_gelu, FUSED_GELU_ERF, "f", 0, 0},
+    {&adj_op_erf, FUSED_ERF, "f", 0, 0},
     {&adj_op_prelu, FUSED_PRELU, "fb", 0, 0},
     {&adj_op_add, FUSED_ADD, "bb", 0, 0},
     {&adj_op_sub, FUSED_SUB, "bb", 0, 0},

@@ -39,6 +39,7 @@ ALWAYS float value_of(const fused_code code, float a, float b, float c, const fl
     case FUSED_ELU: return (float)elu(a64, as_double(k));
     case FUSED_GELU_ERF: return (float)gelu_erf(a64);
     case FUSED_GELU_TANH: return (float)gelu_tanh(a64);
+    case FUSED_ERF: return (float)error_function(a64);
     /* a and b are the operands */
     case FUSED_ADD: return a + b;
     case FUSED_SUB: return a - b;
@@ -99,6 +100,7 @@ void DIRECT(fused_loop)(fused_code code, const fused_loop_args *a)
     case FUSED_ELU: loop(FUSED_ELU, a); break;
     case FUSED_GELU_ERF: loop(FUSED_GELU_ERF, a); break;
     case FUSED_GELU_TANH: loop(FUSED_GELU_TANH, a); break;
+    case FUSED_ERF: loop(FUSED_ERF, a); break;
     case FUSED_ADD: loop(FUSED_ADD, a); break;
     case FUSED_SUB: loop(FUSED_SUB, a); break;
     case FUSED_MUL: loop(FUSED_MUL, a); break;
