@@ -16,6 +16,18 @@ static adj_node *as_float(call *n, int i, adj_dtype dtype)
     return x != NULL && adj_node_type(x).dtype != dtype ? adj_cast(x, dtype) : x;
 }
 
+static int is_sigmoid_of(const adj_node *y, const adj_node *x)
+{
+    return y->op == &adj_op_sigmoid && y->in[0] == x;
+}
+
+adj_node *product_or_silu(adj_node *a, adj_node *b)
+{
+    if (a == NULL || b == NULL)
+        return NULL;
+    return is_sigmoid_of(b, a) ? adj_silu(a) : is_sigmoid_of(a, b) ? adj_silu(b) : adj_mul(a, b);
+}
+
 int import_mean(call *n)
 {
     adj_node *sum = in_node(n, 0);

@@ -211,6 +211,8 @@ int64_t product(const adj_shape *s, int from, int to);
 adj_node *pad_axis(adj_node *x, int axis, int64_t before, int64_t after, double with);
 /* 1 where a > b, else 0, also for NaN. */
 adj_node *greater(adj_node *a, adj_node *b);
+/* a b; the product of x and sigmoid(x), as exporters write silu, is one node. */
+adj_node *product_or_silu(adj_node *a, adj_node *b);
 
 typedef int import_fn(call *n);
 /* Operations on known operands, from left to right. */

@@ -63,7 +63,7 @@ static const operator_row table[] = {
     {.name = "Min", .binary = adj_minimum, .operation = FOLD_MIN},
     {.name = "Mish", .build = import_mish},
     {.name = "Mod", .operation = FOLD_MOD},
-    {.name = "Mul", .binary = adj_mul, .operation = FOLD_MUL},
+    {.name = "Mul", .binary = product_or_silu, .operation = FOLD_MUL},
     {.name = "Neg", .unary = adj_neg, .each = minus},
     {.name = "NegativeLogLikelihoodLoss", .build = import_nll_loss, .takes_merged = 1},
     {.name = "Not", .build = import_not, .each = is_zero},

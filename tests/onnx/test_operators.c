@@ -89,6 +89,37 @@ static void expect_ints(size_t n_x, const void *x, int output, size_t n_y, const
 
 #define COUNT(list) (sizeof(list) / sizeof(list)[0])
 
+/* ---- products ---- */
+
+/* x sigmoid(x) in either order is one node; another product is not. */
+static void expect_silu(const char *operands, const float want[], int is_silu)
+{
+    static char text[4096];
+    const float x[] = {0, 1, -2};
+    maker_start(&m, 17);
+    maker_input(&m, "x", 1, (int64_t[]){3});
+    maker_output(&m, "y");
+    maker_node(&m, "Sigmoid", "x", "gate");
+    maker_node(&m, "Sigmoid", "gate", "other");
+    maker_node(&m, "Mul", operands, "y");
+    expect(3, x, 3, want);
+    FILE *out = fmemopen(text, sizeof text, "w");
+    adj_print(out, 1, net->output);
+    fclose(out);
+    cr_expect_eq(strstr(text, "= silu(") != NULL, is_silu, "%s: %s", operands, text);
+    cr_expect_eq(strstr(text, "= mul(") != NULL, !is_silu, "%s: %s", operands, text);
+    end();
+    start();
+}
+
+Test(onnx_operators, silu_as_a_product)
+{
+    const float silu[] = {0, 0.73105858F, -0.23840584F};
+    expect_silu("x gate", silu, 1);
+    expect_silu("gate x", silu, 1);
+    expect_silu("x other", (float[]){0, 0.67503753F, -1.05953100F}, 0);
+}
+
 /* ---- volumes ---- */
 
 Test(onnx_operators, max_pool_of_volumes)
