@@ -1,9 +1,12 @@
 /* candidate.c - see candidate.h. */
+#include <omp.h>
 #include <stdio.h>
 
 #include "candidate.h"
 
 enum { ALIGNMENT = 64 };
+/* Nominal seconds. Small operands are in a cache, about four times as fast as memory. */
+static const double parallel_above = 1.25e-6, parallel_above_memory = 5e-6;
 
 int list_operands(int n, const adj_node *const node[], const adj_node *in[])
 {
@@ -46,9 +49,14 @@ void init_prep(const candidate *c)
         out[i] = NULL;
 }
 
+/* Prepares a small group for one thread: others take longer to start than the group to run. */
 adj_status query_kernel(const candidate *c)
 {
+    const int threads = omp_get_max_threads();
+    if (c->seconds > 0 && c->arithmetic < parallel_above && c->memory < parallel_above_memory)
+        omp_set_num_threads(1);
     adj_status status = c->kernel->prepare(c->opened, c->group, c->number, c->prep);
+    omp_set_num_threads(threads);
     c->prep->why[ADJ_WHY - 1] = '\0';
     if (!(c->prep->seconds >= 0)) /* nor a number at all */
         c->prep->seconds = nominal_of(c);

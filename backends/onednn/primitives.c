@@ -3,6 +3,7 @@
  * Each primitive has a memory object per argument; running sets their buffers to the call's. A
  * buffer that has not changed, which is every one after the first run, is not set again: oneDNN
  * 2.x would zero the padding of blocked memory each time. */
+#include <omp.h>
 #include <stdio.h>
 
 #include "onednn.h"
@@ -19,6 +20,7 @@ typedef struct {
 
 struct primitives {
     onednn *o;
+    int threads; /* OpenMP's number when they were created: they are made for it */
     int n_primitive;
     prepared_primitive primitive[MAX_PRIMITIVES];
 };
@@ -34,7 +36,7 @@ primitives *primitives_new(onednn *o)
 {
     primitives *all = adj_alloc(&o->allocator, sizeof *all);
     if (all != NULL)
-        all->o = o;
+        *all = (primitives){.o = o, .threads = omp_get_max_threads()};
     return all;
 }
 
@@ -110,10 +112,13 @@ adj_status primitives_run(const adj_call *c)
 {
     primitives *all = c->state;
     dnnl_status_t status = dnnl_success;
+    const int callers = omp_get_max_threads();
+    omp_set_num_threads(all->threads);
     for (int i = 0; i < all->n_primitive && status == dnnl_success; i++)
         status = run_one(all->o, &all->primitive[i], c);
     if (status == dnnl_success)
         status = dnnl_stream_wait(all->o->stream);
+    omp_set_num_threads(callers);
     if (status == dnnl_success)
         return ADJ_OK;
     if (c->message != NULL)

@@ -1,6 +1,7 @@
 /* test_thread_bits.c - results do not depend on the number of threads, to the last bit, but where
- * the plan's printout says so; and nowhere with same_bits. */
+ * the plan's printout says so; and nowhere with same_bits. Small steps use one thread. */
 #include <criterion/criterion.h>
+#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -142,3 +143,34 @@ Test(thread_bits, direct) { expect_all("direct", ADJ_MATH_EXACT, 0, 1); }
 Test(thread_bits, direct_fast) { expect_all("direct", ADJ_MATH_FAST, 0, 1); }
 Test(thread_bits, onednn) { expect_all("onednn", ADJ_MATH_EXACT, 0, 0); }
 Test(thread_bits, onednn_same_bits) { expect_all("onednn", ADJ_MATH_EXACT, 1, 1); }
+
+static int threads_of_process(void)
+{
+    int n = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    for (const struct dirent *d; (d = readdir(tasks)) != NULL;)
+        n += d->d_name[0] != '.';
+    closedir(tasks);
+    return n;
+}
+
+/* How many threads a run on four adds to the process, for an image of that size. */
+static int started_for(int64_t size)
+{
+    const adj_conv same = {.padding = ADJ_SAME};
+    scoped(fixture_free) fixture f = fixture_new();
+    adj_node *x = given_random(&f, ADJ_F32, (adj_shape){4, {1, size, size, 8}}, -1, 1);
+    adj_node *w = given_random(&f, ADJ_F32, (adj_shape){4, {3, 3, 8, 8}}, -1, 1);
+    adj_node *y = adj_sigmoid(adj_conv2d(adj_silu(adj_conv2d(x, w, &same)), w, &same));
+    adj_node *m = adj_reshape(y, (adj_shape){2, {8, size * size}});
+    adj_node *product = adj_matmul(m, adj_transpose(m, 2, (int[]){1, 0}), 0);
+    const int before = threads_of_process();
+    free(evaluate_with(&f, product, "onednn", 4));
+    return threads_of_process() - before;
+}
+
+Test(thread_bits, small_steps_start_no_thread)
+{
+    cr_expect_eq(started_for(8), 0);
+    cr_expect_geq(started_for(128), 1);
+}
