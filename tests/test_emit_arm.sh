@@ -1,6 +1,6 @@
 #!/bin/sh
 # test_emit_arm.sh - emitted nets on an emulated Cortex-M4F: lenet5 and ds_cnn predict what is stored
-# with them, and what the same C computes here; lenet5 trains, one image a step; its last layer learns
+# with them, and what the same C computes here; lenet5 trains, one image a step or three; its last layer learns
 # other pictures. The code beside the weights is small, and RAM is the arena. $BUILD: a build folder.
 # shellcheck disable=SC2086 # lists of flags
 set -eu
@@ -20,14 +20,20 @@ cpu="-mcpu=cortex-m4 -mthumb -mfpu=fpv4-sp-d16 -mfloat-abi=hard"
 strict="-std=c99 -Wall -Wextra -Wpedantic -Wconversion -Werror"
 
 cat >"$folder/net_main.c" <<'END'
-/* net_main.c - runs an emitted net on any machine: net_test, and with -DTRAINING three steps;
- * prints losses and outputs. -DINPUTS, -DOUTPUTS: floats of one call. */
+/* net_main.c - runs an emitted net on any machine: net_test; with -DTRAINING three steps from initial
+ * values, with -DACCUMULATED one step of three images, whose result is saved and loaded. Prints
+ * losses and outputs. -DINPUTS, -DOUTPUTS: floats of one call. -DSTATE: bytes of a saved state. */
 #include <stdint.h>
 #include <stdio.h>
 
 int net_predict(const float *input, float *output);
 int net_test(void);
 int net_train_step(const float *input, const int32_t *labels, float learning_rate, float *loss);
+int net_accumulate(const float *input, const int32_t *labels, float *loss);
+int net_update(float learning_rate);
+void net_init(uint64_t seed);
+void net_save(uint8_t *buffer);
+int net_load(const uint8_t *buffer);
 
 int main(void)
 {
@@ -35,12 +41,25 @@ int main(void)
     for (int i = 0; i < INPUTS; i++)
         input[i] = (float)((i * 7 + 3) % 17) / 8.0F - 1.0F;
 #ifdef TRAINING
+    static uint8_t saved[STATE];
+    net_init(7);
     for (int32_t label = 3; label < 6; label++) {
         float loss = 0;
+#ifdef ACCUMULATED
+        if (net_accumulate(input, &label, &loss) != 0)
+#else
         if (net_train_step(input, &label, 0.01F, &loss) != 0)
+#endif
             return 1;
         printf("loss %.7g\n", (double)loss);
     }
+#ifdef ACCUMULATED
+    net_update(0.01F);
+#endif
+    net_save(saved);
+    net_init(8);
+    if (net_load(saved) != 0)
+        return 1;
 #else
     if (net_test() != 0)
         return 1;
@@ -86,10 +105,11 @@ on_board() {
         -kernel "$folder/board.elf" >"$folder/got" </dev/null
 }
 
-# runs MODEL [FLAG]: the emulated board prints what this machine does
+# runs MODEL [FLAGS]: the emulated board prints what this machine does, where sanitizers look for errors
 runs() {
     flags="-DNET_TEST -DINPUTS=$(constant NET_INPUT_SIZE) -DOUTPUTS=$(constant NET_OUTPUT_SIZE) ${2-}"
-    cc -std=c99 -O1 $flags "$folder/net.c" "$folder/net_main.c" -o "$folder/here" -lm
+    [ -z "${2-}" ] || flags="$flags -DSTATE=$(constant NET_STATE_BYTES)"
+    cc -std=c99 -O1 -fsanitize=address,undefined -fno-sanitize-recover=all $flags "$folder/net.c" "$folder/net_main.c" -o "$folder/here" -lm
     "$folder/here" >"$folder/want" || failed "$1 fails on this machine"
     on_board $flags "$folder/net.c" "$folder/net_main.c" || failed "$1 fails on the board"
     paste "$folder/got" "$folder/want" | awk -v model="$1" '{
@@ -107,6 +127,8 @@ size_of ds_cnn 20480
 runs ds_cnn
 "$BUILD/adjoint" emit --model lenet5 --train --out "$folder/net.c" >"$folder/out" 2>&1
 runs "lenet5 with training" -DTRAINING
+"$BUILD/adjoint" emit --model lenet5 --train --accumulate --out "$folder/net.c" >"$folder/out" 2>&1
+runs "lenet5 with accumulated gradients" "-DTRAINING -DACCUMULATED"
 
 "$BUILD/adjoint" train --model lenet5 --limit 1000 --epochs 1 --out "$folder/lenet5.safetensors" >"$folder/out" 2>&1
 "$BUILD/adjoint" emit --weights "$folder/lenet5.safetensors" --train --freeze "conv*,fc*" --out "$folder/net.c" \
