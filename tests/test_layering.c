@@ -104,6 +104,7 @@ static const rule rules[] = {
      "adjoint.h adjoint_check.h adjoint_data.h adjoint_ext.h adjoint_fit.h adjoint_nn.h "
      "adjoint_io.h",
      ""},
+    {"examples/cortex_m", "net.c", ""}, /* net.c is emitted */
 };
 
 /* Names that only one folder of the project may use. */
