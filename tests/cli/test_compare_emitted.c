@@ -6,6 +6,17 @@
 #include "cli/child.h"
 
 static finished f;
+static temporary planted; /* the folder of the script */
+
+static void remove_planted(void)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/cc", planted.s);
+    unlink(path);
+    rmdir(planted.s);
+}
+
+TestSuite(compare_emitted, .fini = remove_planted);
 
 static void call(const char *const words[]) { run_tool(words, &f); }
 
@@ -14,9 +25,9 @@ static void call(const char *const words[]) { run_tool(words, &f); }
 /* Makes all that the tool compiles pass through sed. NULL: there is no compiler. */
 static void plant(const char *change)
 {
-    const temporary folder = temporary_folder();
-    char path[128], program[200];
-    snprintf(path, sizeof path, "%s/cc", folder.s);
+    char path[128];
+    planted = temporary_folder();
+    snprintf(path, sizeof path, "%s/cc", planted.s);
     FILE *script = change != NULL ? fopen(path, "w") : NULL;
     if (script != NULL) {
         fprintf(script, "#!/bin/sh\nPATH='%s'\nsed '%s' | exec cc \"$@\"\n", getenv("PATH"),
@@ -24,8 +35,7 @@ static void plant(const char *change)
         fclose(script);
         cr_assert_eq(chmod(path, 0700), 0);
     }
-    snprintf(program, sizeof program, "%s", folder.s);
-    setenv("PATH", program, 1);
+    setenv("PATH", planted.s, 1);
 }
 
 #define CONFIGS "--configs", "naive:f64,emitted", "--shrink", "0"
