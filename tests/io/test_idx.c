@@ -210,7 +210,7 @@ Test(idx, not_files, .timeout = 60)
     expect_refused(&f, image_name, "not a regular file"); /* and does not wait for a writer */
     unlink(in_folder(&f, image_name).s);
     cr_assert_eq(mkdir(in_folder(&f, image_name).s, 0700), 0);
-    expect_refused(&f, image_name, "not a regular file");
+    expect_refused(&f, image_name, "is a folder");
     rmdir(in_folder(&f, image_name).s);
     folder_remove(&f);
 
