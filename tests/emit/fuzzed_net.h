@@ -166,12 +166,13 @@ static inline float value_at(unsigned seed, int id, int64_t i)
 /* trial: 0, or that of f64 whose leaves are up to a unit of f32 away. */
 static inline void set_leaves(adj_exec *e, const net *n, unsigned seed, int trial)
 {
-    static double data[MAX_ELEMS];
+    static double data[CLASSES * MAX_ELEMS]; /* the classifier has weights for each */
     for (int id = 0; id < adj_graph_node_count(n->g); id++) {
         adj_node *leaf = adj_graph_node_at(n->g, id);
         const adj_type type = adj_node_type(leaf);
         if (!is_kept(leaf) && leaf != n->x)
             continue;
+        must((size_t)adj_shape_elems(type.shape) <= sizeof data / sizeof *data);
         for (int64_t i = 0; i < adj_shape_elems(type.shape); i++) {
             const float v = value_at(seed, id, i);
             const float noise = trial > 0 ? value_at(2 * (unsigned)trial + 1, id, i) : 0;
