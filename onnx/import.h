@@ -121,6 +121,13 @@ adj_dtype dtype_of_elem(const import *f, int elem);
 
 /* Adds the initializers and inputs. Returns 0 on failure. */
 int add_values(import *f);
+/* Adds the initializers of the graph or of a branch. Returns 0 on failure. */
+int add_initializers(import *f, const Onnx__GraphProto *g);
+
+/* ---- load.c ---- */
+
+/* Imports the nodes of the graph or of a branch. Returns 0 on failure. */
+int import_nodes(import *f, const Onnx__GraphProto *g);
 
 /* ---- head.c ---- */
 

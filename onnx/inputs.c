@@ -113,24 +113,41 @@ static int add_initializer(import *f, const Onnx__TensorProto *t)
     return 1;
 }
 
-int add_values(import *f)
+int add_initializers(import *f, const Onnx__GraphProto *g)
 {
-    const Onnx__GraphProto *g = f->model->graph;
-    int64_t n = (int64_t)g->n_initializer + (int64_t)g->n_input;
-    for (size_t i = 0; i < g->n_node; i++)
-        n += (int64_t)g->node[i]->n_output;
-    f->n_bucket = 16;
-    while (f->n_bucket < 2 * (n + 1) && f->n_bucket < 1 << 30)
-        f->n_bucket *= 2;
-    f->value = import_alloc(f, f->n_bucket, sizeof *f->value);
-    f->param = import_alloc(f, (int64_t)g->n_initializer + 1, sizeof *f->param);
-    if (f->value == NULL || f->param == NULL)
-        return 0;
     if (g->n_sparse_initializer > 0)
         return import_fail(f, ADJ_EARG, "sparse initializers are not supported");
     for (size_t i = 0; i < g->n_initializer; i++)
         if (!add_initializer(f, g->initializer[i]))
             return 0;
+    return 1;
+}
+
+/* Counts the initializers and values of a graph and its branches. */
+static void count_values(const Onnx__GraphProto *g, int64_t *n_initializer, int64_t *n)
+{
+    *n_initializer += (int64_t)g->n_initializer;
+    *n += (int64_t)g->n_initializer + (int64_t)g->n_input;
+    for (size_t i = 0; i < g->n_node; i++) {
+        *n += (int64_t)g->node[i]->n_output;
+        for (size_t k = 0; k < g->node[i]->n_attribute; k++)
+            if (g->node[i]->attribute[k]->g != NULL)
+                count_values(g->node[i]->attribute[k]->g, n_initializer, n);
+    }
+}
+
+int add_values(import *f)
+{
+    const Onnx__GraphProto *g = f->model->graph;
+    int64_t n = 0, n_initializer = 0;
+    count_values(g, &n_initializer, &n);
+    f->n_bucket = 16;
+    while (f->n_bucket < 2 * (n + 1) && f->n_bucket < 1 << 30)
+        f->n_bucket *= 2;
+    f->value = import_alloc(f, f->n_bucket, sizeof *f->value);
+    f->param = import_alloc(f, n_initializer + 1, sizeof *f->param);
+    if (f->value == NULL || f->param == NULL || !add_initializers(f, g))
+        return 0;
     for (size_t i = 0; i < g->n_input; i++)
         if (!add_input(f, g->input[i]))
             return 0;

@@ -331,14 +331,18 @@ static int find_opset(import *f)
     return 1;
 }
 
-static int import_all(import *f)
+int import_nodes(import *f, const Onnx__GraphProto *g)
 {
-    const Onnx__GraphProto *g = f->model->graph;
-    if (!find_opset(f) || !add_values(f) || !replace_head(f))
-        return 0;
     for (size_t i = 0; i < g->n_node; i++)
         if (!import_node(f, g->node[i]))
             return 0;
+    return 1;
+}
+
+static int import_all(import *f)
+{
+    if (!find_opset(f) || !add_values(f) || !replace_head(f) || !import_nodes(f, f->model->graph))
+        return 0;
     if (f->n_refused > 0)
         return import_fail(f, ADJ_EARG, "%d node%s not supported: %s", f->n_refused,
                            f->n_refused == 1 ? " is" : "s are", f->refused);

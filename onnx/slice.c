@@ -113,6 +113,38 @@ int import_gather(call *n)
     return x != NULL ? give(n, adj_reshape(x, to)) : refuse(n, "it has too many indices");
 }
 
+/* Slices of x at places of its first axes, whose indices are rows of operand 1. */
+int import_gather_nd(call *n)
+{
+    const adj_shape s = in_shape(n, 0), by = in_shape(n, 1);
+    const numbers *index = in_known(n, 1);
+    adj_node *x = in_node(n, 0);
+    if (index == NULL || x == NULL)
+        return 0;
+    const int64_t depth = by.rank > 0 ? by.dim[by.rank - 1] : 0,
+                  rank = by.rank - 1 + s.rank - depth;
+    if (index->i == NULL || depth < 1 || depth > s.rank || rank > ADJ_MAX_RANK ||
+        attr_int(n, "batch_dims", 0) != 0)
+        return refuse(n, "its indices are not integers of an axis each, or batch_dims is set");
+    const int64_t count = index->n / depth;
+    int64_t *at = import_alloc(n->f, count + 1, sizeof *at);
+    for (int64_t i = 0; at != NULL && i < index->n; i++) {
+        const int64_t size = s.dim[i % depth];
+        const int64_t k = index->i[i] < 0 ? index->i[i] + size : index->i[i];
+        if (k < 0 || k >= size)
+            return refuse(n,
+                          "index %" PRId64 " is out of range (expected %" PRId64 " to %" PRId64 ")",
+                          index->i[i], -size, size - 1);
+        at[i / depth] = at[i / depth] * size + k;
+    }
+    adj_shape to = {.rank = rank},
+              rows = {2, {product(&s, 0, (int)depth), product(&s, (int)depth, (int)s.rank)}};
+    for (int i = 0; i < rank; i++)
+        to.dim[i] = i < by.rank - 1 ? by.dim[i] : s.dim[i - (by.rank - 1) + depth];
+    x = at != NULL ? pick(adj_reshape(x, rows), 0, count, at) : NULL;
+    return x != NULL ? give(n, adj_reshape(x, to)) : refuse(n, "it has too many indices");
+}
+
 /* ---- pads ---- */
 
 /* Element that a padded place reads: reflected at the ends, the end itself, or from the other end.

@@ -468,6 +468,29 @@ Test(onnx_operators, cast_of_opset_5)
               "%s", error.message);
 }
 
+/* Rows (1, 0), (0, -1) and (1, 2) of x [2, 3, 2]. */
+Test(onnx_operators, gather_nd)
+{
+    static int64_t at[] = {1, 0, 0, -1, 1, 2}, n, sizes[] = {3, 2};
+    model(13, "GatherND", "x at", 3, (int64_t[]){2, 3, 2});
+    Onnx__TensorProto *t = maker_ints(&m, "at", 6, &n, at);
+    t->dims = sizes;
+    t->n_dims = 2;
+    expect(12, (float[]){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, 6, (float[]){6, 7, 4, 5, 10, 11});
+    const adj_shape s = adj_node_type(net->output[0]).shape;
+    cr_expect(s.rank == 2 && s.dim[0] == 3 && s.dim[1] == 2);
+}
+
+Test(onnx_operators, gather_nd_out_of_range)
+{
+    static int64_t at[] = {1, 3}, n;
+    model(13, "GatherND", "x at", 3, (int64_t[]){2, 3, 2});
+    maker_ints(&m, "at", 2, &n, at);
+    cr_assert(load(NULL) != ADJ_OK);
+    cr_assert(strstr(error.message, "index 3 is out of range (expected -3 to 2)") != NULL, "%s",
+              error.message);
+}
+
 /* ---- element types that have no numbers here ---- */
 
 Test(onnx_operators, cast_to_float8)
