@@ -42,8 +42,9 @@ typedef struct {
 
 /* Splits the updates of a training step for gradient accumulation. *accumulate adds what they read
  * of a batch, gradients and statistics, to states "accumulated/..." of its graph; *apply updates
- * from the means of these and sets them to 0. So a step is one of as many images as fit into RAM,
- * such as one, and its gradient is that of several. */
+ * from their means over the runs and sets them to 0. A run then needs RAM for one batch, such as
+ * one image, and a step follows the gradient of several. On error both are NULL and the graph has
+ * the message. */
 ADJ_API adj_status adj_emit_accumulation(const adj_updates *updates, adj_updates **accumulate,
                                          adj_updates **apply);
 
