@@ -1,4 +1,6 @@
 /* concat.c - concatenates tensors along an axis; each gets its slice of dy. Any dtype. */
+#include <string.h>
+
 #include "graph/op.h"
 
 static adj_status check_operand(const adj_node *n, int i, int64_t axis)
@@ -55,9 +57,32 @@ static void concat_grad(adj_node *y, adj_node *dy, adj_node *dx[])
     }
 }
 
+/* True if x is a transpose, of the same order of axes as the transpose first. */
+static int is_turned_as(const adj_node *x, const adj_node *first)
+{
+    return x->op == &adj_op_transpose &&
+           memcmp(x->attrs, first->attrs, sizeof(adj_transpose_attrs)) == 0;
+}
+
+/* Concatenates before equal transposes of all operands instead of behind them: the transpose of the
+ * result may meet its inverse. */
 static adj_node *concat_simplify(const adj_node *n, adj_node *const in[])
 {
-    return n->n_in == 1 ? in[0] : NULL;
+    const int64_t axis = ((const adj_axis_attrs *)n->attrs)->axis;
+    adj_node **x;
+
+    if (n->n_in == 1)
+        return in[0];
+    for (int i = 0; i < n->n_in; i++)
+        if (!is_turned_as(in[i], in[0]))
+            return NULL;
+    if ((x = adj_graph_alloc(in[0]->graph, (size_t)n->n_in * sizeof *x)) == NULL)
+        return NULL;
+    for (int i = 0; i < n->n_in; i++)
+        x[i] = in[i]->in[0];
+    const int64_t before = ((const adj_transpose_attrs *)in[0]->attrs)->perm[axis];
+    adj_node *y = adj_concat(n->n_in, x, (int)before);
+    return adj_node_new1(&adj_op_transpose, y, in[0]->attrs);
 }
 
 static const adj_schema schema = {

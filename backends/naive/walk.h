@@ -54,8 +54,9 @@ static inline void walk_offset(const walk *w, int skip, int64_t row, int64_t off
 {
     offset[0] = offset[1] = 0;
     for (int d = skip; d < w->rank; d++) {
-        int64_t i = row % w->dim[d];
-        row /= w->dim[d];
+        const int is_last = d + 1 == w->rank; /* row is its index: divisions are slow */
+        int64_t i = is_last ? row : row % w->dim[d];
+        row = is_last ? 0 : row / w->dim[d];
         offset[0] += i * w->step[0][d];
         offset[1] += i * w->step[1][d];
     }

@@ -117,6 +117,27 @@ Test(channels_last, a_global_pool_reads_the_channels_last)
     expect_same(&f, y, "global pool");
 }
 
+/* Channels of two convolutions, one behind the other: transposes only of x and of what is fetched.
+ */
+Test(channels_last, channels_are_joined_last)
+{
+    scoped(fixture_free) fixture f = fixture_new();
+    adj_node *x = given_integers(&f, ADJ_F32, (adj_shape){4, {2, 3, 4, 8}}, -2, 2);
+    adj_node *w1 = given_integers(&f, ADJ_F32, (adj_shape){4, {3, 3, 3, 5}}, -2, 2);
+    adj_node *w2 = given_integers(&f, ADJ_F32, (adj_shape){4, {1, 1, 3, 4}}, -2, 2);
+    adj_node *w3 = given_integers(&f, ADJ_F32, (adj_shape){4, {3, 3, 9, 2}}, -1, 1);
+    for (int axis = 0; axis < 4; axis++) {
+        adj_node *a = adj_conv2d(x, w1, &same), *b = adj_conv2d(x, axis == 1 ? w2 : w1, &same);
+        adj_node *y = adj_concat(2, (adj_node *[]){a, adj_relu(b)}, axis);
+        y = axis == 1 ? adj_conv2d(y, w3, &same)
+                      : adj_max_pool(y, &(adj_pool){.ksize = {1, 1, 2, 2},
+                                                    .stride = {1, 1, 2, 2},
+                                                    .format = ADJ_NCHW});
+        cr_assert_eq(count(f.g, 1, &y, "onednn", " perm="), 2);
+        expect_same(&f, y, "joined");
+    }
+}
+
 /* One channel, one pixel, one image: nothing moves. */
 Test(channels_last, one_channel_is_a_view)
 {
