@@ -33,13 +33,15 @@ static int is_of_same_time(const adj_node *a, const adj_node *b)
 }
 
 /* Returns the node that changes each element of last before it is stored, or NULL. Behind a root
- * that is not elementwise, operands are read by the element or by its channel alone. */
+ * that is not elementwise, operands are read by the element or by its channel alone, and tanh is a
+ * step of its own: its long loop becomes vectors, one over few channels does not. */
 static const adj_node *next_in_chain(const adj_node *root, const adj_node *last,
                                      const adj_uses *uses)
 {
     const adj_node *next = adj_only_user(last, uses);
     int times = 0;
-    if (next == NULL || !is_elementwise(next) || !is_of_same_time(next, last) ||
+    const int is_alone = next != NULL && next->op == &adj_op_tanh && !is_elementwise(root);
+    if (next == NULL || is_alone || !is_elementwise(next) || !is_of_same_time(next, last) ||
         next->type.dtype != last->type.dtype ||
         !adj_shape_equal(next->type.shape, last->type.shape))
         return NULL;

@@ -221,13 +221,17 @@ static void put_block(loops *l, int64_t begin, int64_t n)
     else
         put_known_columns(l, begin, n);
     put_end(t, taps);
-    put(t, "const int to = %s;",
-        index_of(4, (axis[]){{"n", g->n}, {"oh", g->oh}, {l->at, g->ow}, {l->first.s, g->oc}}).s);
+    expression to =
+        index_of(4, (axis[]){{"n", g->n}, {"oh", g->oh}, {l->at, g->ow}, {l->first.s, g->oc}});
+    if (strcmp(to.s, "0") != 0) {
+        put(t, "const int to = %s;", to.s);
+        to = expr("to");
+    }
     put_loop_to(t, l->lane, l->count.s);
     for (int64_t i = 0; i < n; i++)
         (i == 0 ? put_result : put_next_result)(
             l->f, expr("%s[%s]", name_of(l, "sum", i).s, l->lane).s,
-            plus(plus("to", expr("%lld", (long long)(i * g->oc)).s).s, l->lane).s,
+            plus(plus(to.s, expr("%lld", (long long)(i * g->oc)).s).s, l->lane).s,
             plus(l->first.s, l->lane).s);
     put_end(t, 1);
 }

@@ -57,6 +57,7 @@ static void put_start(FILE *f)
           "    return p;\n}\n\n",
           f);
     put_philox(f);
+    put_tanh(f);
 }
 
 static void put_end_of(FILE *f, int n)

@@ -106,6 +106,8 @@ void write_softmax(function *f), write_cross_entropy(function *f),
 void write_adam_step(function *f), write_dropout(function *f);
 /* Writes the function that dropout and initial values call. */
 void put_philox(FILE *f);
+/* Writes the function for elements of tanh. */
+void put_tanh(FILE *f);
 size_t batch_norm_scratch(const adj_node *n), batch_norm_grad_scratch(const adj_node *n);
 
 #endif

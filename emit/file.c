@@ -142,6 +142,8 @@ static void put_arrays(const file *e, FILE *f)
         fprintf(f, "static float arena[%s_ARENA_BYTES / sizeof(float)];\n\n", e->capital);
     if (e->u.uses_philox || (e->o->updates != NULL && state_is_random(e)))
         put_philox(f);
+    if (e->u.uses_tanh)
+        put_tanh(f);
 }
 
 /* Returns a statement for an arena that a function does not use. */

@@ -20,7 +20,7 @@ adj_status unit_open(unit *u, const char *prefix, adj_error *error)
                                         "init",        "save",       "load",       "test",
                                         "normalize",   "classes",    "INPUT_SIZE", "OUTPUT_SIZE",
                                         "STATE_BYTES", "ARENA_BYTES"};
-    static const char *const own[] = {"learning_rate", "draw_pair",   "draw_uniform",
+    static const char *const own[] = {"learning_rate", "tanh_of",     "draw_pair", "draw_uniform",
                                       "draw_normal",   "saved_array", "write_head"};
     char name[IDENTIFIER];
     int ok = 1;

@@ -32,7 +32,7 @@ typedef struct {
     emitted *function;
     FILE *functions; /* text of all functions */
     size_t arena_bytes;
-    int uses_philox;
+    int uses_philox, uses_tanh;
     adj_error *error;
 } unit;
 

@@ -245,6 +245,8 @@ adj_status put_function(program *p, int i)
     char *text =
         function_text(&f, &s->group, is_in_place(p, s), expr("%s_%s", layer.s, suffix_of(root)).s);
     p->unit->uses_philox |= root->op == &adj_op_dropout;
+    for (int k = 0; k < s->group.n_node; k++)
+        p->unit->uses_tanh |= s->group.node[k]->op == &adj_op_tanh;
     const char *name = text != NULL ? name_function(p->unit, layer.s, &f, text) : NULL;
     if (name == NULL)
         return adj_error_set(p->unit->error, ADJ_ENOMEM, "adj_emit: out of memory");

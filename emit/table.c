@@ -143,7 +143,7 @@ static const writer writers[] = {
     {&adj_op_prelu, .expression = "%a > 0.0f ? %a : %b * %a", .operands = "x slope",
      .refuses = of_planes},
     {&adj_op_sigmoid, .expression = "1.0f / (1.0f + expf(-%a))", .operands = "x"},
-    {&adj_op_tanh, .expression = "tanhf(%a)", .operands = "x"},
+    {&adj_op_tanh, .expression = "tanh_of(%a)", .operands = "x"},
     {&adj_op_silu, .expression = "%a / (1.0f + expf(-%a))", .operands = "x"},
     {&adj_op_hard_sigmoid,
      .expression = "%a < -3.0f ? 0.0f : %a > 3.0f ? 1.0f : (%a + 3.0f) / 6.0f", .operands = "x"},

@@ -215,6 +215,7 @@ static adj_node *build_activations(adj_graph *g, adj_dtype dtype, const void *us
         adj_leaky_relu(x, 0.125),
         adj_sigmoid(x),
         adj_tanh(adj_scale(x, -0.7)),
+        adj_tanh(adj_scale(x, 90)),
         adj_silu(x),
         adj_hard_sigmoid(adj_scale(x, 4)),
         adj_hard_swish(adj_scale(x, 4)),
