@@ -336,8 +336,92 @@ def pyramid():
     return Pyramid(), (3, 32, 32)
 
 
+class Block(nn.Module):
+    """A block of a vision transformer, of several heads."""
+
+    def __init__(self, c, heads):
+        super().__init__()
+        self.heads, self.n1, self.n2 = heads, nn.LayerNorm(c), nn.LayerNorm(c)
+        self.qkv, self.out = nn.Linear(c, 3 * c), nn.Linear(c, c)
+        self.mlp = nn.Sequential(nn.Linear(c, 2 * c), nn.GELU(), nn.Linear(2 * c, c))
+
+    def forward(self, x):
+        b, n, c = x.shape
+        q, k, v = self.qkv(self.n1(x)).reshape(b, n, 3, self.heads, c // self.heads).permute(2, 0, 3, 1, 4).unbind(0)
+        y = (q @ k.transpose(-2, -1) * 0.3).softmax(-1) @ v
+        x = x + self.out(y.transpose(1, 2).reshape(b, n, c))
+        return x + self.mlp(self.n2(x))
+
+
+class VisionTransformer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.patch, self.first = nn.Conv2d(3, 16, 4, 4), nn.Parameter(torch.randn(1, 1, 16))
+        self.place, self.blocks = nn.Parameter(torch.randn(1, 17, 16)), nn.Sequential(Block(16, 2), Block(16, 4))
+        self.norm, self.head = nn.LayerNorm(16), nn.Linear(16, 5)
+
+    def forward(self, x):
+        x = self.patch(x).flatten(2).transpose(1, 2)
+        x = torch.cat([self.first.expand(x.shape[0], -1, -1), x], 1) + self.place
+        return self.head(self.norm(self.blocks(x))[:, 0])
+
+
+def transformer():
+    return VisionTransformer(), (3, 16, 16)
+
+
+def pads():
+    return nn.Sequential(nn.ZeroPad2d((1, 2, 0, 1)), nn.Conv2d(3, 8, 4, 2), nn.ReLU(), nn.ConstantPad2d((2, 0, 1, 3), 0.5),
+                         nn.Conv2d(8, 8, 2, padding="same"), nn.ReLU(), nn.ReplicationPad2d((1, 0, 0, 2)), nn.Conv2d(8, 8, 3),
+                         nn.ZeroPad2d((-1, 0, 1, -1)), nn.Conv2d(8, 8, 3, 2), nn.Tanh(), *head(8)), (3, 16, 18)
+
+
+def pools():
+    return nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.MaxPool2d(3, 2, ceil_mode=True), nn.Conv2d(8, 8, 3, padding=1),
+                         nn.AvgPool2d(3, 2, 1, ceil_mode=True), nn.Conv2d(8, 8, 3, padding=1), nn.MaxPool2d(2, 1, 1, dilation=2),
+                         nn.Conv2d(8, 8, 1), nn.AvgPool2d(2, 2, ceil_mode=True), nn.Flatten(), nn.Linear(128, 5)), (3, 30, 27)
+
+
+class Sizes(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = nn.Conv2d(3, 4, 3, padding=1), nn.Conv2d(4, 4, 3, padding=1), nn.Conv2d(4, 4, 3, padding=1)
+
+    def forward(self, x):
+        y = F.interpolate(F.relu(self.a(x)), size=(20, 27), mode="bilinear", align_corners=True)
+        y = F.interpolate(self.b(y), scale_factor=(1.5, 2.0), mode="bilinear", align_corners=False)
+        return F.interpolate(self.c(y), size=x.shape[2:], mode="nearest")
+
+
+def sizes():
+    return Sizes(), (3, 12, 14)
+
+
+def volumes():
+    return nn.Sequential(nn.Conv3d(1, 4, 3, padding=1), nn.BatchNorm3d(4), nn.ReLU(), nn.MaxPool3d(2),
+                         nn.Conv3d(4, 8, (1, 3, 3), (1, 2, 1), (0, 1, 1), groups=2), nn.ELU(), nn.AvgPool3d((1, 2, 2)),
+                         nn.Flatten(), nn.Linear(48, 5)), (1, 6, 8, 8)
+
+
+class Picked(nn.Module):
+    """AlexNet's normalization, and channels in another order."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.norm = nn.Conv2d(3, 8, 3, 2), nn.LocalResponseNorm(5, 1e-3, 0.75, 2.0)
+        self.b, self.head = nn.Conv2d(8, 8, 3, groups=2), nn.Sequential(*head(8))
+
+    def forward(self, x):
+        return self.head(F.relu(self.b(self.norm(F.relu(self.a(x)))[:, [0, 2, 4, 6, 1, 3, 5, 7]])))
+
+
+def picked():
+    return Picked(), (3, 16, 16)
+
+
 NETWORKS = [resnet50, regnet, googlenet, inception_v3, mnasnet, shufflenet_down, generator, segmentation, mixer, se_resnet,
-            group_norm_net, style, super_resolution, weight_norm_tcn, wavenet, attention, coord_conv, activations, pyramid]
+            group_norm_net, style, super_resolution, weight_norm_tcn, wavenet, attention, coord_conv, activations, pyramid, transformer,
+            pads, pools, sizes, volumes, picked]
 
 if __name__ == "__main__":
     main(NETWORKS, 1e-3)  # at 0.1 values before a ReLU that are nearly 0 part the float32 steps of ResNet-50
