@@ -16,7 +16,7 @@ typedef struct {
 void checkpoint_data(train_opts *o, checkpoint_metadata *m);
 
 /* Reads o->checkpoint and sets the options that o leaves unset. The others must agree, except the
- * number of threads (a note), --patience, and a larger --epochs, which extends the run and may come
+ * number of threads (a note), patience, and a larger --epochs, which extends the run and may come
  * with another --lr. o then points into *file, which the caller frees in every case. CONTINUE, or
  * an exit status after a complaint. */
 int checkpoint_open(train_opts *o, adj_tensors **file);

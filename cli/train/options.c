@@ -74,7 +74,7 @@ static const remark examples[] = {
      "Trains on the four IDX files in the folder mnist, with checkpoints."},
     {"adjoint train --model resnet20 --data mnist --checkpoint run.ckpt --resume",
      "Resumes after Ctrl-C or a crash."},
-    {"adjoint train --data photos --augment flip --patience 5",
+    {"adjoint train --data photos --augment flip --epochs 30,patience=5",
      "Trains on a folder of images, with augmentation and early stopping."},
     {"mpirun -n 2 adjoint train --model resnet20 --data cifar",
      "Trains with two processes, half of each batch each (build with ninja mpi first)."},
@@ -84,12 +84,15 @@ static const remark examples[] = {
 
 /* The items of options whose values are lists; each list ends without a name. */
 typedef struct {
-    option size[SIZE_ITEMS], batch[3], optimizer[4], schedule[3], augment[6], parallel[4];
+    option epochs[3], size[SIZE_ITEMS], batch[3], optimizer[4], schedule[3], augment[6],
+        parallel[4];
 } items;
 
 static void list_items(train_opts *o, items *i)
 {
     const items all = {
+        .epochs = {{"", "N", "", .integer = &o->epochs, .range = {1, 100000}},
+                   {"patience", "N", "", .integer = &o->patience, .range = {0, 100000}}},
         .batch = {{"", "N", "", .integer = &o->batch, .range = {1, 100000}},
                   {"accumulate", "N", "", .integer = &o->accumulate, .range = {1, 10000}}},
         .optimizer = {{"", "NAME", "", .text = &o->optimizer, .room = o->kept[0]},
@@ -111,7 +114,7 @@ static void list_items(train_opts *o, items *i)
 
 /* Number of options of optimization and augmentation; the list ends with the options of the data.
  */
-enum { LEARNING_OPTIONS = 9 };
+enum { LEARNING_OPTIONS = 8 };
 static void list_learning_options(train_opts *o, items *i,
                                   option list[LEARNING_OPTIONS + DATA_OPTIONS])
 {
@@ -139,9 +142,6 @@ static void list_learning_options(train_opts *o, items *i,
          "weight of each class in the loss: none (default); balanced, by inverse frequency; or "
          "numbers, 1,2.5,1",
          .text = &o->class_weights},
-        {"--patience", "N",
-         "early stopping after N epochs without better held-out accuracy; default: 0, off",
-         .integer = &o->patience, .range = {0, 100000}},
         {"--parallel", "LIST",
          "data parallelism under mpirun: shards=N per batch, default: one per rank, the same bits "
          "for any number of threads and of ranks that divides N; sync-batch-norm: statistics over "
@@ -187,13 +187,17 @@ static void list_file_options(train_opts *o, items *i, option list[])
 int parse_train(train_opts *o, int argc, char **argv)
 {
     *o = unset_train_opts();
+    items lists;
+    list_items(o, &lists);
     const option options[] = {
         {"--model", "NAME",
          "model, see adjoint models, or an ONNX file; default: that of --weights, else lenet",
          .text = &o->model, .names = model_name_at},
         {"--data", "PATH", DATA_HELP, .text = &o->data.path},
-        {"--epochs", "N", "number of epochs; default: 10", .integer = &o->epochs,
-         .range = {1, 100000}},
+        {"--epochs", "LIST",
+         "number of epochs, default: 10; patience=N: stops after N epochs without better held-out "
+         "accuracy, default: 0, off",
+         .items = lists.epochs},
         {"--seed", "N", "seed of initial values and shuffling; default: 1", .integer = &o->seed,
          .range = {0, 9e15}},
         {"--backend", "NAME", BACKEND_HELP, .text = &o->backend, .names = backend_name_at},
@@ -209,9 +213,7 @@ int parse_train(train_opts *o, int argc, char **argv)
         {"--math", "MODE", MATH_HELP, .text = &o->math, .words = MATH_WORDS},
         {0},
     };
-    items lists;
     option more[FILE_OPTIONS + LEARNING_OPTIONS + DATA_OPTIONS];
-    list_items(o, &lists);
     list_file_options(o, &lists, more);
     const usage u = {.command = "train",
                      .summary = "Trains a model and evaluates it after each epoch. * marks options "

@@ -211,7 +211,7 @@ Test(checkpoint, killed_again_and_again)
 
 #define CHANGED                                                                                    \
     MODEL, "--augment", "flip,cutout=6,jitter=0.25,mixup=0.5", "--class-weights",                  \
-        "1,1,2,1,1,3,1,1,1,0.5", "--patience", "90"
+        "1,1,2,1,1,3,1,1,1,0.5", "--epochs", "patience=90"
 
 /* Ctrl-C in the middle of an epoch, twice, then to the end, with all that changes the images. */
 Test(checkpoint, stopped_and_resumed)

@@ -153,7 +153,7 @@ Test(prolong, refused)
     json_decref(train_to(&f,
                          ARGUMENTS_OF("--model", "lenet5", "--lr", "1e-12", "--schedule",
                                       "constant", "--optimizer", "sgd,weight-decay=0", "--epochs",
-                                      "4", "--patience", "1", "--checkpoint", a.s),
+                                      "4,patience=1", "--checkpoint", a.s),
                          NULL));
     json_decref(train_with(&f, ARGUMENTS_OF("--resume", "--checkpoint", a.s, "--epochs", "5"), &r));
     cr_expect_eq(r.status, 1);

@@ -44,13 +44,14 @@ Test(settings, as_the_recipe_says)
 Test(settings, as_the_command_line_says)
 {
     folder f = small_data();
-    json_t *log = train_to(
-        &f,
-        (const char *[]){SMALL, "--optimizer", "adam,weight-decay=0.125,clip=3", "--lr", "0.002",
-                         "--schedule", "warmup=1.5,constant", "--smoothing", "0.25", "--augment",
-                         "shift=3,flip,cutout=5", "--augment", "jitter=0.5,mixup=0.75",
-                         "--class-weights", "1,1,2,1,1,0.5,1,1,1,3", "--patience", "9", NULL},
-        NULL);
+    json_t *log =
+        train_to(&f,
+                 (const char *[]){SMALL, "--optimizer", "adam,weight-decay=0.125,clip=3", "--lr",
+                                  "0.002", "--schedule", "warmup=1.5,constant", "--smoothing",
+                                  "0.25", "--augment", "shift=3,flip,cutout=5", "--augment",
+                                  "jitter=0.5,mixup=0.75", "--class-weights",
+                                  "1,1,2,1,1,0.5,1,1,1,3", "--epochs", "patience=9", NULL},
+                 NULL);
     cr_expect_str_eq(log_word(log, 0, "optimizer"), "adam");
     cr_expect_str_eq(log_word(log, 0, "schedule"), "constant");
     cr_expect_eq(log_number(log, 0, "lr"), 0.002);
@@ -148,10 +149,9 @@ Test(settings, patience)
     folder f = small_data();
     const file_name file = in_folder(&f, "checkpoint");
 
-    json_t *log = train_with(&f,
-                             (const char *[]){NEARLY_0, "--epochs", "7", "--patience", "3",
-                                              "--checkpoint", file.s, NULL},
-                             &r);
+    json_t *log = train_with(
+        &f, (const char *[]){NEARLY_0, "--epochs", "7,patience=3", "--checkpoint", file.s, NULL},
+        &r);
     cr_expect_eq(r.status, 0, "%s", r.err);
     cr_expect_eq(log_count(log, "epoch"), 4);
     cr_expect_eq(log_event_number(log, "end", 0, "best_epoch"), 1);
@@ -168,7 +168,8 @@ Test(settings, patience)
     cr_expect_not_null(strstr(r.out, "stopped early after epoch 4 of 7 (patience 3)"), "%s", r.out);
     json_decref(log);
     log = train_with(
-        &f, (const char *[]){"--resume", "--checkpoint", file.s, "--patience", "5", NULL}, &r);
+        &f, (const char *[]){"--resume", "--checkpoint", file.s, "--epochs", "patience=5", NULL},
+        &r);
     cr_expect_eq(r.status, 0, "%s", r.err);
     cr_expect_eq(log_count(log, "epoch"), 2);
     cr_expect_eq(log_event_number(log, "epoch", 1, "epoch"), 6);
@@ -236,7 +237,7 @@ static const struct {
     {3,
      "--batch: got \"accumulated=2\", expected N or accumulate=N",
      {"train", "--batch", "8,accumulated=2"}},
-    {3, "--patience: out of range (got -1,", {"train", "--patience", "-1"}},
+    {3, "--epochs patience: out of range (got -1,", {"train", "--epochs", "patience=-1"}},
     {3, "a number for each of 10 classes (got 3)", {"train", "--class-weights", "1,2,3"}},
     {3, "a number for each of 10 classes (got 1)", {"train", "--class-weights", "1"}},
     {3, "commas, not all 0 (got \"balance\")", {"train", "--class-weights", "balance"}},
