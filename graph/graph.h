@@ -63,6 +63,11 @@ struct adj_graph {
 
 /* True if bit k of a mask of operands is set. The last bit stands for all further operands too. */
 static inline int has_operand_bit(unsigned mask, int k) { return mask >> (k < 31 ? k : 31) & 1; }
+/* True if operand k has the half type where the op is computed in it. */
+static inline int has_half_operand(const adj_op *op, int k)
+{
+    return !(op->flags & ADJ_OP_HALF_IMAGES) || has_operand_bit(op->images, k);
+}
 static inline int is_same_type(adj_type a, adj_type b)
 {
     return a.dtype == b.dtype && adj_shape_equal(a.shape, b.shape);

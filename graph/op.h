@@ -45,6 +45,8 @@ ADJ_API const adj_node *adj_sibling(const adj_node *n, const adj_op *op, const a
 ADJ_API void adj_show_attrs(const adj_node *n, FILE *f);
 /* Returns the data format of the node; NHWC if its op has none. */
 ADJ_API adj_format adj_format_of(const adj_node *n);
+/* Returns the axes of operand k, a letter each, if it is a filter; else NULL. */
+ADJ_API const char *adj_filter_axes(const adj_op *op, int k);
 /* Converts attrs, a copy of n's attributes, to images of that format. Returns 0 if they have that
  * format already, or if n's operands are not images of rank 4. */
 ADJ_API int adj_set_format(const adj_node *n, void *attrs, adj_format format);

@@ -156,6 +156,12 @@ adj_format adj_format_of(const adj_node *n)
     return (adj_format)(a != NULL ? integer(a, n->attrs) : k != NULL ? k->format : ADJ_NHWC);
 }
 
+const char *adj_filter_axes(const adj_op *op, int k)
+{
+    const char *name = k < ADJ_NAMED_OPERANDS ? op->operand[k] : NULL;
+    return name != NULL && strcmp(name, "filter") == 0 ? op->filter_axes : NULL;
+}
+
 int adj_set_format(const adj_node *n, void *attrs, adj_format format)
 {
     const int64_t to = (int64_t)format;

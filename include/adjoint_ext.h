@@ -85,7 +85,8 @@ typedef enum {
     /* Mixed precision. HALF: computed in the half type if the operands have it (activations, pools,
      * data movement). HALF_ALWAYS: always in the half type (convolutions, matmul). HALF_SUM:
      * operands in the half type, result in f32 because it sums over a batch (filter gradients).
-     * Other ops are computed in f32. */
+     * Other ops are computed in f32. HALF_IMAGES: of the operands only images have the half type.
+     */
     ADJ_OP_HALF = 128,
     ADJ_OP_HALF_ALWAYS = 256,
     ADJ_OP_HALF_SUM = 512,
@@ -94,7 +95,8 @@ typedef enum {
     ADJ_OP_CHEAP = 2048,    /* cheap enough to recompute (adj_exec_opts.recompute) */
     ADJ_OP_INTERNAL = 4096, /* only passes of the executor add such nodes; the op has no builder */
     ADJ_OP_TYPED = 8192,    /* the attributes begin with the result's element type, an int64_t */
-    ADJ_OP_COLLECTIVE = 16384 /* all processes of a group compute it together, in every run */
+    ADJ_OP_COLLECTIVE = 16384, /* all processes of a group compute it together, in every run */
+    ADJ_OP_HALF_IMAGES = 32768
 } adj_op_flags;
 
 /* ---- schemas of attributes ---- */
@@ -168,7 +170,6 @@ struct adj_op {
     unsigned linear_in;       /* ADJ_IN(i): linear in operand i */
     unsigned sum_in; /* jointly linear in these operands, like a sum; 0: linear in each of linear_in
                         separately, like a product */
-    unsigned half_in; /* in mixed precision these operands have the half type; 0: all operands */
     /* Shape rule: checks operands (all of one graph, none NULL) and attributes (each in the
      * schema's range), completes attrs in place (SAME -> pads) and sets the result's type. On
      * failure it returns adj_fail(n->graph, ...). n->id, n->type and n->attrs are not set yet.
@@ -207,9 +208,9 @@ struct adj_op {
      * that is not a batch of images is a sum over images. Of the attributes only the geometry
      * (adj_schema.geom) may depend on the number of images. */
     unsigned images;
-    unsigned filter;         /* ADJ_IN(i): operand i is a filter; 0: no filter */
-    const char *filter_axes; /* axes of the filter, a letter each: "hwco"; m for the multiplier of
-                                depthwise. Required where filter is not 0 */
+    /* Axes of the operand that is named "filter", a letter each: "hwco"; m for the multiplier of
+     * depthwise. NULL: no filter. */
+    const char *filter_axes;
     unsigned cancels_in; /* ADJ_IN(i): the result is a sum of terms, each linear in operand i, that
                             may cancel; for operands that are not in linear_in */
     /* Maps random values of operand i from [-1, 1) to the range where the op is defined and smooth

@@ -272,7 +272,6 @@ const adj_op adj_op_conv2d = {.name = "conv2d",
                               .flop = conv_flop,
                               .operand = {"input", "filter"},
                               .images = ADJ_IN(0) | ADJ_IMAGE_RESULT,
-                              .filter = ADJ_IN(1),
                               .filter_axes = "hwco"};
 
 const adj_op adj_op_conv2d_backprop_input = {
@@ -288,7 +287,6 @@ const adj_op adj_op_conv2d_backprop_input = {
     .flop = conv_flop,
     .operand = {"filter", "out_backprop"},
     .images = ADJ_IN(1) | ADJ_IMAGE_RESULT,
-    .filter = ADJ_IN(0),
     .filter_axes = "hwco",
     .sum_length = terms_of_input};
 
@@ -339,7 +337,6 @@ const adj_op adj_op_depthwise_conv2d_native = {
     .flop = conv_flop,
     .operand = {"input", "filter"},
     .images = ADJ_IN(0) | ADJ_IMAGE_RESULT,
-    .filter = ADJ_IN(1),
     .filter_axes = "hwcm"};
 
 const adj_op adj_op_depthwise_conv2d_native_backprop_input = {
@@ -355,7 +352,6 @@ const adj_op adj_op_depthwise_conv2d_native_backprop_input = {
     .flop = conv_flop,
     .operand = {"filter", "out_backprop"},
     .images = ADJ_IN(1) | ADJ_IMAGE_RESULT,
-    .filter = ADJ_IN(0),
     .filter_axes = "hwcm",
     .sum_length = terms_of_input};
 

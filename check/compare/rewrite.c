@@ -72,9 +72,9 @@ adj_node *config_rule(const adj_compare_config *c, adj_graph *to, const adj_node
     int is_half = c->has_dtype && adj_is_half(c->dtype);
     if (n->op == &adj_op_const)
         return rebuild_const(c, to, n);
-    if (is_half && n->op->half_in != 0 && n->n_in <= MAX_OPERANDS) {
+    if (is_half && (n->op->flags & ADJ_OP_HALF_IMAGES) && n->n_in <= MAX_OPERANDS) {
         for (int k = 0; k < n->n_in; k++)
-            wide[k] = n->op->half_in >> k & 1 || !adj_is_float(n->in[k]->type.dtype)
+            wide[k] = has_half_operand(n->op, k) || !adj_is_float(n->in[k]->type.dtype)
                           ? in[k]
                           : adj_cast(in[k], ADJ_F32);
         in = wide;

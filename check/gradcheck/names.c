@@ -40,8 +40,9 @@ char axis_name(const subject *s, int leaf, int axis)
     const adj_node *reader = l != NULL ? l->reader : s->node;
     if ((int)s->tested.leaf[leaf]->type.shape.rank != 4)
         return "ijklmn"[axis];
-    if (l != NULL && reader->op->filter == ADJ_IN(l->as)) /* [kh, kw, in, out] */
-        return reader->op->filter_axes[axis];
+    const char *axes = l != NULL ? adj_filter_axes(reader->op, l->as) : NULL;
+    if (axes != NULL)
+        return axes[axis];
     return adj_format_of(reader) == ADJ_NCHW ? "nchw"[axis] : "nhwc"[axis];
 }
 

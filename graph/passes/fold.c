@@ -49,7 +49,8 @@ static int may_change(const rewriting *w, const adj_node *m, int depth)
 {
     const adj_uses *u = &w->uses[m->id];
     return u->n_user == 1 && !u->is_root && others_are_invariant(w, m) &&
-           (depth == 0 || m->op->filter != 0 || m->n_in == 0 || may_change(w, m->in[0], depth - 1));
+           (depth == 0 || m->op->filter_axes != NULL || m->n_in == 0 ||
+            may_change(w, m->in[0], depth - 1));
 }
 
 static adj_node *fold(rewriting *w, const adj_node *n, adj_node *const in[])

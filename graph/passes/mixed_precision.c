@@ -79,8 +79,7 @@ static adj_node *as_built(rewriting *w, const adj_node *n, adj_node *image)
 /* True if operand k of n may have the half type. */
 static int may_be_half(const adj_node *n, int k)
 {
-    unsigned mask = n->op->half_in;
-    return n->in[k]->type.dtype == ADJ_F32 && (mask == 0 || (k < 32 && (mask >> k & 1)));
+    return n->in[k]->type.dtype == ADJ_F32 && has_half_operand(n->op, k);
 }
 
 /* True if n's largest operands are half, so that following them casts no large value. */

@@ -118,8 +118,8 @@ static void lay_out_depthwise(map_entry *e, adj_shape s)
 
 static int is_depthwise(const parameter *p)
 {
-    return p->reader != NULL && p->reader->op->filter == ADJ_IN(p->operand) &&
-           p->reader->op->filter_axes != NULL && strchr(p->reader->op->filter_axes, 'm') != NULL;
+    const char *axes = p->reader != NULL ? adj_filter_axes(p->reader->op, p->operand) : NULL;
+    return axes != NULL && strchr(axes, 'm') != NULL;
 }
 
 static int is_dense(const parameter *p)
