@@ -67,11 +67,19 @@ static double vector_floats(const char *isa)
     return machine_vector_floats();
 }
 
-static const efficiency *find_row(const efficiency *row, work w, const char *impl, const char *isa)
+/* Returns the part of the name after its last colon. */
+static const char *isa_of(const char *impl)
+{
+    const char *colon = strrchr(impl, ':');
+    return colon != NULL ? colon + 1 : "";
+}
+
+static const efficiency *find_row(const efficiency *row, work w, const char *impl)
 {
     for (; row->family != NULL; row++)
         if ((row->directions & w.direction) != 0 && (row->kinds & w.kind) != 0 &&
-            strncmp(impl, row->family, strlen(row->family)) == 0 && strstr(isa, row->isa) != NULL)
+            strncmp(impl, row->family, strlen(row->family)) == 0 &&
+            strstr(isa_of(impl), row->isa) != NULL)
             return row;
     return NULL;
 }
@@ -80,12 +88,18 @@ double efficiency_seconds(const efficiency *table, const adj_group *g, const adj
                           const char *impl)
 {
     const work w = work_of(g->node[0]);
-    const char *colon = strrchr(impl, ':'), *isa = colon != NULL ? colon + 1 : "";
-    const efficiency *row = find_row(table, w, impl, isa);
+    const efficiency *row = find_row(table, w, impl);
     if (row == NULL)
         return p->seconds;
-    const double peak = vector_floats(isa) / machine_vector_floats();
+    const double peak = vector_floats(isa_of(impl)) / machine_vector_floats();
     return p->arithmetic / (peak * row->share[w.channels]) + p->memory;
+}
+
+double efficiency_packed(const efficiency *table, const adj_prep *p, int is_once, double bytes)
+{
+    const efficiency *row = find_row(table, (work){ALL_DIRECTIONS, PACKED, 0}, p->impl);
+    const double passes = row != NULL ? 1 / row->share[is_once != 0] : is_once ? 0 : 2;
+    return passes * bytes * p->byte;
 }
 
 double efficiency_reorder(const adj_prep *p, double bytes)

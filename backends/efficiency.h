@@ -9,8 +9,18 @@
 /* Directions: bits. */
 enum { FORWARD = 1, INPUT = 2, FILTER = 4, ALL_DIRECTIONS = 7 };
 /* Kinds: bits. Convolutions with 1x1 kernels, up to 3x3, and larger or dilated ones; grouped
- * ones, small and large; matrix products, which are FORWARD. */
-enum { POINT = 1, SMALL = 2, LARGE = 4, GROUPED_SMALL = 8, GROUPED_LARGE = 16, MATMUL = 32 };
+ * ones, small and large; matrix products, which are FORWARD. PACKED: passes over a filter that
+ * the kernel packs; the shares are fractions of the memory's bandwidth, the first where each run
+ * packs it, the others where it is packed once. */
+enum {
+    POINT = 1,
+    SMALL = 2,
+    LARGE = 4,
+    GROUPED_SMALL = 8,
+    GROUPED_LARGE = 16,
+    MATMUL = 32,
+    PACKED = 64
+};
 enum { WINDOW = SMALL | LARGE, DENSE = POINT | WINDOW, GROUPED = GROUPED_SMALL | GROUPED_LARGE };
 
 /* Classes: below 16, below 64, and 64 or more: channels of the narrower side; outputs of a
@@ -35,6 +45,9 @@ extern const efficiency direct_shares[], onednn_shares[];
  * bytes in and out. Returns p->seconds if no row matches. */
 double efficiency_seconds(const efficiency *table, const adj_group *g, const adj_prep *p,
                           const char *impl);
+/* Returns the estimated seconds of passes over that many bytes of a filter that the implementation
+ * packs in each run or once. Without a row: one write and one read in each run. */
+double efficiency_packed(const efficiency *table, const adj_prep *p, int is_once, double bytes);
 /* Returns the estimated seconds of a reorder of that many bytes: one read, one write, and a
  * call. */
 double efficiency_reorder(const adj_prep *p, double bytes);

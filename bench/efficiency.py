@@ -28,8 +28,8 @@ TYPES = {"f32": ("f32", "exact"), "f32 fast": ("f32", "fast"), "bf16": ("bf16", 
 HERTZ, BYTES_PER_SECOND, CALL_SECONDS = 3e9, 8e9, 2e-6
 ISA_FLOATS = {"amx": 16, "avx512": 16, "avx2": 8, "sse41": 4, "base": 4}
 DIRECTIONS = {"FORWARD": 1, "INPUT": 2, "FILTER": 4, "ALL_DIRECTIONS": 7}
-KINDS = {"POINT": 1, "SMALL": 2, "LARGE": 4, "GROUPED_SMALL": 8, "GROUPED_LARGE": 16, "MATMUL": 32, "WINDOW": 6,
-         "DENSE": 7, "GROUPED": 24}
+KINDS = {"POINT": 1, "SMALL": 2, "LARGE": 4, "GROUPED_SMALL": 8, "GROUPED_LARGE": 16, "MATMUL": 32, "PACKED": 64,
+         "WINDOW": 6, "DENSE": 7, "GROUPED": 24}
 ROW = re.compile(r'    \{"([^"]*)", "([^"]*)", ([A-Z_ |]+), ([A-Z_ |]+), \{([^}]*)\}\},')
 
 

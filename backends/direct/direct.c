@@ -152,6 +152,11 @@ adj_status direct_accept_as(const direct *d, const adj_group *g, adj_prep *prep,
     return ADJ_OK;
 }
 
+void direct_count_packed(adj_prep *prep, int is_once, double bytes)
+{
+    prep->seconds += efficiency_packed(direct_shares, prep, is_once, bytes);
+}
+
 adj_status direct_run(const adj_call *c)
 {
     const direct_work *w = c->state;

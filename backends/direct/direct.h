@@ -130,6 +130,8 @@ adj_status direct_accept_as(const direct *d, const adj_group *g, adj_prep *prep,
 adj_status direct_accept_packed(const direct *d, const adj_group *g, adj_prep *prep,
                                 const char *impl, const void *state, size_t size, int in,
                                 const adj_layout *layout);
+/* Adds the seconds for that many bytes of a filter that the kernel packs, in each run or once. */
+void direct_count_packed(adj_prep *prep, int is_once, double bytes);
 /* Returns how many jobs divisible work should be cut into: enough for a thread on a slower
  * processor to do fewer, and few enough that the overhead of a job does not matter. */
 static inline ptrdiff_t direct_jobs_for(int threads) { return threads > 1 ? 16 * threads : 1; }

@@ -16,6 +16,7 @@ const efficiency direct_shares[] = {
     {"filter_bf16:", "amx", FILTER, POINT, {1.5, 4.5, 4.0}},
     {"filter_bf16:", "", FILTER, DENSE, {0.40, 2.1, 1.8}},
     {"winograd", "", ALL_DIRECTIONS, WINDOW, {2.1, 2.1, 2.05}},
+    {"winograd", "", ALL_DIRECTIONS, PACKED, {1, 4, 4}},
     {"filter_gemm", "avx512", FILTER, DENSE, {0.43, 1.0, 1.15}},
     {"filter_gemm", "", FILTER, DENSE, {1.0, 1.2, 1.25}},
     {"gemm", "avx512", FORWARD, DENSE, {0.70, 1.1, 1.3}},

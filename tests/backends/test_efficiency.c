@@ -2,6 +2,7 @@
  * at most 60 shares each, and oneDNN's candidates in the order of their estimates. */
 #include <criterion/criterion.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "backends/efficiency.h"
 #include "base/machine/isa_level.h"
@@ -16,6 +17,7 @@ static const efficiency planted[] = {
     {"fast", "", ALL_DIRECTIONS, GROUPED_SMALL, {0.1, 0.2, 0.4}},
     {"fast", "", ALL_DIRECTIONS, GROUPED_LARGE, {0.05, 0.1, 0.2}},
     {"fast", "", FORWARD, MATMUL, {0.01, 0.02, 0.04}},
+    {"fast", "", ALL_DIRECTIONS, PACKED, {0.25, 4, 4}},
     {0},
 };
 
@@ -99,6 +101,17 @@ Test(efficiency, a_reorder_reads_and_writes)
 {
     const adj_prep p = {.byte = 0.5};
     EXPECT(efficiency_reorder(&p, 10), 10.0);
+}
+
+Test(efficiency, a_packed_filter)
+{
+    adj_prep p = {.byte = 0.5};
+    strcpy(p.impl, "fast:base");
+    EXPECT(efficiency_packed(planted, &p, 0, 16), 32.0);
+    EXPECT(efficiency_packed(planted, &p, 1, 16), 2.0);
+    strcpy(p.impl, "other:base");
+    EXPECT(efficiency_packed(planted, &p, 0, 16), 16.0);
+    EXPECT(efficiency_packed(planted, &p, 1, 16), 0.0);
 }
 
 static void expect_small(const efficiency *table)

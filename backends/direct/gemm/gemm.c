@@ -73,11 +73,11 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
                              "%s: direct takes f32 and f64 in NHWC, without groups, untransposed "
                              "matrices, input gradients with up to %d phases of strides",
                              g->node[0]->op->name, GEMM_PASSES);
-    if (p.filter.by_reorder)
-        return direct_accept_packed(d, g, prep, "gemm", &p, sizeof p, p.filter.in,
-                                    gemm_packed_filter(d, &p));
-    const adj_status status = direct_accept(d, g, prep, "gemm", &p, sizeof p);
-    prep->seconds += 2 * packed_bytes(&p) * prep->byte;
+    const adj_status status = p.filter.by_reorder
+                                  ? direct_accept_packed(d, g, prep, "gemm", &p, sizeof p,
+                                                         p.filter.in, gemm_packed_filter(d, &p))
+                                  : direct_accept(d, g, prep, "gemm", &p, sizeof p);
+    direct_count_packed(prep, p.filter.by_reorder, packed_bytes(&p));
     return status;
 }
 

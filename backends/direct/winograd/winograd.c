@@ -134,14 +134,6 @@ static int set_scratch(winograd *p, size_t *scratch)
            !__builtin_mul_overflow(*scratch, sizeof(float), scratch);
 }
 
-/* Returns the seconds for the filter's transformed points, or its gradient's sums: written and
- * read in each run, or, if packed once, read from a cache. */
-static double points_seconds(const winograd *p, const adj_prep *prep)
-{
-    const double bytes = (double)(p->points * p->u_step) * sizeof(float);
-    return (p->by_reorder ? 0.25 : 1) * bytes * prep->byte;
-}
-
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *prep)
 {
     direct *d = backend;
@@ -178,7 +170,8 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
                                   : direct_accept(d, g, prep, "winograd", &p, sizeof p);
     /* products have whole steps of tiles */
     prep->seconds *= (double)round_up(p.tiles, BLOCK_STEP) / (double)p.tiles;
-    prep->seconds += points_seconds(&p, prep);
+    /* points of the filter, or sums of its gradient's */
+    direct_count_packed(prep, p.by_reorder, (double)(p.points * p.u_step) * sizeof(float));
     return status;
 }
 
