@@ -74,7 +74,7 @@ static const remark examples[] = {
      "Trains on the four IDX files in the folder mnist, with checkpoints."},
     {"adjoint train --model resnet20 --data mnist --checkpoint run.ckpt --resume",
      "Resumes after Ctrl-C or a crash."},
-    {"adjoint train --data photos --augment flip --epochs 30,patience=5",
+    {"adjoint train --data photos --augment flip --epochs 10,patience=5",
      "Trains on a folder of images, with augmentation and early stopping."},
     {"mpirun -n 2 adjoint train --model resnet20 --data cifar",
      "Trains with two processes, half of each batch each (build with ninja mpi first)."},
