@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "file.h"
+#include "prefix.h"
 
 /* Element i of the example. */
 static float example_at(int64_t i) { return (float)((i * 7 + 3) % 17) / 8 - 1; }
@@ -108,6 +109,16 @@ static adj_status write_step(file *e, adj_exec *values)
     return status;
 }
 
+adj_status adj_emit_check_prefix(const char *prefix, adj_error *error)
+{
+    return prefix == NULL || is_identifier(prefix, ADJ_EMIT_PREFIX)
+               ? ADJ_OK
+               : adj_error_set(error, ADJ_EARG,
+                               "not an identifier (got \"%.60s\", expected a letter, then letters, "
+                               "digits and _, at most %d)",
+                               prefix, ADJ_EMIT_PREFIX);
+}
+
 static adj_status check_arguments(adj_exec *e, const adj_node *output, const adj_emit_opts *o,
                                   FILE *f, adj_error *error)
 {
@@ -124,12 +135,9 @@ static adj_status check_arguments(adj_exec *e, const adj_node *output, const adj
         return adj_error_set(error, ADJ_EARG, "adj_emit: accumulate without updates");
     if (o->updates != NULL && adj_updates_count(o->updates) == 0)
         return adj_error_set(error, ADJ_EARG, "adj_emit: the updates assign nothing");
-    if (o->prefix != NULL && !is_identifier(o->prefix, ADJ_EMIT_PREFIX))
-        return adj_error_set(
-            error, ADJ_EARG,
-            "adj_emit: prefix is not an identifier (got \"%.60s\", expected a letter, "
-            "then letters, digits and _, at most %d)",
-            o->prefix, ADJ_EMIT_PREFIX);
+    adj_error why = {0};
+    if (adj_emit_check_prefix(o->prefix, &why) != ADJ_OK)
+        return adj_error_set(error, ADJ_EARG, "adj_emit: prefix: %s", why.message);
     const adj_type y = adj_node_type(output),
                    loss = o->loss != NULL ? adj_node_type(o->loss) : (adj_type){0};
     if (y.dtype != ADJ_F32 || loss.dtype != ADJ_F32)

@@ -11,6 +11,7 @@
 #include "cli/model.h"
 #include "cli/onnx_model.h"
 #include "cli/standard.h"
+#include "emit/prefix.h"
 #include "train/internal.h"
 
 typedef struct {
@@ -61,6 +62,9 @@ static int parse(emit_opts *o, int argc, char **argv)
     const int status = parse_options(&u, argc, argv);
     if (status == CONTINUE && o->weights == NULL && o->model == NULL)
         return complain("emit", EXIT_USAGE, "--weights FILE is missing, or --model NAME");
+    adj_error error = {0};
+    if (status == CONTINUE && adj_emit_check_prefix(o->prefix, &error) != ADJ_OK)
+        return complain("emit", EXIT_USAGE, "--prefix: %s", error.message);
     if (status == CONTINUE && (o->freeze != NULL || o->accumulate) && !o->train)
         return complain("emit", EXIT_USAGE, "--%s requires --train",
                         o->accumulate ? "accumulate" : "freeze");
@@ -220,9 +224,7 @@ static int make_text(work *w, const emit_opts *o)
     const adj_status status = adj_emit(w->exec, w->output, &options, f, &error);
     if (fclose(f) != 0 && status == ADJ_OK)
         return complain("emit", EXIT_FAILED, "out of memory");
-    return status == ADJ_OK ? CONTINUE
-                            : complain("emit", status == ADJ_EARG ? EXIT_USAGE : EXIT_FAILED, "%s",
-                                       error.message);
+    return status == ADJ_OK ? CONTINUE : complain("emit", EXIT_FAILED, "%s", error.message);
 }
 
 static int write_text(FILE *f, const void *source)

@@ -161,7 +161,7 @@ static const struct {
 } refused[] = {
     {"--weights FILE is missing, or --model NAME", {"emit"}},
     {"unknown model lenett (did you mean lenet?)", {"emit", "--model", "lenett"}},
-    {"prefix is not an identifier (got \"a b\"", {"emit", "--model", "lenet5", "--prefix", "a b"}},
+    {"--prefix: not an identifier (got \"a b\"", {"emit", "--model", "lenet5", "--prefix", "a b"}},
     {"--batch: out of range", {"emit", "--model", "lenet5", "--batch", "0"}},
     {"no-such-file", {"emit", "--weights", "no-such-file"}},
     {"no-such.onnx", {"emit", "--model", "no-such.onnx"}},
