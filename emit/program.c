@@ -47,7 +47,8 @@ void unit_close(unit *u)
  * that ends as such names do. */
 static int is_risky(const char *name)
 {
-    static const char *const ends[] = {"_t", "_cast", "_local", "_assert"};
+    static const char *const ends[] = {"_t",  "_cast",  "_local", "_assert",
+                                       "_eq", "_await", "_yield", "_return"};
     int has_lower = 0;
     const size_t n = strlen(name);
     for (const char *c = name; *c != '\0'; c++)

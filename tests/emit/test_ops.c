@@ -416,9 +416,9 @@ Test(emit_ops, a_nan_stays)
 /* Parameters named like keywords, macros and other text. */
 static adj_node *build_named(adj_graph *g, adj_dtype dtype, const void *user)
 {
-    static const char *const names[] = {"float", "int32_t",  "NAN",   "M_PI", "static_cast",
-                                        "x",     "net_test", "arena", "*/",   "7\n#error",
-                                        "a b",   "a.b",      "expf",  "__a__"};
+    static const char *const names[] = {
+        "float", "int32_t",   "NAN", "M_PI", "static_cast", "x",     "net_test", "arena",
+        "*/",    "7\n#error", "a b", "a.b",  "expf",        "__a__", "and_eq",   "co_await"};
     (void)user;
     adj_node *y = adj_input(g, "int", dtype, (adj_shape){2, {2, 3}});
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -432,7 +432,8 @@ Test(emit_ops, names)
     net n = net_new(build_named, ADJ_F32, NULL);
     expect_case(folder.s, "named", build_named, NULL);
     emit_to(folder.s, "named", &n, NULL);
-    shell(folder.s, "c++ -x c++ -Wall -Wextra -Wpedantic -Wshadow -Werror -fsyntax-only named.c");
+    shell(folder.s,
+          "c++ -std=c++20 -x c++ -Wall -Wextra -Wpedantic -Wshadow -Werror -fsyntax-only named.c");
     remove_folder(folder.s);
     net_free(&n);
 }
