@@ -7,7 +7,6 @@
  * the tap has. Inner loops have no branch. */
 #include "block.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -15,11 +14,6 @@ enum {
     CHANNELS = 24,
     SINGLE = 128 /* channels of a block of one pixel */
 };
-
-static int is_depthwise(const adj_conv_geom *g)
-{
-    return g->groups > 1 && g->groups == g->ic && g->ic == g->oc;
-}
 
 /* A convolution's loops around the blocks. */
 typedef struct {
@@ -99,13 +93,6 @@ static void put_sums(const loops *l, const char *index, const char *tap, int64_t
             l->n > 1 ? "weight" : weight.s);
     }
     put_end(t, 1);
-}
-
-/* Returns a bound, a variable or a number, times a factor. */
-static expression scaled(const expression *bound, int64_t factor)
-{
-    const long long number = strtoll(bound->s, NULL, 10);
-    return bound->s[0] == 'k' ? times(bound->s, factor) : expr("%lld", number * (long long)factor);
 }
 
 /* True if columns and channels of the window are one loop: they are contiguous. */

@@ -87,8 +87,7 @@ typedef struct {
     expression x_at, w_at; /* indices of x, and of the filter's first result of the block */
 } products;
 
-/* Returns a bound, a variable or a number, times a factor. */
-static expression scaled(const expression *bound, int64_t factor)
+expression scaled(const expression *bound, int64_t factor)
 {
     const long long number = strtoll(bound->s, NULL, 10);
     return bound->s[0] == 'k' ? times(bound->s, factor) : expr("%lld", number * (long long)factor);
@@ -140,7 +139,7 @@ static int put_pixels(text *t, const adj_conv_geom *g, span *h, span *w)
     return braces;
 }
 
-static int is_depthwise(const adj_conv_geom *g)
+int is_depthwise(const adj_conv_geom *g)
 {
     return g->groups > 1 && g->groups == g->ic && g->ic == g->oc;
 }

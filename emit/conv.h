@@ -8,6 +8,8 @@
 typedef struct {
     int64_t outs, stride, taps, dilation, pad, in;
 } window;
+/* True if each channel has a filter of its own. */
+int is_depthwise(const adj_conv_geom *g);
 window window_h(const adj_conv_geom *g);
 window window_w(const adj_conv_geom *g);
 
@@ -20,6 +22,8 @@ typedef struct {
 span put_window(text *t, const char *tap, const char *out, const window *w);
 /* Opens the loop over an axis of the window, unless there is one tap. Returns the braces. */
 int put_taps(text *t, const char *tap, const window *w, const span *s);
+/* Returns a bound, a variable or a number, times a factor. */
+expression scaled(const expression *bound, int64_t factor);
 /* Returns the position in the operand: "oh * 2 + kh - 1". */
 expression window_at(const char *out, int64_t outs, int64_t stride, const char *tap, int64_t taps,
                      int64_t dilation, int64_t pad);
