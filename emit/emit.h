@@ -101,6 +101,8 @@ void write_pad(function *f), write_slice(function *f), write_transpose(function 
     write_concat(function *f), write_broadcast_to(function *f);
 void write_batch_norm(function *f), write_batch_norm_stats(function *f),
     write_batch_norm_grad_sums(function *f), write_batch_norm_grad(function *f);
+void write_group_norm(function *f), write_group_norm_grad_sums(function *f),
+    write_group_norm_grad(function *f);
 void write_softmax(function *f), write_cross_entropy(function *f),
     write_cross_entropy_grad(function *f), write_label_count(function *f);
 void write_adam_step(function *f), write_dropout(function *f);

@@ -1,11 +1,16 @@
-/* norm.c - functions of batch norm and its gradients. Channels are last: m pixels of c channels. */
+/* norm.c - functions of batch norm and its gradients: m pixels of c channels. */
 #include "emit.h"
+
+static int is_nchw(const adj_node *n)
+{
+    return adj_format_of(n) == ADJ_NCHW && n->in[0]->type.shape.rank > 2;
+}
 
 /* Pixels and channels of operand 0. */
 static int64_t channels_of(const adj_node *n)
 {
     const adj_shape x = n->in[0]->type.shape;
-    return x.dim[x.rank - 1];
+    return x.dim[is_nchw(n) ? 1 : x.rank - 1];
 }
 
 static int64_t pixels_of(const adj_node *n)
@@ -21,10 +26,27 @@ static double epsilon_of(const adj_node *n)
 /* Opens the loops over pixels and channels; returns the index of an element. */
 static expression put_elements_loop(text *t, const adj_node *n)
 {
+    const int64_t images = n->in[0]->type.shape.dim[0], c = channels_of(n);
+    if (is_nchw(n)) {
+        put_loop(t, "n", images);
+        put_loop(t, "c", c);
+        put_loop(t, "i", pixels_of(n) / images);
+        return index_of(3, (axis[]){{"n", images}, {"c", c}, {"i", pixels_of(n) / images}});
+    }
     put_loop(t, "i", pixels_of(n));
-    put_loop(t, "c", channels_of(n));
-    return index_of(2, (axis[]){{"i", pixels_of(n)}, {"c", channels_of(n)}});
+    put_loop(t, "c", c);
+    return index_of(2, (axis[]){{"i", pixels_of(n)}, {"c", c}});
 }
+
+/* Returns the position of an element on the last axis, which operands of the chain may have alone.
+ */
+static expression last_of(const adj_node *n)
+{
+    const adj_shape x = n->in[0]->type.shape;
+    return is_nchw(n) ? expr("i %% %lld", (long long)x.dim[x.rank - 1]) : expr("c");
+}
+
+static void put_elements_end(text *t, const adj_node *n) { put_end(t, is_nchw(n) ? 3 : 2); }
 
 size_t batch_norm_scratch(const adj_node *n) { return (size_t)channels_of(n) * sizeof(float); }
 size_t batch_norm_grad_scratch(const adj_node *n) { return 2 * batch_norm_scratch(n); }
@@ -48,8 +70,9 @@ void write_batch_norm(function *f)
     put_scale(f, stats, gamma);
     put_end(t, 1);
     const expression at = put_elements_loop(t, f->root);
-    put_result(f, expr("(%s[%s] - %s[c]) * scratch[c] + %s[c]", x, at.s, stats, beta).s, at.s, "c");
-    put_end(t, 2);
+    put_result(f, expr("(%s[%s] - %s[c]) * scratch[c] + %s[c]", x, at.s, stats, beta).s, at.s,
+               last_of(f->root).s);
+    put_elements_end(t, f->root);
 }
 
 /* Mean and variance of each channel; the variance in a second pass, so that nothing cancels. */
@@ -62,14 +85,14 @@ void write_batch_norm_stats(function *f)
     put_zeros(f, 2 * c);
     expression at = put_elements_loop(t, f->root);
     put(t, "%s[c] += %s[%s];", y, x, at.s);
-    put_end(t, 2);
+    put_elements_end(t, f->root);
     put_loop(t, "c", c);
     put(t, "%s[c] /= %s;", y, m.s);
     put_end(t, 1);
     at = put_elements_loop(t, f->root);
     put(t, "const float distance = %s[%s] - %s[c];", x, at.s, y);
     put(t, "%s[%lld + c] += distance * distance;", y, c);
-    put_end(t, 2);
+    put_elements_end(t, f->root);
     put_loop(t, "c", c);
     put(t, "%s[%lld + c] /= %s;", y, c, m.s);
     put_end(t, 1);
@@ -86,7 +109,7 @@ void write_batch_norm_grad_sums(function *f)
     const expression at = put_elements_loop(t, f->root);
     put(t, "%s[c] += %s[%s] * (%s[%s] - %s[c]);", y, dy, at.s, x, at.s, stats);
     put(t, "%s[%lld + c] += %s[%s];", y, c, dy, at.s);
-    put_end(t, 2);
+    put_elements_end(t, f->root);
     put_loop(t, "c", c);
     put(t, "%s[c] /= sqrtf(%s[%lld + c] + %s);", y, stats, c, literal(epsilon_of(f->root)).s);
     put_end(t, 1);
@@ -110,6 +133,6 @@ void write_batch_norm_grad(function *f)
                expr("scratch[c] * (%s[%s] - %s[%lld + c] / %s - distance * scratch[%lld + c])", dy,
                     at.s, sums, c, m.s, c)
                    .s,
-               at.s, "c");
-    put_end(t, 2);
+               at.s, last_of(f->root).s);
+    put_elements_end(t, f->root);
 }

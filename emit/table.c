@@ -10,13 +10,6 @@ static const char *of_planes(const adj_node *n)
                ? "its channels are not last (NCHW)"
                : NULL;
 }
-static const char *of_norm_planes(const adj_node *n)
-{
-    return ((const adj_batch_norm_attrs *)n->attrs)->format == ADJ_NCHW &&
-                   n->in[0]->type.shape.rank > 2
-               ? "its channels are not last (NCHW)"
-               : NULL;
-}
 static const char *of_conv(const adj_node *n)
 {
     return adj_node_geom(n)->format == ADJ_NCHW ? "its channels are not last (NCHW)" : NULL;
@@ -108,16 +101,24 @@ static const writer writers[] = {
     {&adj_op_concat, write_concat, .operands = "x", .formula = "the operands one after the other"},
     {&adj_op_broadcast_to, write_broadcast_to, .operands = "x", .formula = "x repeated"},
     {&adj_op_batch_norm, write_batch_norm, .operands = "x stats gamma beta", .has_chain = 1,
-     .in_place = ADJ_IN(0), .scratch = batch_norm_scratch, .refuses = of_norm_planes,
+     .in_place = ADJ_IN(0), .scratch = batch_norm_scratch,
      .formula = "(x - mean) / sqrt(variance + epsilon) * gamma + beta"},
     {&adj_op_batch_norm_stats, write_batch_norm_stats, .operands = "x", .result = "stats",
-     .refuses = of_planes, .formula = "mean and variance of each channel"},
+     .formula = "mean and variance of each channel"},
     {&adj_op_batch_norm_grad_sums, write_batch_norm_grad_sums, .operands = "x stats dy",
-     .result = "sums", .refuses = of_norm_planes, .formula = "the gradients of gamma and beta"},
+     .result = "sums", .formula = "the gradients of gamma and beta"},
     {&adj_op_batch_norm_grad, write_batch_norm_grad, .operands = "x stats gamma dy sums",
      .result = "dx", .has_chain = 1, .in_place = ADJ_IN(0) | ADJ_IN(3),
-     .scratch = batch_norm_grad_scratch, .refuses = of_norm_planes,
+     .scratch = batch_norm_grad_scratch,
      .formula = "scale * (dy - dbeta / m - (x - mean) * dgamma / m / deviation)"},
+    {&adj_op_group_norm, write_group_norm, .operands = "x gamma beta", .has_chain = 1,
+     .in_place = ADJ_IN(0), .formula = "(x - mean) / sqrt(variance + epsilon) * gamma + beta"},
+    {&adj_op_group_norm_grad_sums, write_group_norm_grad_sums, .operands = "x dy", .result = "sums",
+     .formula = "the gradients of gamma and beta"},
+    {&adj_op_group_norm_grad, write_group_norm_grad, .operands = "x gamma dy", .result = "dx",
+     .has_chain = 1, .in_place = ADJ_IN(0) | ADJ_IN(2),
+     .formula = "scale * (w - mean of w - xhat * mean of w * xhat), w = gamma * dy, xhat = (x - "
+                "mean) * scale"},
     {&adj_op_softmax, write_softmax, .operands = "x", .in_place = ADJ_IN(0),
      .formula = "exp(x) / sum of exp(x)"},
     {&adj_op_log_softmax, write_softmax, .operands = "x", .in_place = ADJ_IN(0),

@@ -302,6 +302,35 @@ static adj_node *build_normalized(adj_graph *g, adj_dtype dtype, const void *use
     return adj_layer_global_avg_pool(adj_relu(h));
 }
 
+static adj_node *drawn(adj_graph *g, adj_dtype dtype, const char *name, int64_t n)
+{
+    return adj_param(g, name, dtype, (adj_shape){1, {n}}, adj_init_uniform(0.5, 2));
+}
+
+/* Norms of images, or of sequences (NCHW, which plans do not transpose), with an operand of the
+ * last axis behind them. */
+static adj_node *build_norms(adj_graph *g, adj_dtype dtype, const void *user)
+{
+    const adj_format format = *(const adj_format *)user;
+    adj_node *x = format == ADJ_NCHW ? adj_input(g, "x", dtype, (adj_shape){3, {2, 6, 4}})
+                                     : image(g, dtype, 2, 3, 4, 6);
+    adj_node *last = drawn(g, dtype, "last", format == ADJ_NCHW ? 4 : 6);
+    adj_node *gamma = drawn(g, dtype, "gamma", 6), *beta = drawn(g, dtype, "beta", 6);
+    adj_node *h = adj_batch_norm(x, adj_batch_norm_stats(x, format), gamma, beta, 1e-5, format);
+    h = adj_tanh(adj_mul(h, last));
+    h = adj_tanh(adj_mul(adj_group_norm(h, gamma, beta, 2, 1e-5, format), last));
+    return adj_mul(adj_tanh(adj_group_norm(h, gamma, beta, 6, 1e-5, format)), x);
+}
+
+/* The mean of a row of channels. */
+static adj_node *build_row_norm(adj_graph *g, adj_dtype dtype, const void *user)
+{
+    (void)user;
+    adj_node *x = adj_input(g, "x", dtype, (adj_shape){2, {5, 7}});
+    adj_node *gamma = drawn(g, dtype, "gamma", 7), *beta = drawn(g, dtype, "beta", 7);
+    return adj_mul(adj_group_norm(x, gamma, beta, 1, 1e-5, ADJ_NHWC), x);
+}
+
 /* A number in every place: of elementwise ops, and as the memory that a root reads. */
 static adj_node *build_filled(adj_graph *g, adj_dtype dtype, const void *user)
 {
@@ -364,6 +393,14 @@ Test(emit_ops, others)
                 &(gradient_case){build_normalized, NULL});
     expect_case(folder.s, "residual_gradient", build_gradient,
                 &(gradient_case){build_residual, NULL});
+    for (adj_format k = ADJ_NHWC; k <= ADJ_NCHW; k++) {
+        const char *const names[] = {"norms", "norms_gradient", "planes", "planes_gradient"};
+        expect_case(folder.s, names[2 * k], build_norms, &k);
+        expect_case(folder.s, names[2 * k + 1], build_gradient, &(gradient_case){build_norms, &k});
+    }
+    expect_case(folder.s, "row_norm", build_row_norm, NULL);
+    expect_case(folder.s, "row_norm_gradient", build_gradient,
+                &(gradient_case){build_row_norm, NULL});
     remove_folder(folder.s);
 }
 
@@ -470,10 +507,10 @@ static void expect_refused(build_net *build, adj_dtype dtype, const adj_emit_opt
     net_free(&n);
 }
 
-static adj_node *build_group_norm(adj_graph *g, adj_dtype dtype, const void *user)
+static adj_node *build_argmax(adj_graph *g, adj_dtype dtype, const void *user)
 {
     (void)user;
-    return adj_layer_group_norm(image(g, dtype, 1, 2, 2, 4), "gn", 2, NULL);
+    return adj_cast(adj_label(adj_argmax(image(g, dtype, 1, 2, 2, 4), 3), "most"), dtype);
 }
 
 static adj_node *build_two_inputs(adj_graph *g, adj_dtype dtype, const void *user)
@@ -520,8 +557,8 @@ Test(emit_ops, refused)
 {
     expect_refused(build_long_resize, ADJ_F32, NULL, ADJ_ENOKERNEL,
                    "cannot be written: its coordinates exceed an int");
-    expect_refused(build_group_norm, ADJ_F32, NULL, ADJ_ENOKERNEL,
-                   "group_norm \"gn\" cannot be written: no C is written for this op");
+    expect_refused(build_argmax, ADJ_F32, NULL, ADJ_ENOKERNEL,
+                   "argmax \"most\" cannot be written: no C is written for this op");
     expect_refused(build_empty, ADJ_F32, NULL, ADJ_ENOKERNEL,
                    "cannot be written: an operand has no elements");
     expect_refused(build_rows, ADJ_F64, NULL, ADJ_EDTYPE, "got f64, expected f32");
