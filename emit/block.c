@@ -20,11 +20,11 @@ typedef struct {
     function *f;
     const convolution *p;
     const adj_conv_geom *g;
-    const char *x, *w, *lane; /* names of operands, and of the variable for channels */
-    const char *group;        /* expression of the group; NULL: one */
-    const char *at;           /* the column of the first pixel */
-    int64_t n;                /* pixels of a block */
-    int64_t n_sum;            /* channels of a block */
+    const char *x, *lane; /* names of the operand, and of the variable for channels */
+    const char *group;    /* expression of the group; NULL: one */
+    const char *at;       /* the column of the first pixel */
+    int64_t n;            /* pixels of a block */
+    int64_t n_sum;        /* channels of a block */
     expression first, count;
     span h, w_span; /* taps; w_span: of blocks of one pixel */
 } loops;
@@ -78,7 +78,7 @@ static void put_sums(const loops *l, const char *index, const char *tap, int64_t
 {
     text *t = &l->f->t;
     const int is_each = is_depthwise(l->g);
-    const expression weight = expr("%s[%s]", l->w, plus(tap, l->lane).s);
+    const expression weight = weight_at(l->f, plus(tap, l->lane).s);
     for (int64_t i = from; i < to && !is_each && l->n > 1; i++)
         put(t, "const float in%lld = %s[%s];", (long long)i, l->x, x_of(l, index, i, "0").s);
     put_loop_to(t, l->lane, l->count.s);
@@ -215,11 +215,13 @@ static void put_block(loops *l, int64_t begin, int64_t n)
         to = expr("to");
     }
     put_loop_to(t, l->lane, l->count.s);
-    for (int64_t i = 0; i < n; i++)
+    const expression channel = plus(l->first.s, l->lane);
+    for (int64_t i = 0; i < n; i++) {
+        const expression sum = expr("%s[%s]", name_of(l, "sum", i).s, l->lane);
         (i == 0 ? put_result : put_next_result)(
-            l->f, expr("%s[%s]", name_of(l, "sum", i).s, l->lane).s,
-            plus(plus(to.s, expr("%lld", (long long)(i * g->oc)).s).s, l->lane).s,
-            plus(l->first.s, l->lane).s);
+            l->f, with_scale(l->f, sum.s, channel.s).s,
+            plus(plus(to.s, expr("%lld", (long long)(i * g->oc)).s).s, l->lane).s, channel.s);
+    }
     put_end(t, 1);
 }
 
@@ -270,7 +272,6 @@ void put_convolution(function *f, const convolution *p)
     const int64_t channels = is_grouped ? g->oc / g->groups : g->oc;
     loops l = {.f = f, .p = p, .g = g, .group = is_grouped ? "g" : NULL};
     l.x = operand_name(f, 0);
-    l.w = operand_name(f, 1);
     l.lane = is_each ? "c" : p->lane;
     const int64_t most = g->ow == 1 ? SINGLE : SUMS / g->ow > CHANNELS ? SUMS / g->ow : CHANNELS;
     int braces = put_loop_unless_one(t, "g", is_grouped ? g->groups : 1);

@@ -7,6 +7,7 @@
 
 #include "file.h"
 #include "prefix.h"
+#include "round.h"
 
 /* Element i of the example. */
 static float example_at(int64_t i) { return (float)((i * 7 + 3) % 17) / 8 - 1; }
@@ -150,6 +151,20 @@ static adj_status check_arguments(adj_exec *e, const adj_node *output, const adj
                                adj_shape_text(loss.shape).s);
 }
 
+/* Creates an executor like e in which filters are rounded. */
+static adj_status round_values(const adj_exec *e, adj_node *output, const adj_emit_opts *o,
+                               adj_exec **rounded, adj_error *error)
+{
+    const adj_exec_opts opts = {
+        .n_fetch = 1, .fetch = &output, .updates = o->updates, .backend = "naive"};
+    adj_status status = adj_exec_new(adj_exec_graph(e), &opts, rounded);
+    if (status == ADJ_OK)
+        status = adj_copy_params(*rounded, e);
+    return status == ADJ_OK
+               ? adj_emit_round(*rounded, o->updates, error)
+               : adj_error_set(error, status, "adj_emit: %s", adj_exec_message(*rounded));
+}
+
 static adj_status make_parts(file *e, adj_exec *values, adj_node *output)
 {
     const int opened = memory_open(&e->functions) & memory_open(&e->predict) &
@@ -169,6 +184,7 @@ adj_status adj_emit(adj_exec *e, adj_node *output, const adj_emit_opts *options,
 {
     static const adj_emit_opts none = {0};
     static const adj_model_card unknown;
+    adj_exec *rounded = NULL;
     file all = {.o = options != NULL ? options : &none};
     all.card = all.o->card != NULL ? all.o->card : &unknown;
     adj_status status = check_arguments(e, output, all.o, f, error);
@@ -181,11 +197,15 @@ adj_status adj_emit(adj_exec *e, adj_node *output, const adj_emit_opts *options,
     }
     all.output = adj_node_type(output);
     status = unit_open(&all.u, all.prefix, error);
+    all.u.int8_weights = all.o->int8_weights;
+    if (status == ADJ_OK && all.o->int8_weights)
+        status = round_values(e, output, all.o, &rounded, error);
     if (status == ADJ_OK)
-        status = make_parts(&all, e, output);
+        status = make_parts(&all, rounded != NULL ? rounded : e, output);
     if (status == ADJ_OK)
         status = put_file(&all, f);
     unit_close(&all.u);
+    adj_exec_free(rounded);
     free(all.functions.text);
     free(all.predict.text);
     free(all.train.text);

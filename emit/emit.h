@@ -21,6 +21,7 @@ typedef struct {
     char is_used[EMIT_OPERANDS]; /* operands that the body names: the parameters */
     int has_scratch;             /* the body names `scratch` */
     int has_r;                   /* the scope declares `r`, of put_result */
+    int is_rounded;              /* the root's filter, operand 1, is int8 with `scale` */
 } function;
 
 /* Operands whose elements an elementwise op reads for element i of its result. */
@@ -35,10 +36,16 @@ void put_result(function *f, const char *value, const char *element, const char 
 /* Writes the store in a scope that has the stores of other results. */
 void put_next_result(function *f, const char *value, const char *element, const char *channel);
 
+/* Returns an element of the filter, operand 1 of the root, without its scale. */
+expression weight_at(function *f, const char *index);
+/* Returns a sum of products with such elements, multiplied by the scale of an output channel. */
+expression with_scale(const function *f, const char *sum, const char *channel);
+
 /* Writes a group's parameters and body, the text behind the function's name, into memory that the
- * caller frees. is_shared: the result is computed in place. base: the expected name, for the breaks
- * of lines. NULL: out of memory. */
-char *function_text(function *f, const adj_group *g, int is_shared, const char *base);
+ * caller frees. is_shared: the result is computed in place. is_rounded: the filter is int8. base:
+ * the expected name, for the breaks of lines. NULL: out of memory. */
+char *function_text(function *f, const adj_group *g, int is_shared, int is_rounded,
+                    const char *base);
 
 /* A row of the table. */
 typedef struct {

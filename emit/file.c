@@ -38,10 +38,23 @@ static expression update_prototype(const file *e)
 static long long array_bytes(const file *e, int is_written)
 {
     long long bytes = 0;
-    for (int i = 0; i < e->u.n_array; i++)
-        if (e->u.array[i].is_used && e->u.array[i].is_written == is_written)
-            bytes += (long long)adj_type_bytes(e->u.array[i].type);
+    for (int i = 0; i < e->u.n_array; i++) {
+        const array *a = &e->u.array[i];
+        if (a->is_used && a->is_written == is_written)
+            bytes += (long long)adj_type_bytes(a->type);
+        if (a->is_used_rounded && !is_written)
+            bytes += elems(a->type) + a->n_scale * (long long)sizeof(float);
+    }
     return bytes;
+}
+
+/* Returns the number of weights of 8 bits. */
+static long long count_rounded(const file *e)
+{
+    long long n = 0;
+    for (int i = 0; i < e->u.n_array; i++)
+        n += e->u.array[i].is_used_rounded ? elems(e->u.array[i].type) : 0;
+    return n;
 }
 
 static void put_summary(const file *e, FILE *f)
@@ -82,7 +95,7 @@ static void put_summary(const file *e, FILE *f)
             e->prefix, e->prefix, e->prefix);
     fprintf(f,
             " *\n * Functions return 0%s. %s\n"
-            " * RAM: %zu bytes of arena%s. Flash: %lld bytes of constants. */\n",
+            " * RAM: %zu bytes of arena%s. Flash: %lld bytes of constants%s. */\n",
             o->updates != NULL ? ", or -1 for a label out of range" : "",
             !o->caller_arena ? "The arena is static: one call at a time."
                              : expr("The arena is the caller's: %s_ARENA_BYTES, aligned as a\n"
@@ -91,7 +104,9 @@ static void put_summary(const file *e, FILE *f)
                                    .s,
             e->u.arena_bytes,
             o->updates != NULL ? expr(", %lld of parameters and states", array_bytes(e, 1)).s : "",
-            array_bytes(e, 0));
+            array_bytes(e, 0),
+            o->int8_weights ? expr(",\n * %lld of them weights of 8 bits", count_rounded(e)).s
+                            : "");
 }
 
 static void put_declarations(const file *e, FILE *f)
@@ -124,10 +139,27 @@ static void put_declarations(const file *e, FILE *f)
             e->capital, e->prefix);
 }
 
+/* Writes the integers and the scales of a filter. */
+static void put_rounded(const array *a, FILE *f)
+{
+    fputs("/* ", f);
+    put_in_comment(f, a->label);
+    fprintf(f,
+            "%s %s as integers, and the scales of its channels */\nstatic const int8_t %s[%lld] = ",
+            a->leaf == NULL ? ", folded" : "", shape_of(a->type.shape).s, a->rounded_name,
+            elems(a->type));
+    put_bytes(f, a->rounded, elems(a->type));
+    fprintf(f, ";\n\nstatic const float %s[%lld] = ", a->scale_name, (long long)a->n_scale);
+    put_elements(f, ADJ_F32, a->scale, a->n_scale);
+    fputs(";\n\n", f);
+}
+
 static void put_arrays(const file *e, FILE *f)
 {
     for (int i = 0; i < e->u.n_array; i++) {
         const array *a = &e->u.array[i];
+        if (a->is_used_rounded)
+            put_rounded(a, f);
         if (!a->is_used)
             continue;
         fputs("/* ", f);

@@ -16,6 +16,16 @@ static const char *use(function *f, const adj_node *operand)
 
 const char *operand_name(function *f, int i) { return use(f, f->root->in[i]); }
 
+expression weight_at(function *f, const char *index)
+{
+    return expr("%s%s[%s]", f->is_rounded ? "(float)" : "", operand_name(f, 1), index);
+}
+
+expression with_scale(const function *f, const char *sum, const char *channel)
+{
+    return f->is_rounded ? expr("%s * scale[%s]", sum, channel) : expr("%s", sum);
+}
+
 /* Variables of loops over the axes of a result. */
 static const char *const axis_loop[] = {"i", "j", "k", "l", "m", "n"};
 

@@ -14,10 +14,11 @@ void write_matmul(function *f)
         put_loop(t, "j", columns);
         put(t, "float sum = 0.0f;");
         const int sums = put_loop_unless_one(t, "k", inner);
-        put(t, "sum += %s[%s] * %s[%s];", operand_name(f, 0), a_at.s, operand_name(f, 1),
-            index_of(2, (axis[]){{"j", columns}, {"k", inner}}).s);
+        put(t, "sum += %s[%s] * %s;", operand_name(f, 0), a_at.s,
+            weight_at(f, index_of(2, (axis[]){{"j", columns}, {"k", inner}}).s).s);
         put_end(t, sums);
-        put_result(f, "sum", index_of(2, (axis[]){{"i", rows}, {"j", columns}}).s, "j");
+        put_result(f, with_scale(f, "sum", "j").s,
+                   index_of(2, (axis[]){{"i", rows}, {"j", columns}}).s, "j");
         put_end(t, braces + 1);
         return;
     }

@@ -35,7 +35,7 @@ adj_status unit_open(unit *u, const char *prefix, adj_error *error)
 void unit_close(unit *u)
 {
     for (int i = 0; i < u->n_array; i++)
-        free(u->array[i].data);
+        free(u->array[i].data), free(u->array[i].rounded), free(u->array[i].scale);
     for (int i = 0; i < u->n_function; i++)
         free(u->function[i].text);
     free(u->array);

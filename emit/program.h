@@ -16,6 +16,12 @@ typedef struct {
     adj_type type;
     void *data;
     int is_used, is_written; /* written: it lies in RAM */
+    /* The filter as integers, with scales [n_scale]; NULL: not computed. */
+    int8_t *rounded;
+    float *scale;
+    int64_t n_scale;
+    int is_used_rounded; /* a function reads them */
+    char rounded_name[IDENTIFIER], scale_name[IDENTIFIER];
 } array;
 
 /* A function of the file, without its name. */
@@ -32,7 +38,7 @@ typedef struct {
     emitted *function;
     FILE *functions; /* text of all functions */
     size_t arena_bytes;
-    int uses_philox, uses_tanh;
+    int uses_philox, uses_tanh, int8_weights;
     adj_error *error;
 } unit;
 
@@ -65,6 +71,9 @@ adj_node *program_input(const program *p, adj_dtype dtype, int is_scalar);
 
 /* Marks the array that a slot is, or the arena; returns what the slot is called. */
 const char *use_slot(program *p, int slot);
+/* Sets *filter to the array of the step's filter with its integers; NULL: the filter is not a
+ * constant with values scale * q, or there are no int8 weights. */
+adj_status rounded_filter(program *p, const step *s, array **filter);
 /* Writes the function of step i, unless there is an equal one of that name, and its call. */
 adj_status put_function(program *p, int i);
 

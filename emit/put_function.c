@@ -72,6 +72,12 @@ static expression chain_of(const function *f, const char *value)
     return e;
 }
 
+/* True if operand i of the group is an int8 filter. */
+static int is_rounded(const function *f, int i)
+{
+    return f->is_rounded && i == adj_group_in(f->group, f->root->in[1]);
+}
+
 /* Writes the comment above a function: the op, its operands, and the formula. */
 static void put_head(FILE *out, const function *f)
 {
@@ -87,7 +93,8 @@ static void put_head(FILE *out, const function *f)
     fputs(": ", out);
     for (int i = 0; i < g->n_in; i++)
         if (f->is_used[i]) {
-            fprintf(out, "%s%s %s", separator, f->name[i], shape_of(g->in[i]->type.shape).s);
+            fprintf(out, "%s%s %s%s", separator, f->name[i], shape_of(g->in[i]->type.shape).s,
+                    is_rounded(f, i) ? " * scale" : "");
             separator = ", ";
         }
     fprintf(out, " -> %s %s", f->result, shape_of(g->out[0]->type.shape).s);
@@ -149,7 +156,10 @@ static void put_text(FILE *f, const function *g, const char *body, int is_shared
     list l = list_begin(f, 0, "");
     l.column = column;
     for (int i = 0; i < g->group->n_in; i++)
-        if (g->is_used[i])
+        if (is_rounded(g, i)) {
+            list_add(&l, expr("const int8_t *%s", g->name[i]).s);
+            list_add(&l, "const float *scale");
+        } else if (g->is_used[i])
             list_add(&l, expr("const %s *%s", c_type(g->group->in[i]->type.dtype), g->name[i]).s);
     if (g->has_scratch)
         list_add(&l, "float *restrict scratch");
@@ -160,13 +170,17 @@ static void put_text(FILE *f, const function *g, const char *body, int is_shared
     fprintf(f, "%s}\n\n", body);
 }
 
-/* Writes the call of a function. */
-static void put_call(program *p, const function *f, const step *s, const char *name)
+/* Writes the call of a function. filter: that with integers, or NULL. */
+static void put_call(program *p, const function *f, const step *s, const char *name,
+                     const array *filter)
 {
     const plan *plan = &p->e->plan;
     list l = list_begin(p->calls, 4, name);
     for (int i = 0; i < f->group->n_in; i++)
-        if (f->is_used[i])
+        if (is_rounded(f, i)) {
+            list_add(&l, filter->rounded_name);
+            list_add(&l, filter->scale_name);
+        } else if (f->is_used[i])
             list_add(&l, use_slot(p, plan->buffer[s->in[i]].slot));
     if (f->has_scratch)
         list_add(&l, use_slot(p, s->scratch));
@@ -215,11 +229,12 @@ static const char *name_function(unit *u, const char *layer, const function *f, 
     return e->name;
 }
 
-char *function_text(function *f, const adj_group *g, int is_shared, const char *base)
+char *function_text(function *f, const adj_group *g, int is_shared, int is_rounded,
+                    const char *base)
 {
     const writer *w = writer_of(g->node[0]->op);
     memory body = {0}, all = {0};
-    *f = (function){.group = g, .root = g->node[0], .t = {.depth = 1}};
+    *f = (function){.group = g, .root = g->node[0], .t = {.depth = 1}, .is_rounded = is_rounded};
     f->result = w->result != NULL ? w->result : "y";
     name_operands(f);
     int ok = memory_open(&body) & memory_open(&all);
@@ -241,15 +256,18 @@ adj_status put_function(program *p, int i)
     const step *s = &p->e->plan.step[i];
     const adj_node *root = s->group.node[0];
     function f;
+    array *filter = NULL;
+    if (rounded_filter(p, s, &filter) != ADJ_OK)
+        return ADJ_ENOMEM;
     const expression layer = layer_of(p->e->plan.graph, root);
-    char *text =
-        function_text(&f, &s->group, is_in_place(p, s), expr("%s_%s", layer.s, suffix_of(root)).s);
+    char *text = function_text(&f, &s->group, is_in_place(p, s), filter != NULL,
+                               expr("%s_%s", layer.s, suffix_of(root)).s);
     p->unit->uses_philox |= root->op == &adj_op_dropout;
     for (int k = 0; k < s->group.n_node; k++)
         p->unit->uses_tanh |= s->group.node[k]->op == &adj_op_tanh;
     const char *name = text != NULL ? name_function(p->unit, layer.s, &f, text) : NULL;
     if (name == NULL)
         return adj_error_set(p->unit->error, ADJ_ENOMEM, "adj_emit: out of memory");
-    put_call(p, &f, s, name);
+    put_call(p, &f, s, name, filter);
     return ADJ_OK;
 }

@@ -222,3 +222,12 @@ void put_elements(FILE *f, adj_dtype dtype, const void *data, int64_t n)
     }
     fputs("\n}", f);
 }
+
+void put_bytes(FILE *f, const int8_t data[], int64_t n)
+{
+    enum { BYTES = 2 * PER_LINE };
+    fputc('{', f);
+    for (int64_t i = 0; i < n; i++)
+        fprintf(f, "%s%d,", i % BYTES == 0 ? "\n    " : " ", data[i]);
+    fputs("\n}", f);
+}

@@ -67,5 +67,7 @@ void put_in_comment(FILE *f, const char *s);
 void put_string(FILE *f, const char *s);
 /* Writes the elements of an array initializer, f32 or i32, with its braces. */
 void put_elements(FILE *f, adj_dtype dtype, const void *data, int64_t n);
+/* Writes that of integers of 8 bits. */
+void put_bytes(FILE *f, const int8_t data[], int64_t n);
 
 #endif

@@ -38,6 +38,11 @@ typedef struct {
      * PREFIX_predict and PREFIX_train_step. Its content matters only during a call. 0: the file has
      * a static one. */
     int caller_arena;
+    /* 1: filters of convolutions and matrices of products are rounded to integers of 8 bits, from
+     * -127 to 127, with a scale for each output channel; sums are multiplied by it, in f32. Biases,
+     * parameters that the updates assign, and filters that other nodes read as well, such as
+     * gradients, stay f32. */
+    int int8_weights;
 } adj_emit_opts;
 
 /* Splits the updates of a training step for gradient accumulation. *accumulate adds what they read

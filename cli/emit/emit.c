@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "accuracy.h"
 #include "adjoint_fit.h"
 #include "adjoint_io.h"
 #include "adjoint_nn.h"
@@ -15,7 +16,7 @@
 #include "train/internal.h"
 
 typedef struct {
-    const char *weights, *map, *model, *prefix, *out, *freeze, *arena;
+    const char *weights, *map, *model, *prefix, *out, *freeze, *arena, *weights_type, *data;
     int64_t batch, train, accumulate;
 } emit_opts;
 
@@ -42,6 +43,13 @@ static int parse(emit_opts *o, int argc, char **argv)
         {"--arena", "WHERE",
          "static (default); caller: memory for values is the last argument of each function",
          .text = &o->arena, .words = "static caller"},
+        {"--weights-type", "T",
+         "f32 (default); int8: filters in 8 bits, with an f32 scale for each output channel",
+         .text = &o->weights_type, .words = "f32 int8"},
+        {"--data", "PATH",
+         "with --weights-type int8: test images, on which the accuracy with both types is printed; "
+         "default: the embedded digits, if the net has their classes",
+         .text = &o->data},
         {"--out", "FILE", "C file to write; default: standard output", .text = &o->out},
         {0},
     };
@@ -68,6 +76,10 @@ static int parse(emit_opts *o, int argc, char **argv)
     if (status == CONTINUE && (o->freeze != NULL || o->accumulate) && !o->train)
         return complain("emit", EXIT_USAGE, "--%s requires --train",
                         o->accumulate ? "accumulate" : "freeze");
+    if (status == CONTINUE && o->data != NULL && strcmp(o->weights_type, "int8") != 0)
+        return complain("emit", EXIT_USAGE, "--data requires --weights-type int8");
+    if (status == CONTINUE && o->data != NULL && o->weights == NULL && !is_onnx_file(o->model))
+        return complain("emit", EXIT_USAGE, "--data requires --weights, or an ONNX file --model");
     return status;
 }
 
@@ -216,7 +228,8 @@ static int make_text(work *w, const emit_opts *o)
                                    .updates = w->updates,
                                    .accumulate = w->accumulate,
                                    .loss = w->loss,
-                                   .caller_arena = strcmp(o->arena, "caller") == 0};
+                                   .caller_arena = strcmp(o->arena, "caller") == 0,
+                                   .int8_weights = strcmp(o->weights_type, "int8") == 0};
     adj_error error = {0};
     FILE *f = open_memstream(&w->text, &w->length);
     if (f == NULL)
@@ -227,6 +240,31 @@ static int make_text(work *w, const emit_opts *o)
     return status == ADJ_OK ? CONTINUE : complain("emit", EXIT_FAILED, "%s", error.message);
 }
 
+/* Prints the accuracy that int8 weights cost, then with parameters of a file; rounds those of w. */
+static int print_accuracy(work *w, const emit_opts *o)
+{
+    enum { BATCH = 32 };
+    if (w->card == NULL || strcmp(o->weights_type, "int8") != 0)
+        return CONTINUE;
+    const char *name = o->model != NULL ? o->model : w->card->model;
+    const emit_opts evaluation = {.batch = BATCH};
+    work all = {.card = w->card, .graph = adj_graph_new()};
+    adj_error error = {0};
+    adj_node *logits = build(&all, &evaluation, name, &error);
+    const int status =
+        logits != NULL
+            ? say_accuracy(&(rounded_net){.data = o->data,
+                                          .card = w->card,
+                                          .logits = logits,
+                                          .values = w->exec,
+                                          .trained = w->updates,
+                                          .out_is_stdout = is_stdout(o->out)})
+            : complain("emit", EXIT_FAILED, "%s",
+                       error.status != ADJ_OK ? error.message : adj_graph_message(all.graph));
+    adj_graph_free(all.graph);
+    return status;
+}
+
 static int write_text(FILE *f, const void *source)
 {
     const work *w = source;
@@ -235,7 +273,7 @@ static int write_text(FILE *f, const void *source)
 
 int command_emit(int argc, char **argv)
 {
-    emit_opts o = {.batch = 1, .out = "-", .arena = "static"};
+    emit_opts o = {.batch = 1, .out = "-", .arena = "static", .weights_type = "f32"};
     work w = {0};
     int status = parse(&o, argc, argv);
     if (status != CONTINUE)
@@ -255,6 +293,8 @@ int command_emit(int argc, char **argv)
         status = load(&w, &o, in);
     if (status == CONTINUE)
         status = make_text(&w, &o);
+    if (status == CONTINUE)
+        status = print_accuracy(&w, &o);
     if (status == CONTINUE)
         status = write_output("emit", &files[0], write_text, &w);
     if (status == EXIT_OK && !is_stdout(o.out))

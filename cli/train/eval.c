@@ -6,15 +6,13 @@
 #include "cli/cache.h"
 #include "cli/command.h"
 #include "cli/standard.h"
-#include "data.h"
+#include "eval.h"
 #include "found.h"
 #include "cli/model.h"
 #include "cli/onnx_model.h"
 #include "io/data/origin.h"
 #include "io/data/part_name.h"
 #include "train.h"
-
-enum { ALL_PARTS = ADJ_VALIDATION + 1 };
 
 typedef struct {
     data_opts data;
@@ -84,18 +82,7 @@ static int parse(eval_opts *o, int argc, char **argv)
     return status;
 }
 
-/* The splits to evaluate. */
-typedef struct {
-    int part; /* an adj_dataset_part, or ALL_PARTS */
-    int n;
-    adj_dataset *data[ALL_PARTS];
-    const char *word[ALL_PARTS]; /* of each part */
-    adj_dataset
-        *train; /* training data with the class names that the card lacks; NULL: not opened */
-    adj_dataset_opts takes; /* the card's size, channels and resize rule */
-} eval_data;
-
-static void close_parts(eval_data *e)
+void close_parts(eval_data *e)
 {
     for (int i = 0; i < e->n; i++)
         adj_dataset_free(e->data[i]);
@@ -104,19 +91,18 @@ static void close_parts(eval_data *e)
 
 /* Returns the part to evaluate. With --val-split train has held out validation images, even of data
  * that have a test split. */
-static int choose_part(const eval_opts *o)
+static int choose_part(const data_opts *o, const char *part)
 {
-    if (o->part != NULL)
-        return part_of_word(o->part);
-    if (o->data.val_split > 0)
+    if (part != NULL)
+        return part_of_word(part);
+    if (o->val_split > 0)
         return ADJ_VALIDATION;
-    if (adj_dataset_has_part(o->data.path, ADJ_TEST))
+    if (adj_dataset_has_part(o->path, ADJ_TEST))
         return ADJ_TEST;
-    return adj_dataset_has_part(o->data.path, ADJ_VALIDATION) ? ADJ_VALIDATION : ALL_PARTS;
+    return adj_dataset_has_part(o->path, ADJ_VALIDATION) ? ADJ_VALIDATION : ALL_PARTS;
 }
 
-/* True if the net has the classes of the embedded digits by name. */
-static int knows_digits(const adj_model_card *card)
+int knows_digits(const adj_model_card *card)
 {
     if (card->options.classes != 10 || card->class_names == NULL)
         return 0;
@@ -126,7 +112,7 @@ static int knows_digits(const adj_model_card *card)
     return 1;
 }
 
-static int data_is_missing(const adj_model_card *card)
+static int data_is_missing(const char *command, const adj_model_card *card)
 {
     enum { NAMES = 5 };
     char names[160] = "";
@@ -135,7 +121,7 @@ static int data_is_missing(const adj_model_card *card)
         snprintf(names + strlen(names), sizeof names - strlen(names), "%s%.20s",
                  i > 0 ? ", " : ": ", card->class_names[i]);
     return complain(
-        "eval", EXIT_USAGE,
+        command, EXIT_USAGE,
         "--data PATH is missing: the default is the embedded digits, but the net has %lld "
         "classes%s%s",
         (long long)card->options.classes, card->class_names != NULL ? names : " without names",
@@ -145,8 +131,8 @@ static int data_is_missing(const adj_model_card *card)
 /* Gives like the card's classes, mean and deviation. Without them in the card, like has the
  * training split's class names and kind of values. Its mean and deviation only keep the parts to be
  * evaluated from being measured: the predictor takes their pixels as they are. */
-static int open_like(const eval_opts *o, const adj_model_card *card, eval_data *e,
-                     adj_dataset *like, adj_dataset_origin *origin)
+static int open_like(const char *command, const data_opts *o, const adj_model_card *card,
+                     eval_data *e, adj_dataset *like, adj_dataset_origin *origin)
 {
     like->origin = origin;
     like->classes = (int)card->options.classes;
@@ -158,9 +144,9 @@ static int open_like(const eval_opts *o, const adj_model_card *card, eval_data *
     like->normalized = card->normalized;
     origin->low = (float)card->low;
     origin->high = (float)card->high;
-    if (card->deviation[0] > 0 || !adj_dataset_has_part(o->data.path, ADJ_TRAIN))
+    if (card->deviation[0] > 0 || !adj_dataset_has_part(o->path, ADJ_TRAIN))
         return CONTINUE;
-    int status = open_data("eval", &o->data, &e->takes, ADJ_TRAIN, NULL, &e->train);
+    int status = open_data(command, o, &e->takes, ADJ_TRAIN, NULL, &e->train);
     if (status != CONTINUE)
         return status;
     memcpy(like->mean, e->train->mean, sizeof like->mean);
@@ -172,35 +158,35 @@ static int open_like(const eval_opts *o, const adj_model_card *card, eval_data *
     return CONTINUE;
 }
 
-static int open_part(const eval_opts *o, adj_dataset_part part, const adj_dataset *like,
-                     eval_data *e)
+static int open_part(const char *command, const data_opts *o, adj_dataset_part part,
+                     const adj_dataset *like, eval_data *e)
 {
     adj_dataset **d = &e->data[e->n];
     e->word[e->n++] = part_name(part);
-    return open_data("eval", &o->data, &e->takes, part, like, d);
+    return open_data(command, o, &e->takes, part, like, d);
 }
 
-/* Opens the parts to evaluate, with images of the net's size, channels and classes. */
-static int open_parts(eval_opts *o, const adj_model_card *card, eval_data *e)
+int open_parts(const char *command, data_opts *o, const char *part, const adj_model_card *card,
+               eval_data *e)
 {
     adj_dataset like = {0};
 
-    if (o->data.path == NULL && !knows_digits(card))
-        return data_is_missing(card);
+    if (o->path == NULL && !knows_digits(card))
+        return data_is_missing(command, card);
     e->takes = (adj_dataset_opts){
         .image.size = card->options.size,
         .image.resize = strcmp(card->resize, "error") == 0 ? ADJ_RESIZE_ERROR : ADJ_RESIZE_AUTO};
-    e->part = choose_part(o);
+    e->part = choose_part(o, part);
     if (e->part == ALL_PARTS)
-        o->data.val_split = 0;
+        o->val_split = 0;
     adj_dataset_origin origin = {0};
-    int status = open_like(o, card, e, &like, &origin);
-    for (int part = ADJ_TRAIN; part < ALL_PARTS && status == CONTINUE; part++)
-        if (part == e->part ||
-            (e->part == ALL_PARTS && adj_dataset_has_part(o->data.path, (adj_dataset_part)part)))
-            status = open_part(o, (adj_dataset_part)part, &like, e);
+    int status = open_like(command, o, card, e, &like, &origin);
+    for (int i = ADJ_TRAIN; i < ALL_PARTS && status == CONTINUE; i++)
+        if (i == e->part ||
+            (e->part == ALL_PARTS && adj_dataset_has_part(o->path, (adj_dataset_part)i)))
+            status = open_part(command, o, (adj_dataset_part)i, &like, e);
     if (e->part == ALL_PARTS && e->n == 0) /* opened for its error message */
-        status = open_part(o, ADJ_TRAIN, &like, e);
+        status = open_part(command, o, ADJ_TRAIN, &like, e);
     if (e->part == ALL_PARTS && e->n == 1)
         e->word[0] = "all";
     return status;
@@ -278,7 +264,7 @@ int command_eval(int argc, char **argv)
     say_keras_epsilon("eval", o.map, adj_predictor_card(p)->model);
     if (!(adj_predictor_card(p)->deviation[0] > 0))
         complain("eval", EXIT_OK, RAW_PIXELS_NOTE, o.weights);
-    status = open_parts(&o, adj_predictor_card(p), &data);
+    status = open_parts("eval", &o.data, o.part, adj_predictor_card(p), &data);
     if (status == CONTINUE) {
         say_prepared(data.n, (const adj_dataset *const *)data.data, data.data[0]->size.c, 0);
         say_numbered(&o, adj_predictor_card(p), &data);

@@ -97,6 +97,59 @@ Test(emit, a_trained_net)
     folder_remove(&f);
 }
 
+/* Counts the digits that a written net classifies correctly. */
+static int count_right(const char *library)
+{
+    adj_dataset *d = NULL;
+    void *net = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+    cr_assert_not_null(net, "%s", dlerror());
+    void (*normalize)(const uint8_t *, float *);
+    int (*predict)(const float *, float *), right = 0;
+    *(void **)&normalize = dlsym(net, "net_normalize");
+    *(void **)&predict = dlsym(net, "net_predict");
+    cr_assert_eq(adj_dataset_open(NULL, ADJ_TEST, NULL, &d), ADJ_OK);
+    for (ptrdiff_t i = 0; i < d->n; i++) {
+        float input[784], output[10];
+        int best = 0;
+        normalize(d->images + 784 * i, input);
+        predict(input, output);
+        for (int k = 1; k < 10; k++)
+            best = output[k] > output[best] ? k : best;
+        right += best == d->labels[i];
+    }
+    adj_dataset_free(d);
+    dlclose(net);
+    return right;
+}
+
+/* The printed accuracies are those of the written files. */
+Test(emit, int8_weights)
+{
+    folder f = folder_new();
+    const file_name w = in_folder(&f, "w.safetensors"), c = in_folder(&f, "net.c"),
+                    so[] = {in_folder(&f, "f32.so"), in_folder(&f, "int8.so")};
+    finished r = TOOL("train", "--model", "lenet5", "--epochs", "1", "--limit", "2000", "--size",
+                      "28", "--threads", "1", "--out", w.s);
+    cr_assert_eq(r.status, 0, "%s", r.err);
+    r = TOOL("emit", "--weights", w.s, "--out", c.s);
+    cr_assert_eq(r.status, 0, "%s", r.err);
+    cr_expect_null(strstr(r.out, "accuracy"));
+    compile(c.s, so[0].s);
+    r = TOOL("emit", "--weights", w.s, "--weights-type", "int8", "--out", c.s);
+    cr_assert_eq(r.status, 0, "%s", r.err);
+    compile(c.s, so[1].s);
+    const int right[] = {count_right(so[0].s), count_right(so[1].s)};
+    char want[160];
+    snprintf(want, sizeof want,
+             "accuracy on embedded digits: %.2f %% in f32, %.2f %% with int8 weights (%d and %d of "
+             "2000)\n",
+             right[0] / 20.0, right[1] / 20.0, right[0], right[1]);
+    cr_expect_not_null(strstr(r.out, want), "got %s, expected %s", r.out, want);
+    r = TOOL("emit", "--weights", w.s, "--weights-type", "int8", "--data", "no-such", "--out", c.s);
+    cr_expect(r.status == 1 && strstr(r.err, "no-such: "), "%d: %s", r.status, r.err);
+    folder_remove(&f);
+}
+
 /* Writes a weights file that names its model. */
 static void put_weights(const char *path, const char *model)
 {
@@ -168,6 +221,10 @@ static const struct {
     {"--freeze requires --train", {"emit", "--model", "lenet5", "--freeze", "conv1/*"}},
     {"matches no parameter", {"emit", "--model", "lenet5", "--train", "--freeze", "nothing"}},
     {"matches every parameter", {"emit", "--model", "lenet5", "--train", "--freeze", "*"}},
+    {"--data requires --weights-type int8", {"emit", "--model", "lenet5", "--data", "digits"}},
+    {"--data requires --weights, or",
+     {"emit", "--model", "lenet5", "--weights-type", "int8", "--data", "digits"}},
+    {"--weights-type: ", {"emit", "--model", "lenet5", "--weights-type", "int4"}},
     {"--out: ", {"emit", "--model", "lenet5", "--out", "/no/such/folder/net.c"}},
 };
 
