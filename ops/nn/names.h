@@ -6,8 +6,8 @@
 
 /* True if one of the patterns matches the whole name, as for adj_trainable. */
 ADJ_API int adj_name_matches(const char *patterns, const char *name);
-/* True if the node is a state that only training has: an optimizer's, its loss scale's, or
- * dropout's step count. */
+/* True if the node is a state that only training has: an optimizer's, its loss scale's, dropout's
+ * step count, or a sum of adj_emit_accumulation. */
 ADJ_API int adj_is_training_state(const adj_node *n);
 
 /* Returns the i-th name for adj_optimizer_from_name, or NULL past the last. */

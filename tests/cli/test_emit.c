@@ -80,6 +80,8 @@ Test(emit, a_trained_net)
     r = TOOL("emit", "--model", onnx.s, "--prefix", "digits", "--out", c2.s);
     cr_assert(r.status == 0 && r.err[0] == '\0', "%s", r.err);
     compile(c2.s, so2.s);
+    r = TOOL("emit", "--model", onnx.s, "--train", "--accumulate", "--out", c2.s);
+    cr_assert(r.status == 0 && r.err[0] == '\0', "%s", r.err);
     float input[784], output[2][10];
     void *nets[] = {dlopen(so.s, RTLD_NOW | RTLD_LOCAL), dlopen(so2.s, RTLD_NOW | RTLD_LOCAL)};
     void (*normalize)(const uint8_t *, float *);
