@@ -87,7 +87,8 @@ typedef struct {
  * the file: parameters and states with their values in e, an executor of the graph that needs them.
  * NHWC images become NCHW, with transposes where an op needs their order. ADJ_EARG, with the node's
  * name, for nodes without an ONNX operator: batch statistics and dropout of training, optimizer
- * steps. options may be NULL. */
+ * steps; and, without fixed_batch, for operands of the batch's size that are not computed from the
+ * inputs. options may be NULL. */
 ADJ_API adj_status adj_onnx_save(adj_exec *e, int n, adj_node *const output[], const char *path,
                                  const adj_onnx_save_opts *options, adj_error *error);
 /* Frees the lists and metadata; the graph keeps its nodes. */

@@ -95,6 +95,8 @@ int32_t elem_of(adj_dtype dtype);
 void find_batch(writer *w);
 /* Returns the axis of n's value of which the batch is a factor; -1 if there is none. */
 int batch_axis(const writer *w, const adj_node *n);
+/* Fails if an operand of n, whose shapes broadcast, allows one batch only. Returns 0 then. */
+int check_batch(writer *w, const adj_node *n);
 /* Returns n's sizes, that with the batch as -1. */
 const char *sizes(writer *w, const adj_node *n);
 /* Returns sizes for n of which the first, if it has the batch, is computed from an input. */

@@ -84,6 +84,33 @@ void find_batch(writer *w)
         w->of[id].outer = outer_of(w, adj_graph_node_at(w->g, id));
 }
 
+/* Returns an operand of n that stands beside the batch and has its size without being computed from
+ * it, such as a constant [batch, 8]; NULL if there is none. */
+static const adj_node *operand_of_one_batch(const writer *w, const adj_node *n)
+{
+    const int axis = batch_axis(w, n);
+    double value;
+    for (int i = 0; i < n->n_in && axis >= 0; i++) {
+        const adj_shape from = dims(n->in[i]);
+        const int k = axis - (int)(dims(n).rank - from.rank);
+        if (k >= 0 && from.dim[k] > 1 && from.dim[k] == dims(n).dim[axis] &&
+            batch_axis(w, n->in[i]) < 0 && !adj_is_fill(n->in[i], &value))
+            return n->in[i];
+    }
+    return NULL;
+}
+
+int check_batch(writer *w, const adj_node *n)
+{
+    const adj_node *x = operand_of_one_batch(w, n);
+    return x == NULL ||
+           writer_fail(
+               w, ADJ_EARG,
+               "adj_onnx_save: %s \"%s\" (node %u) cannot be saved: \"%s\" (node %u) has the "
+               "size of the batch, so that no other batch is possible; set fixed_batch",
+               n->op->name, adj_node_name(n), n->id, adj_node_name(x), x->id);
+}
+
 const char *sizes(writer *w, const adj_node *n)
 {
     adj_shape s = dims(n);

@@ -151,7 +151,7 @@ static int binary(writer *w, const adj_node *n, const char *op, const char *out,
 static int same_binary(writer *w, const adj_node *n, const char *op)
 {
     const int form = may_be_turned(w, n);
-    return binary(w, n, op, result(w, n, form), form);
+    return check_batch(w, n) && binary(w, n, op, result(w, n, form), form);
 }
 
 /* A comparison gives truth values in ONNX, 0 and 1 of the operands' type here. */
@@ -159,7 +159,8 @@ static int save_comparison(writer *w, const adj_node *n)
 {
     const int form = may_be_turned(w, n);
     const char *truth = fresh_name(w);
-    if (!binary(w, n, n->op == &adj_op_equal ? "Equal" : "GreaterOrEqual", truth, form))
+    if (!check_batch(w, n) ||
+        !binary(w, n, n->op == &adj_op_equal ? "Equal" : "GreaterOrEqual", truth, form))
         return 0;
     Onnx__NodeProto *p = emit1(w, "Cast", truth, result(w, n, form));
     set_int(w, p, "to", elem_of(adj_node_type(n).dtype));

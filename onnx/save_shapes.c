@@ -67,6 +67,8 @@ int save_concat(writer *w, const adj_node *n)
     const adj_node *x = padded(n, axis, &by, &value);
     if (x != NULL)
         return pad(w, n, x, &by, number(w, n, value));
+    if (!check_batch(w, n))
+        return 0;
     int form = dims(n).rank == 4;
     for (int i = 0; i < n->n_in; i++)
         form &= is_turned(w, n->in[i]) || n->in[i]->op == &adj_op_fill;

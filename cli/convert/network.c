@@ -63,6 +63,9 @@ static adj_status write_network(const char *path, const void *source, adj_error 
     adj_status status = load(&g, n, &net, &is_fixed, error);
     if (status == ADJ_OK && net != NULL)
         status = save(g, net->n_output, net->output, is_fixed, path, n, error);
+    if (status == ADJ_OK && net != NULL && is_fixed)
+        complain("convert", EXIT_OK, "note: %s works with a batch of %lld only, and so does OUT",
+                 n->model, (long long)adj_node_type(net->input[0]).shape.dim[0]);
     adj_onnx_free(net);
     adj_graph_free(g);
     return status;

@@ -302,3 +302,22 @@ Test(convert_onnx, refusals)
     tool(WORDS("convert", weights.s, "-", "--format", "onnx"));
     cr_expect_not_null(strstr(r.err, "network written to standard output"), "%s", r.err);
 }
+
+/* A net with a parameter of the batch's size is written for its batch, with a note. */
+Test(convert_onnx, one_batch)
+{
+    const float list[] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+    const adj_onnx_save_opts o = {.fixed_batch = 1};
+    adj_graph *g = adj_graph_new();
+    adj_exec *e;
+    adj_error error = {0};
+    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){2, {3, 3}});
+    adj_node *y = adj_mul(x, adj_param(g, "own", ADJ_F32, (adj_shape){2, {3, 3}},
+                                       (adj_init){.kind = ADJ_INIT_DATA, .data = list}));
+    cr_assert_eq(adj_exec_new(g, &(adj_exec_opts){.n_fetch = 1, .fetch = &y}, &e), ADJ_OK);
+    cr_assert_eq(adj_onnx_save(e, 1, &y, net.s, &o, &error), ADJ_OK, "%s", error.message);
+    adj_exec_free(e);
+    adj_graph_free(g);
+    tool(WORDS("convert", net.s, other.s));
+    cr_expect_not_null(strstr(r.err, "works with a batch of 3 only, and so does OUT"), "%s", r.err);
+}

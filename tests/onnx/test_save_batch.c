@@ -136,3 +136,23 @@ static adj_node *build_computed_filter(adj_node *x)
     return adj_bias_add(adj_conv2d(x, adj_square(w), &(adj_conv){.format = ADJ_NCHW}), b, ADJ_NCHW);
 }
 Test(onnx_save_batch, computed_filter) { expect_any_batch(build_computed_filter); }
+
+/* A parameter with the size of the batch works with no other batch. */
+Test(onnx_save_batch, parameter_of_the_batch)
+{
+    adj_error error = {0};
+    const float list[] = {1, 2, 3, 4, 5, 6};
+    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){2, {2, 3}});
+    adj_node *own = adj_param(g, "own", ADJ_F32, (adj_shape){2, {2, 3}},
+                              (adj_init){.kind = ADJ_INIT_DATA, .data = list});
+    adj_node *const both[] = {x, own};
+    adj_node *y = adj_mul(adj_tanh(x), own), *list_of[] = {y, adj_concat(2, both, 1)};
+    for (int i = 0; i < 2; i++) {
+        cr_assert(save(list_of[i], &error) == ADJ_EARG);
+        cr_assert(strstr(error.message, "\"own\" (node 1) has the size of the batch") != NULL, "%s",
+                  error.message);
+        adj_exec_free(e);
+    }
+    options.fixed_batch = 1;
+    cr_assert(save(y, &error) == ADJ_OK);
+}
