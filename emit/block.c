@@ -89,8 +89,8 @@ static void put_sums(const loops *l, const char *index, const char *tap, int64_t
             is_each || l->n == 1
                 ? expr("%s[%s]", l->x, x_of(l, index, i, is_each ? l->lane : "0").s)
                 : expr("in%lld", (long long)i);
-        put(t, "%s[%s] += %s * %s;", name_of(l, "sum", i).s, l->lane, x.s,
-            l->n > 1 ? "weight" : weight.s);
+        put(t, "%s[%s] += %s;", name_of(l, "sum", i).s, l->lane,
+            product_of(l->f, x.s, l->n > 1 ? "weight" : weight.s).s);
     }
     put_end(t, 1);
 }
@@ -196,7 +196,8 @@ static void put_block(loops *l, int64_t begin, int64_t n)
     const adj_conv_geom *g = l->g;
     const window rows = window_h(g);
     for (int64_t i = 0; i < n; i++)
-        put(t, "float %s[%lld] = {0};", name_of(l, "sum", i).s, (long long)l->n_sum);
+        put(t, "%s %s[%lld] = {0};", l->f->has_double ? "double" : "float", name_of(l, "sum", i).s,
+            (long long)l->n_sum);
     const int taps = put_taps(t, "kh", &rows, &l->h);
     if (is_merged(l)) {
         const expression ih = row_of(g), iw = column_of(l, "0");

@@ -167,8 +167,8 @@ static compiled *new_compiled(const adj_group *g, const adj_prep *p)
         return NULL;
     c->program = -1;
     if (may_share)
-        c->in_place = function_text(&f, g, 1, 0, "");
-    c->text = function_text(&f, g, 0, 0, "");
+        c->in_place = function_text(&f, g, 1, 0, 0, "");
+    c->text = function_text(&f, g, 0, 0, 0, "");
     for (int i = 0; i < g->n_in; i++)
         c->layout.operand[i] = f.is_used[i] ? adj_type_bytes(g->in[i]->type) : 0;
     c->layout.result = adj_type_bytes(g->out[0]->type);

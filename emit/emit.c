@@ -198,6 +198,7 @@ adj_status adj_emit(adj_exec *e, adj_node *output, const adj_emit_opts *options,
     all.output = adj_node_type(output);
     status = unit_open(&all.u, all.prefix, error);
     all.u.int8_weights = all.o->int8_weights;
+    all.u.double_sums = all.o->double_sums;
     if (status == ADJ_OK && all.o->int8_weights)
         status = round_values(e, output, all.o, &rounded, error);
     if (status == ADJ_OK)

@@ -22,6 +22,7 @@ typedef struct {
     int has_scratch;             /* the body names `scratch` */
     int has_r;                   /* the scope declares `r`, of put_result */
     int is_rounded;              /* the root's filter, operand 1, is int8 with `scale` */
+    int has_double;              /* sums in local variables are double */
 } function;
 
 /* Operands whose elements an elementwise op reads for element i of its result. */
@@ -41,10 +42,18 @@ expression weight_at(function *f, const char *index);
 /* Returns a sum of products with such elements, multiplied by the scale of an output channel. */
 expression with_scale(const function *f, const char *sum, const char *channel);
 
+/* Declares `sum`, 0, and adds a float to it; returns its value as a float. */
+void put_sum(function *f);
+void put_term(function *f, const char *term);
+expression sum_of(const function *f, const char *sum);
+/* Returns the product of two floats, or of doubles of their values. */
+expression product_of(const function *f, const char *a, const char *b);
+
 /* Writes a group's parameters and body, the text behind the function's name, into memory that the
- * caller frees. is_shared: the result is computed in place. is_rounded: the filter is int8. base:
- * the expected name, for the breaks of lines. NULL: out of memory. */
-char *function_text(function *f, const adj_group *g, int is_shared, int is_rounded,
+ * caller frees. is_shared: the result is computed in place. is_rounded: the filter is int8.
+ * has_double: sums are double. base: the expected name, for the breaks of lines. NULL: out of
+ * memory. */
+char *function_text(function *f, const adj_group *g, int is_shared, int is_rounded, int has_double,
                     const char *base);
 
 /* A row of the table. */

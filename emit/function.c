@@ -23,7 +23,25 @@ expression weight_at(function *f, const char *index)
 
 expression with_scale(const function *f, const char *sum, const char *channel)
 {
-    return f->is_rounded ? expr("%s * scale[%s]", sum, channel) : expr("%s", sum);
+    const expression value = sum_of(f, sum);
+    return f->is_rounded ? expr("%s * scale[%s]", value.s, channel) : value;
+}
+
+void put_sum(function *f) { put(&f->t, f->has_double ? "double sum = 0;" : "float sum = 0.0f;"); }
+
+void put_term(function *f, const char *term)
+{
+    put(&f->t, f->has_double ? "sum += (double)%s;" : "sum += %s;", term);
+}
+
+expression sum_of(const function *f, const char *sum)
+{
+    return expr("%s%s", f->has_double ? "(float)" : "", sum);
+}
+
+expression product_of(const function *f, const char *a, const char *b)
+{
+    return expr(f->has_double ? "(double)%s * (double)%s" : "%s * %s", a, b);
 }
 
 /* Variables of loops over the axes of a result. */

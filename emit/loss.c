@@ -4,15 +4,16 @@
 
 /* Declares `maximum` and `sum`, the sum of exp(x - maximum), of a row of k elements from `row` on.
  */
-static void put_row_sums(text *t, const char *x, int64_t k)
+static void put_row_sums(function *f, const char *x, int64_t k)
 {
+    text *t = &f->t;
     put(t, "float maximum = %s[row];", x);
-    put(t, "float sum = 0.0f;");
+    put_sum(f);
     put_loop(t, "j", k);
     put(t, "maximum = %s[row + j] > maximum ? %s[row + j] : maximum;", x, x);
     put_end(t, 1);
     put_loop(t, "j", k);
-    put(t, "sum += expf(%s[row + j] - maximum);", x);
+    put_term(f, expr("expf(%s[row + j] - maximum)", x).s);
     put_end(t, 1);
 }
 
@@ -32,14 +33,14 @@ void write_softmax(function *f)
     const char *x = operand_name(f, 0);
     const int is_log = f->root->op == &adj_op_log_softmax;
     const int open = put_rows(t, adj_shape_elems(s) / k, k);
-    put_row_sums(t, x, k);
+    put_row_sums(f, x, k);
     if (is_log)
-        put(t, "const float log_sum = logf(sum);");
+        put(t, "const float log_sum = logf(%s);", sum_of(f, "sum").s);
     put_loop(t, "j", k);
     put(t,
         is_log ? "%s[row + j] = %s[row + j] - maximum - log_sum;"
-               : "%s[row + j] = expf(%s[row + j] - maximum) / sum;",
-        f->result, x);
+               : "%s[row + j] = expf(%s[row + j] - maximum) / %s;",
+        f->result, x, sum_of(f, "sum").s);
     put_end(t, open + 1);
 }
 
@@ -63,14 +64,19 @@ void write_cross_entropy(function *f)
     const expression at = rows > 1 ? expr("i") : expr("0");
     const expression target = target_of(f->root, expr("%s[%s]", label, at.s).s, k);
     const int open = put_rows(t, rows, k);
-    put_row_sums(t, x, k);
-    put(t, "const float log_sum = logf(sum);");
-    put(t, "float loss = 0.0f;");
+    put_row_sums(f, x, k);
+    put(t, "const float log_sum = logf(%s);", sum_of(f, "sum").s);
+    put(t, f->has_double ? "double loss = 0;" : "float loss = 0.0f;");
     put_loop(t, "j", k);
     put(t, "const float target = %s;", target.s);
-    put(t, "loss += target == 0.0f ? 0.0f : target * (log_sum - (%s[row + j] - maximum));", x);
+    put(t,
+        f->has_double
+            ? "loss += (double)(target == 0.0f ? 0.0f : target * (log_sum - (%s[row + j] - "
+              "maximum)));"
+            : "loss += target == 0.0f ? 0.0f : target * (log_sum - (%s[row + j] - maximum));",
+        x);
     put_end(t, 1);
-    put_result(f, expr("%s[%s] < 0 ? 0.0f : loss", label, at.s).s, at.s, NULL);
+    put_result(f, expr("%s[%s] < 0 ? 0.0f : %s", label, at.s, sum_of(f, "loss").s).s, at.s, NULL);
     put_end(t, open);
 }
 
@@ -83,9 +89,9 @@ void write_cross_entropy_grad(function *f)
     const char *x = operand_name(f, 0), *label = operand_name(f, 1);
     const expression of_row = expr("%s[%s]", label, rows > 1 ? "i" : "0");
     const int open = put_rows(t, rows, k);
-    put_row_sums(t, x, k);
+    put_row_sums(f, x, k);
     put_loop(t, "j", k);
-    put(t, "const float p = expf(%s[row + j] - maximum) / sum;", x);
+    put(t, "const float p = expf(%s[row + j] - maximum) / %s;", x, sum_of(f, "sum").s);
     put(t, "%s[row + j] = %s < 0 ? 0.0f : p - %s;", f->result, of_row.s,
         target_of(f->root, of_row.s, k).s);
     put_end(t, open + 1);

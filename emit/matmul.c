@@ -12,10 +12,11 @@ void write_matmul(function *f)
     if (m->transpose_b) { /* rows of both are contiguous */
         const int braces = put_loop_unless_one(t, "i", rows);
         put_loop(t, "j", columns);
-        put(t, "float sum = 0.0f;");
+        put_sum(f);
         const int sums = put_loop_unless_one(t, "k", inner);
-        put(t, "sum += %s[%s] * %s;", operand_name(f, 0), a_at.s,
-            weight_at(f, index_of(2, (axis[]){{"j", columns}, {"k", inner}}).s).s);
+        const expression a_of = expr("%s[%s]", operand_name(f, 0), a_at.s);
+        const expression b_of = weight_at(f, index_of(2, (axis[]){{"j", columns}, {"k", inner}}).s);
+        put(t, "sum += %s;", product_of(f, a_of.s, b_of.s).s);
         put_end(t, sums);
         put_result(f, with_scale(f, "sum", "j").s,
                    index_of(2, (axis[]){{"i", rows}, {"j", columns}}).s, "j");

@@ -67,14 +67,15 @@ void write_avg_pool(function *f)
     int64_t room;
     expression first, count, pixel;
     const int block = put_blocks(t, "c0", g->oc, CHANNELS, &room, &first, &count);
-    put(t, "float sum[%lld] = {0};", (long long)room);
+    put(t, "%s sum[%lld] = {0};", f->has_double ? "double" : "float", (long long)room);
     const int taps = put_window_loops(t, g, &p, first.s, &pixel);
     put_loop_to(t, "c", count.s);
-    put(t, "sum[c] += %s[%s];", operand_name(f, 0), plus(pixel.s, "c").s);
+    put(t, "sum[c] += %s%s[%s];", f->has_double ? "(double)" : "", operand_name(f, 0),
+        plus(pixel.s, "c").s);
     put_end(t, taps + 1);
     put_loop_to(t, "c", count.s);
-    put_result(f, expr("sum[c] / %s", elements_of(&p, g).s).s, plus(result_at(g, first.s).s, "c").s,
-               plus(first.s, "c").s);
+    put_result(f, expr("%s / %s", sum_of(f, "sum[c]").s, elements_of(&p, g).s).s,
+               plus(result_at(g, first.s).s, "c").s, plus(first.s, "c").s);
     put_end(t, block + p.braces + 1);
 }
 

@@ -38,7 +38,7 @@ typedef struct {
     emitted *function;
     FILE *functions; /* text of all functions */
     size_t arena_bytes;
-    int uses_philox, uses_tanh, int8_weights;
+    int uses_philox, uses_tanh, int8_weights, double_sums;
     adj_error *error;
 } unit;
 

@@ -229,12 +229,16 @@ static const char *name_function(unit *u, const char *layer, const function *f, 
     return e->name;
 }
 
-char *function_text(function *f, const adj_group *g, int is_shared, int is_rounded,
+char *function_text(function *f, const adj_group *g, int is_shared, int is_rounded, int has_double,
                     const char *base)
 {
     const writer *w = writer_of(g->node[0]->op);
     memory body = {0}, all = {0};
-    *f = (function){.group = g, .root = g->node[0], .t = {.depth = 1}, .is_rounded = is_rounded};
+    *f = (function){.group = g,
+                    .root = g->node[0],
+                    .t = {.depth = 1},
+                    .is_rounded = is_rounded,
+                    .has_double = has_double};
     f->result = w->result != NULL ? w->result : "y";
     name_operands(f);
     int ok = memory_open(&body) & memory_open(&all);
@@ -261,7 +265,7 @@ adj_status put_function(program *p, int i)
         return ADJ_ENOMEM;
     const expression layer = layer_of(p->e->plan.graph, root);
     char *text = function_text(&f, &s->group, is_in_place(p, s), filter != NULL,
-                               expr("%s_%s", layer.s, suffix_of(root)).s);
+                               p->unit->double_sums, expr("%s_%s", layer.s, suffix_of(root)).s);
     p->unit->uses_philox |= root->op == &adj_op_dropout;
     for (int k = 0; k < s->group.n_node; k++)
         p->unit->uses_tanh |= s->group.node[k]->op == &adj_op_tanh;

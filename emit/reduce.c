@@ -10,6 +10,8 @@ typedef struct {
     int is_reduced[ADJ_MAX_RANK];
 } axes;
 
+static const char *const loop[] = {"i", "j", "k", "l", "m", "n"};
+
 static axes axes_of(adj_shape x, int64_t reduced)
 {
     axes a = {0};
@@ -26,11 +28,45 @@ static axes axes_of(adj_shape x, int64_t reduced)
     return a;
 }
 
+/* Opens the loops over the axes of one kind. Returns the braces. */
+static int put_axes(text *t, const axes *a, int is_reduced)
+{
+    int braces = 0;
+    for (int d = 0; d < a->n; d++)
+        if (a->is_reduced[d] == is_reduced) {
+            put_loop(t, loop[d], a->size[d]);
+            braces++;
+        }
+    return braces;
+}
+
+/* Writes each sum in a local variable. */
+static void put_local_sums(function *f, const axes *a)
+{
+    axis from[ADJ_MAX_RANK], to[ADJ_MAX_RANK];
+    int kept = 0;
+    for (int d = 0; d < a->n; d++) {
+        from[d] = (axis){loop[d], a->size[d]};
+        if (!a->is_reduced[d])
+            to[kept++] = from[d];
+    }
+    const int outer = put_axes(&f->t, a, 0);
+    put_sum(f);
+    const int inner = put_axes(&f->t, a, 1);
+    put_term(f, expr("%s[%s]", operand_name(f, 0), index_of(a->n, from).s).s);
+    put_end(&f->t, inner);
+    put(&f->t, "%s[%s] = %s;", f->result, index_of(kept, to).s, sum_of(f, "sum").s);
+    put_end(&f->t, outer);
+}
+
 /* Writes loops over all elements of operand 0 that accumulate into the result. */
 static void put_reduction(function *f, const axes *a, const char *start, int is_maximum)
 {
-    static const char *const loop[] = {"i", "j", "k", "l", "m", "n"};
     text *t = &f->t;
+    if (f->has_double && !is_maximum) {
+        put_local_sums(f, a);
+        return;
+    }
     const int64_t n = adj_shape_elems(f->root->type.shape);
     axis from[ADJ_MAX_RANK], to[ADJ_MAX_RANK];
     int braces = 0, kept = 0;

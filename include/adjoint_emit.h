@@ -1,7 +1,7 @@
 /* adjoint_emit.h - networks as one file of C99: for microcontrollers, firmware and other programs
  * that cannot have the library.
  *
- * The file needs <math.h> and <stdint.h> alone: no allocation, no recursion, no double. It has a
+ * The file needs <math.h> and <stdint.h> alone: no allocation, no recursion. It has a
  * function for each step of a plan, with the plan's order, in-place results and offsets in one
  * static arena. A library of its own (libadjoint_emit). */
 #ifndef ADJOINT_EMIT_H
@@ -43,6 +43,10 @@ typedef struct {
      * parameters that the updates assign, and filters that other nodes read as well, such as
      * gradients, stay f32. */
     int int8_weights;
+    /* 1: sums of convolutions, products, average pools, reductions, softmax and cross-entropy are
+     * computed in double and rounded once. Those of norms, and of gradients of convolutions, are
+     * float. 0: the file has no double. */
+    int double_sums;
 } adj_emit_opts;
 
 /* Splits the updates of a training step for gradient accumulation. *accumulate adds what they read

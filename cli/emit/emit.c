@@ -16,7 +16,7 @@
 #include "train/internal.h"
 
 typedef struct {
-    const char *weights, *map, *model, *prefix, *out, *freeze, *arena, *weights_type, *data;
+    const char *weights, *map, *model, *prefix, *out, *freeze, *arena, *weights_type, *sums, *data;
     int64_t batch, train, accumulate;
 } emit_opts;
 
@@ -46,6 +46,10 @@ static int parse(emit_opts *o, int argc, char **argv)
         {"--weights-type", "T",
          "f32 (default); int8: filters in 8 bits, with an f32 scale for each output channel",
          .text = &o->weights_type, .words = "f32 int8"},
+        {"--sums", "T",
+         "f32 (default); double: for convolutions, products, average pools, reductions, softmax "
+         "and loss, but not for norms and gradients of convolutions",
+         .text = &o->sums, .words = "f32 double"},
         {"--data", "PATH",
          "with --weights-type int8: test images, on which the accuracy with both types is printed; "
          "default: the embedded digits, if the net has their classes",
@@ -229,7 +233,8 @@ static int make_text(work *w, const emit_opts *o)
                                    .accumulate = w->accumulate,
                                    .loss = w->loss,
                                    .caller_arena = strcmp(o->arena, "caller") == 0,
-                                   .int8_weights = strcmp(o->weights_type, "int8") == 0};
+                                   .int8_weights = strcmp(o->weights_type, "int8") == 0,
+                                   .double_sums = strcmp(o->sums, "double") == 0};
     adj_error error = {0};
     FILE *f = open_memstream(&w->text, &w->length);
     if (f == NULL)
@@ -273,7 +278,7 @@ static int write_text(FILE *f, const void *source)
 
 int command_emit(int argc, char **argv)
 {
-    emit_opts o = {.batch = 1, .out = "-", .arena = "static", .weights_type = "f32"};
+    emit_opts o = {.batch = 1, .out = "-", .arena = "static", .weights_type = "f32", .sums = "f32"};
     work w = {0};
     int status = parse(&o, argc, argv);
     if (status != CONTINUE)

@@ -271,3 +271,23 @@ Test(emit, standard_output)
     cr_expect_eq(strncmp(r.out, "/* kws.c - ds_cnn, written by adjoint", 37), 0, "%.80s", r.out);
     cr_expect_not_null(strstr(r.err, "note: parameters have their initial values"), "%s", r.err);
 }
+
+Test(emit, sums)
+{
+    folder f = folder_new();
+    const file_name c = in_folder(&f, "net.c");
+    const char *const words[] = {"f32", "double"};
+    for (int i = 0; i < 2; i++) {
+        const finished r = TOOL("emit", "--model", "lenet5", "--sums", words[i], "--out", c.s);
+        cr_assert_eq(r.status, 0, "%s", r.err);
+        char line[256];
+        int has_double = 0;
+        FILE *file = fopen(c.s, "r");
+        cr_assert_not_null(file);
+        while (fgets(line, sizeof line, file) != NULL)
+            has_double |= strstr(line, "double sum0[") != NULL;
+        fclose(file);
+        cr_expect_eq(has_double, i, "%s", words[i]);
+    }
+    folder_remove(&f);
+}

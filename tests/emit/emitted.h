@@ -131,6 +131,20 @@ static inline size_t number_in(const char *folder, const char *name, const char 
     return number;
 }
 
+/* True if a line of a file of the folder contains the text. */
+static inline int has_text(const char *folder, const char *name, const char *text)
+{
+    char line[512], path[160];
+    int found = 0;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *f = fopen(path, "r");
+    cr_assert_not_null(f, "%s", path);
+    while (fgets(line, sizeof line, f) != NULL)
+        found |= strstr(line, text) != NULL;
+    fclose(f);
+    return found;
+}
+
 /* Compares the compiled net's output with the reference, both relative to the largest result. */
 static inline void expect_output(const char *folder, const char *name, const net *n,
                                  const double want[], double tolerance)

@@ -59,19 +59,6 @@ static void compile_net(const char *folder, const net *n, const adj_emit_opts *o
     shell(folder, "cc " STRICT " -O1 -DNET_TEST -shared -fPIC net.c -o net.so -lm");
 }
 
-static int has_text(const char *folder, const char *text)
-{
-    char line[512], path[160];
-    int found = 0;
-    snprintf(path, sizeof path, "%s/net.c", folder);
-    FILE *f = fopen(path, "r");
-    cr_assert_not_null(f);
-    while (fgets(line, sizeof line, f) != NULL)
-        found |= strstr(line, text) != NULL;
-    fclose(f);
-    return found;
-}
-
 /* A net beside float64, and its own example. */
 static void expect_rounded(build_net *build, const void *user)
 {
@@ -81,8 +68,9 @@ static void expect_rounded(build_net *build, const void *user)
     scoped(release) double *want = rounded_reference(build, user);
     compile_net(folder, &n, &int8);
     expect_output(folder, "net", &n, want, tolerance);
-    cr_expect(has_text(folder, "static const int8_t"));
-    cr_expect_not(has_text(folder, "_w[") || has_text(folder, "_w1["), "a filter is f32");
+    cr_expect(has_text(folder, "net.c", "static const int8_t"));
+    cr_expect_not(has_text(folder, "net.c", "_w[") || has_text(folder, "net.c", "_w1["),
+                  "a filter is f32");
     char path[160];
     int (*test)(void);
     snprintf(path, sizeof path, "%s/net.so", folder);
@@ -151,7 +139,7 @@ Test(emit_round, a_filter_with_another_reader)
     scoped(release) double *want = reference_of(build_shared, NULL);
     compile_net(folder, &n, &int8);
     expect_output(folder, "net", &n, want, tolerance);
-    cr_expect_not(has_text(folder, "int8_t"));
+    cr_expect_not(has_text(folder, "net.c", "int8_t"));
     net_free(&n);
     remove_folder(folder);
 }
@@ -186,7 +174,7 @@ Test(emit_round, ties_and_zeros)
     cr_assert_eq(predict(x, y), 0);
     for (int i = 0; i < 3; i++)
         cr_expect_eq(y[i], want[i], "%d: got %g, expected %g", i, (double)y[i], (double)want[i]);
-    cr_expect(has_text(folder, "127, 0, 1, 3, 0, 127, -3, 0, -2,"));
+    cr_expect(has_text(folder, "net.c", "127, 0, 1, 3, 0, 127, -3, 0, -2,"));
     dlclose(library);
     net_free(&n);
     remove_folder(folder);
@@ -204,7 +192,7 @@ Test(emit_round, bytes)
     cr_expect_eq(number_in(folder, "net.c", "constants,"), 0);
     emit_to(folder, "net", &n, NULL);
     cr_expect_eq(number_in(folder, "net.c", "Flash: "), 4 * (61470 + 236));
-    cr_expect_not(has_text(folder, "int8_t"));
+    cr_expect_not(has_text(folder, "net.c", "int8_t"));
     net_free(&n);
     remove_folder(folder);
 }
@@ -231,9 +219,10 @@ Test(emit_round, training)
     for (int i = 0; i < 840; i++) /* integers times a scale as well */
         last[i] = (float)(i * 7 % 5 - 2);
     compile_net(folder, &n, &o);
-    cr_expect(has_text(folder, "conv1_w_int8[") && has_text(folder, "fc2_w_int8["));
-    cr_expect_not(has_text(folder, "logits_w_int8"));
-    cr_expect_not(has_text(folder, "static const float fc2_w["));
+    cr_expect(has_text(folder, "net.c", "conv1_w_int8[") &&
+              has_text(folder, "net.c", "fc2_w_int8["));
+    cr_expect_not(has_text(folder, "net.c", "logits_w_int8"));
+    cr_expect_not(has_text(folder, "net.c", "static const float fc2_w["));
     snprintf(path, sizeof path, "%s/net.so", folder);
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     cr_assert_not_null(library, "%s", dlerror());
@@ -264,7 +253,8 @@ Test(emit_round, training)
     cr_assert_eq(adj_set_in_place(n.e, adj_find(g, "logits/w"), (void **)&last), ADJ_OK);
     last[0] = 0.3F; /* 127 * 0.3 / 2 is no integer */
     emit_to(folder, "net", &n, &o);
-    cr_expect(has_text(folder, "    0.3f,") || has_text(folder, "    0.300000012f,"));
+    cr_expect(has_text(folder, "net.c", "    0.3f,") ||
+              has_text(folder, "net.c", "    0.300000012f,"));
     net_free(&n);
     remove_folder(folder);
 }
