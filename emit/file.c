@@ -94,7 +94,7 @@ static void put_summary(const file *e, FILE *f)
                                         .s,
             e->prefix, e->prefix, e->prefix);
     fprintf(f,
-            " *\n * Functions return 0%s. %s\n"
+            " *\n * Functions return 0%s.\n * %s\n"
             " * RAM: %zu bytes of arena%s. Flash: %lld bytes of constants%s. */\n",
             o->updates != NULL ? ", or -1 for a label out of range" : "",
             !o->caller_arena ? "The arena is static: one call at a time."
