@@ -2,6 +2,8 @@
  * functions, the test. */
 #include "file.h"
 
+#include <string.h>
+
 static long long elems(adj_type t) { return (long long)adj_shape_elems(t.shape); }
 
 /* True if pixels are normalized by numbers of the model card. */
@@ -44,6 +46,21 @@ static long long array_bytes(const file *e, int is_written)
             bytes += (long long)adj_type_bytes(a->type);
         if (a->is_used_rounded && !is_written)
             bytes += elems(a->type) + a->n_scale * (long long)sizeof(float);
+    }
+    return bytes;
+}
+
+/* Returns the bytes of the initial values of what training changes. Arrays of zeros have none. */
+static long long initial_bytes(const file *e)
+{
+    long long bytes = 0;
+    for (int i = 0; i < e->u.n_array; i++) {
+        const array *a = &e->u.array[i];
+        const long long size = (long long)adj_type_bytes(a->type);
+        const char *data = a->data;
+        if (a->is_used && a->is_written &&
+            (data[0] != 0 || memcmp(data, data + 1, (size_t)size - 1) != 0))
+            bytes += size;
     }
     return bytes;
 }
@@ -95,7 +112,7 @@ static void put_summary(const file *e, FILE *f)
             e->prefix, e->prefix, e->prefix);
     fprintf(f,
             " *\n * Functions return 0%s.\n * %s\n"
-            " * RAM: %zu bytes of arena%s. Flash: %lld bytes of constants%s. */\n",
+            " * RAM: %zu bytes of arena%s. Flash: %lld bytes of constants%s%s. */\n",
             o->updates != NULL ? ", or -1 for a label out of range" : "",
             !o->caller_arena ? "The arena is static: one call at a time."
                              : expr("The arena is the caller's: %s_ARENA_BYTES, aligned as a\n"
@@ -105,8 +122,8 @@ static void put_summary(const file *e, FILE *f)
             e->u.arena_bytes,
             o->updates != NULL ? expr(", %lld of parameters and states", array_bytes(e, 1)).s : "",
             array_bytes(e, 0),
-            o->int8_weights ? expr(",\n * %lld of them weights of 8 bits", count_rounded(e)).s
-                            : "");
+            o->int8_weights ? expr(",\n * %lld of them weights of 8 bits", count_rounded(e)).s : "",
+            o->updates != NULL ? expr(",\n * %lld of initial values", initial_bytes(e)).s : "");
 }
 
 static void put_declarations(const file *e, FILE *f)

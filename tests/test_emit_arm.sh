@@ -97,6 +97,16 @@ size_of() {
                 exit 1 }'
 }
 
+# memory_of MODEL: RAM and initial values of a training step are those that the comment at the top names
+memory_of() {
+    arm-none-eabi-gcc $strict -Os $cpu -c "$folder/net.c" -o "$folder/net.o"
+    states=$(sed -n 's/.* \([0-9]*\) of parameters and states.*/\1/p' "$folder/net.c")
+    initial=$(sed -n 's/.* \([0-9]*\) of initial values.*/\1/p' "$folder/net.c")
+    arm-none-eabi-size "$folder/net.o" | awk -v named=$(($(constant NET_ARENA_BYTES) + states)) -v initial="$initial" \
+        'END { exit !($2 == initial && $2 + $3 >= named && $2 + $3 <= 1.05 * named) }' ||
+        failed "$1: RAM differs from the comment: $(arm-none-eabi-size "$folder/net.o")"
+}
+
 # on_board SOURCE... FLAG...: compiles for the emulated board and runs there
 on_board() {
     arm-none-eabi-gcc $cpu -Os -I"$folder" "$@" examples/cortex_m/cortex_m.c -T examples/cortex_m/cortex_m.ld \
@@ -126,6 +136,7 @@ runs lenet5
 size_of ds_cnn 20480
 runs ds_cnn
 "$BUILD/adjoint" emit --model lenet5 --train --out "$folder/net.c" >"$folder/out" 2>&1
+memory_of "lenet5 with training"
 runs "lenet5 with training" -DTRAINING
 "$BUILD/adjoint" emit --model lenet5 --train --accumulate --out "$folder/net.c" >"$folder/out" 2>&1
 runs "lenet5 with accumulated gradients" "-DTRAINING -DACCUMULATED"
@@ -133,6 +144,7 @@ runs "lenet5 with accumulated gradients" "-DTRAINING -DACCUMULATED"
 "$BUILD/adjoint" train --model lenet5 --limit 1000 --epochs 1 --out "$folder/lenet5.safetensors" >"$folder/out" 2>&1
 "$BUILD/adjoint" emit --weights "$folder/lenet5.safetensors" --train --freeze "conv*,fc*" --out "$folder/net.c" \
     >"$folder/out" 2>&1
+memory_of "the last layer"
 on_board examples/cortex_m/last_layer.c || failed "the last layer does not train on the board"
 awk '/^before/ { before = $2 } /^after/ { after = $4 } END { exit !(before < 30 && after >= 50) }' "$folder/got" ||
     failed "the last layer does not learn: $(cat "$folder/got")"
