@@ -197,9 +197,9 @@ adj_status adj_emit(adj_exec *e, adj_node *output, const adj_emit_opts *options,
     }
     all.output = adj_node_type(output);
     status = unit_open(&all.u, all.prefix, error);
-    all.u.int8_weights = all.o->int8_weights;
-    all.u.double_sums = all.o->double_sums;
-    if (status == ADJ_OK && all.o->int8_weights)
+    all.u.int8_weights = (all.o->flags & ADJ_EMIT_INT8_WEIGHTS) != 0;
+    all.u.double_sums = (all.o->flags & ADJ_EMIT_DOUBLE_SUMS) != 0;
+    if (status == ADJ_OK && all.u.int8_weights)
         status = round_values(e, output, all.o, &rounded, error);
     if (status == ADJ_OK)
         status = make_parts(&all, rounded != NULL ? rounded : e, output);

@@ -12,7 +12,7 @@ static int has_mean(const adj_model_card *c) { return c->deviation[0] > 0 && !c-
 /* Returns the parameter for a caller's arena. */
 static const char *arena_parameter(const file *e)
 {
-    return e->o->caller_arena ? ", float *arena" : "";
+    return (e->o->flags & ADJ_EMIT_CALLER_ARENA) ? ", float *arena" : "";
 }
 
 static expression predict_prototype(const file *e)
@@ -114,15 +114,18 @@ static void put_summary(const file *e, FILE *f)
             " *\n * Functions return 0%s.\n * %s\n"
             " * RAM: %zu bytes of arena%s. Flash: %lld bytes of constants%s%s. */\n",
             o->updates != NULL ? ", or -1 for a label out of range" : "",
-            !o->caller_arena ? "The arena is static: one call at a time."
-                             : expr("The arena is the caller's: %s_ARENA_BYTES, aligned as a\n"
-                                    " * float; no call needs what another has left there.",
-                                    e->capital)
-                                   .s,
+            !(o->flags & ADJ_EMIT_CALLER_ARENA)
+                ? "The arena is static: one call at a time."
+                : expr("The arena is the caller's: %s_ARENA_BYTES, aligned as a\n"
+                       " * float; no call needs what another has left there.",
+                       e->capital)
+                      .s,
             e->u.arena_bytes,
             o->updates != NULL ? expr(", %lld of parameters and states", array_bytes(e, 1)).s : "",
             array_bytes(e, 0),
-            o->int8_weights ? expr(",\n * %lld of them weights of 8 bits", count_rounded(e)).s : "",
+            o->flags & ADJ_EMIT_INT8_WEIGHTS
+                ? expr(",\n * %lld of them weights of 8 bits", count_rounded(e)).s
+                : "",
             o->updates != NULL ? expr(",\n * %lld of initial values", initial_bytes(e)).s : "");
 }
 
@@ -187,7 +190,7 @@ static void put_arrays(const file *e, FILE *f)
         put_elements(f, a->type.dtype, a->data, elems(a->type));
         fputs(";\n\n", f);
     }
-    if (e->u.arena_bytes > 0 && !e->o->caller_arena)
+    if (e->u.arena_bytes > 0 && !(e->o->flags & ADJ_EMIT_CALLER_ARENA))
         fprintf(f, "static float arena[%s_ARENA_BYTES / sizeof(float)];\n\n", e->capital);
     if (e->u.uses_philox || (e->o->updates != NULL && state_is_random(e)))
         put_philox(f);
@@ -198,7 +201,7 @@ static void put_arrays(const file *e, FILE *f)
 /* Returns a statement for an arena that a function does not use. */
 static const char *arena_unused(const file *e, int is_used)
 {
-    return e->o->caller_arena && !is_used ? "    (void)arena;\n" : "";
+    return (e->o->flags & ADJ_EMIT_CALLER_ARENA) && !is_used ? "    (void)arena;\n" : "";
 }
 
 static void put_predict(const file *e, FILE *f)
@@ -282,11 +285,11 @@ static void put_test(const file *e, FILE *f)
         "        if (!(fabsf(output[i] - expected[i]) <= 1e-4f * largest))\n"
         "            return i + 1;\n    return 0;\n}\n#endif\n",
         e->prefix, elems(e->input), elems(e->output),
-        e->o->caller_arena
+        (e->o->flags & ADJ_EMIT_CALLER_ARENA)
             ? expr("    static float arena[%s_ARENA_BYTES / sizeof(float) + 1];\n", e->capital).s
             : "",
-        elems(e->input), e->prefix, e->o->caller_arena ? ", arena" : "", elems(e->output),
-        elems(e->output));
+        elems(e->input), e->prefix, (e->o->flags & ADJ_EMIT_CALLER_ARENA) ? ", arena" : "",
+        elems(e->output), elems(e->output));
 }
 
 adj_status put_file(const file *e, FILE *f)

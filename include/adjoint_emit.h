@@ -15,6 +15,22 @@ extern "C" {
 
 enum { ADJ_EMIT_PREFIX = 40 }; /* maximum length of a prefix */
 
+/* Flags of adj_emit. */
+enum {
+    /* The caller gives the arena, PREFIX_ARENA_BYTES aligned as a float, as the last argument of
+     * PREFIX_predict and PREFIX_train_step. Its content matters only during a call. */
+    ADJ_EMIT_CALLER_ARENA = 1,
+    /* Filters of convolutions and matrices of products are rounded to integers of 8 bits, from
+     * -127 to 127, with a scale for each output channel; sums are multiplied by it, in f32. Biases,
+     * parameters that the updates assign, and filters that other nodes read as well, such as
+     * gradients, stay f32. */
+    ADJ_EMIT_INT8_WEIGHTS = 2,
+    /* Sums of convolutions, products, average pools, reductions, softmax and cross-entropy are
+     * computed in double and rounded once. Those of norms, and of gradients of convolutions, are
+     * float. */
+    ADJ_EMIT_DOUBLE_SUMS = 4
+};
+
 /* Options of adj_emit. All zero is the default. */
 typedef struct {
     /* First part of the names of functions and constants that other files see: a letter, then
@@ -34,19 +50,7 @@ typedef struct {
      * adj_emit_accumulation returns; updates is then the second one. The file has
      * PREFIX_accumulate and PREFIX_update instead of PREFIX_train_step. NULL: none. */
     const adj_updates *accumulate;
-    /* 1: the caller gives the arena, PREFIX_ARENA_BYTES aligned as a float, as the last argument of
-     * PREFIX_predict and PREFIX_train_step. Its content matters only during a call. 0: the file has
-     * a static one. */
-    int caller_arena;
-    /* 1: filters of convolutions and matrices of products are rounded to integers of 8 bits, from
-     * -127 to 127, with a scale for each output channel; sums are multiplied by it, in f32. Biases,
-     * parameters that the updates assign, and filters that other nodes read as well, such as
-     * gradients, stay f32. */
-    int int8_weights;
-    /* 1: sums of convolutions, products, average pools, reductions, softmax and cross-entropy are
-     * computed in double and rounded once. Those of norms, and of gradients of convolutions, are
-     * float. 0: the file has no double. */
-    int double_sums;
+    unsigned flags; /* ADJ_EMIT_..., added; 0: a static arena, weights in f32, no double */
 } adj_emit_opts;
 
 /* Splits the updates of a training step for gradient accumulation. *accumulate adds what they read

@@ -73,24 +73,24 @@ typedef struct {
  * in adjoint's order of axes, [kh, kw, in, out]; all others keep the file's shapes. */
 ADJ_API adj_status adj_onnx_load(adj_graph *g, const char *path, const adj_onnx_opts *options,
                                  adj_onnx_net **net, adj_error *error);
-/* Options of adj_onnx_save. All zero is the default. */
-typedef struct {
-    int fixed_batch; /* 1: the batch has the graph's size; 0: it is symbolic in the file */
-    /* 1: a batch norm that is the only reader of a convolution or matrix product becomes part of
-     * its weights and bias. */
-    int fold_batch_norms;
-    const adj_metadata *metadata; /* metadata of the model, n_metadata entries */
-    int n_metadata;               /* number of entries in metadata */
-} adj_onnx_save_opts;
+/* Flags of adj_onnx_save. */
+enum {
+    ADJ_ONNX_FIXED_BATCH =
+        1, /* the batch has the graph's size; without: it is symbolic in the file */
+    /* A batch norm that is the only reader of a convolution or matrix product becomes part of its
+     * weights and bias. */
+    ADJ_ONNX_FOLD_BATCH_NORMS = 2
+};
 
 /* Writes the nodes that compute n outputs, for inference, as an ONNX file of opset 17, replacing
- * the file: parameters and states with their values in e, an executor of the graph that needs them.
- * NHWC images become NCHW, with transposes where an op needs their order. ADJ_EARG, with the node's
- * name, for nodes without an ONNX operator: batch statistics and dropout of training, optimizer
- * steps; and, without fixed_batch, for operands of the batch's size that are not computed from the
- * inputs. options may be NULL. */
+ * the file: parameters and states with their values in e, an executor of the graph that needs them,
+ * and n_metadata entries of metadata. NHWC images become NCHW, with transposes where an op needs
+ * their order. ADJ_EARG, with the node's name, for nodes without an ONNX operator: batch statistics
+ * and dropout of training, optimizer steps; and, without ADJ_ONNX_FIXED_BATCH, for operands of the
+ * batch's size that are not computed from the inputs. */
 ADJ_API adj_status adj_onnx_save(adj_exec *e, int n, adj_node *const output[], const char *path,
-                                 const adj_onnx_save_opts *options, adj_error *error);
+                                 unsigned flags, int n_metadata, const adj_metadata metadata[],
+                                 adj_error *error);
 /* Frees the lists and metadata; the graph keeps its nodes. */
 ADJ_API void adj_onnx_free(adj_onnx_net *net);
 

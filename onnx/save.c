@@ -159,22 +159,23 @@ static int write_packed(FILE *f, void *user)
 }
 
 /* Adds the caller's metadata. Returns 0 on failure. */
-static int add_metadata(writer *w, Onnx__ModelProto *model, const adj_onnx_save_opts *o)
+static int add_metadata(writer *w, Onnx__ModelProto *model, int n, const adj_metadata metadata[])
 {
-    model->metadata_props = writer_alloc(w, o->n_metadata + 1, sizeof *model->metadata_props);
-    for (int i = 0; i < o->n_metadata && w->status == ADJ_OK; i++) {
+    model->metadata_props = writer_alloc(w, n + 1, sizeof *model->metadata_props);
+    for (int i = 0; i < n && w->status == ADJ_OK; i++) {
         Onnx__StringStringEntryProto *entry = writer_alloc(w, 1, sizeof *entry);
         if (entry == NULL)
             return 0;
         onnx__string_string_entry_proto__init(entry);
-        entry->key = (char *)o->metadata[i].key;
-        entry->value = (char *)o->metadata[i].value;
+        entry->key = (char *)metadata[i].key;
+        entry->value = (char *)metadata[i].value;
         model->metadata_props[model->n_metadata_props++] = entry;
     }
     return w->status == ADJ_OK;
 }
 
-static adj_status write_file(writer *w, const char *path, const adj_onnx_save_opts *o)
+static adj_status write_file(writer *w, const char *path, int n_metadata,
+                             const adj_metadata metadata[])
 {
     Onnx__ModelProto model;
     Onnx__OperatorSetIdProto opset, *opsets[] = {&opset};
@@ -190,7 +191,7 @@ static adj_status write_file(writer *w, const char *path, const adj_onnx_save_op
     model.opset_import = opsets;
     model.n_opset_import = 1;
     model.graph = &w->graph;
-    if (!add_metadata(w, &model, o))
+    if (!add_metadata(w, &model, n_metadata, metadata))
         return w->status;
     packed p = {.n = onnx__model_proto__get_packed_size(&model)};
     uint8_t *data = writer_alloc(w, (int64_t)p.n + 1, 1);
@@ -204,21 +205,26 @@ static adj_status write_file(writer *w, const char *path, const adj_onnx_save_op
 }
 
 adj_status adj_onnx_save(adj_exec *e, int n, adj_node *const output[], const char *path,
-                         const adj_onnx_save_opts *options, adj_error *error)
+                         unsigned flags, int n_metadata, const adj_metadata metadata[],
+                         adj_error *error)
 {
-    const adj_onnx_save_opts none = {0}, *o = options != NULL ? options : &none;
     if (e == NULL || n < 1 || output == NULL || output[0] == NULL || path == NULL)
         return adj_error_set(error, ADJ_EARG, "adj_onnx_save: executor, outputs or path missing");
+    if (n_metadata < 0 || (n_metadata > 0 && metadata == NULL))
+        return adj_error_set(error, ADJ_EARG,
+                             "adj_onnx_save: n_metadata is wrong (got %d, expected the number of "
+                             "entries in metadata)",
+                             n_metadata);
     writer w = {.e = e, .g = adj_node_graph(output[0]), .error = error};
     onnx__graph_proto__init(&w.graph);
     w.graph.name = (char *)"adjoint";
     w.of = writer_alloc(&w, adj_graph_node_count(w.g) + 1, sizeof *w.of);
     if (w.of != NULL) {
         const adj_shape first = adj_node_type(output[0]).shape;
-        w.batch = o->fixed_batch || first.rank == 0 ? 0 : first.dim[0];
+        w.batch = flags & ADJ_ONNX_FIXED_BATCH || first.rank == 0 ? 0 : first.dim[0];
         find_batch(&w);
         count_readers(&w, n, output);
-        if (o->fold_batch_norms)
+        if (flags & ADJ_ONNX_FOLD_BATCH_NORMS)
             fold_into_layers(&w, can_fold, n, output);
         fold_into_layers(&w, can_join, n, output);
         write_inputs(&w);
@@ -229,7 +235,7 @@ adj_status adj_onnx_save(adj_exec *e, int n, adj_node *const output[], const cha
     if (w.status == ADJ_OK)
         write_outputs(&w, n, output);
     if (w.status == ADJ_OK)
-        w.status = write_file(&w, path, o);
+        w.status = write_file(&w, path, n_metadata, metadata);
     chunk_free(w.memory);
     return w.status;
 }

@@ -107,7 +107,7 @@ int check_batch(writer *w, const adj_node *n)
            writer_fail(
                w, ADJ_EARG,
                "adj_onnx_save: %s \"%s\" (node %u) cannot be saved: \"%s\" (node %u) has the "
-               "size of the batch, so that no other batch is possible; set fixed_batch",
+               "size of the batch, so that no other batch is possible; set ADJ_ONNX_FIXED_BATCH",
                n->op->name, adj_node_name(n), n->id, adj_node_name(x), x->id);
 }
 

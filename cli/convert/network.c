@@ -42,11 +42,9 @@ static adj_status save(adj_graph *g, int n_output, adj_node *const output[], int
         adj_error_set(error, status, "%s", adj_exec_message(e));
     else if ((status = adj_weights_set(e, n->weights, NULL, &why)) != ADJ_OK)
         adj_error_set(error, status, "%.200s: %.300s", n->source->path, why.message);
-    else if ((status = metadata_ours(&says, n->weights, n->card, error)) == ADJ_OK) {
-        const adj_onnx_save_opts form = {
-            .fixed_batch = is_fixed, .metadata = says.entry, .n_metadata = says.n};
-        status = adj_onnx_save(e, n_output, output, path, &form, error);
-    }
+    else if ((status = metadata_ours(&says, n->weights, n->card, error)) == ADJ_OK)
+        status = adj_onnx_save(e, n_output, output, path, is_fixed ? ADJ_ONNX_FIXED_BATCH : 0,
+                               says.n, says.entry, error);
     metadata_free(&says);
     adj_exec_free(e);
     return status;

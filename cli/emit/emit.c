@@ -227,14 +227,15 @@ static int make_text(work *w, const emit_opts *o)
     adj_model_card card = w->card != NULL ? *w->card : (adj_model_card){0};
     if (o->model != NULL)
         card.model = onnx_name(o->model);
-    const adj_emit_opts options = {.prefix = o->prefix,
-                                   .card = &card,
-                                   .updates = w->updates,
-                                   .accumulate = w->accumulate,
-                                   .loss = w->loss,
-                                   .caller_arena = strcmp(o->arena, "caller") == 0,
-                                   .int8_weights = strcmp(o->weights_type, "int8") == 0,
-                                   .double_sums = strcmp(o->sums, "double") == 0};
+    const adj_emit_opts options = {
+        .prefix = o->prefix,
+        .card = &card,
+        .updates = w->updates,
+        .accumulate = w->accumulate,
+        .loss = w->loss,
+        .flags = (strcmp(o->arena, "caller") == 0 ? ADJ_EMIT_CALLER_ARENA : 0U) |
+                 (strcmp(o->weights_type, "int8") == 0 ? ADJ_EMIT_INT8_WEIGHTS : 0U) |
+                 (strcmp(o->sums, "double") == 0 ? ADJ_EMIT_DOUBLE_SUMS : 0U)};
     adj_error error = {0};
     FILE *f = open_memstream(&w->text, &w->length);
     if (f == NULL)

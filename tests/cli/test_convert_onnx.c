@@ -238,14 +238,14 @@ static void write_with(const char *key, const char *value, int version)
 {
     const adj_metadata entries[] = {
         {key, value}, {"input", "[28,28,3]"}, {"deviation", "[1,1,1]"}, {"adjoint.version", "0"}};
-    const adj_onnx_save_opts o = {.metadata = entries, .n_metadata = 3 + version};
     adj_graph *g = adj_graph_new();
     adj_onnx_net *n = NULL;
     adj_exec *e;
     adj_error error = {0};
     cr_assert_eq(adj_onnx_load(g, net.s, NULL, &n, &error), ADJ_OK, "%s", error.message);
     cr_assert_eq(adj_exec_new(g, &(adj_exec_opts){.n_fetch = 1, .fetch = n->output}, &e), ADJ_OK);
-    cr_assert_eq(adj_onnx_save(e, 1, n->output, other.s, &o, &error), ADJ_OK, "%s", error.message);
+    cr_assert_eq(adj_onnx_save(e, 1, n->output, other.s, 0, 3 + version, entries, &error), ADJ_OK,
+                 "%s", error.message);
     adj_exec_free(e);
     adj_onnx_free(n);
     adj_graph_free(g);
@@ -307,7 +307,6 @@ Test(convert_onnx, refusals)
 Test(convert_onnx, one_batch)
 {
     const float list[] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
-    const adj_onnx_save_opts o = {.fixed_batch = 1};
     adj_graph *g = adj_graph_new();
     adj_exec *e;
     adj_error error = {0};
@@ -315,7 +314,8 @@ Test(convert_onnx, one_batch)
     adj_node *y = adj_mul(x, adj_param(g, "own", ADJ_F32, (adj_shape){2, {3, 3}},
                                        (adj_init){.kind = ADJ_INIT_DATA, .data = list}));
     cr_assert_eq(adj_exec_new(g, &(adj_exec_opts){.n_fetch = 1, .fetch = &y}, &e), ADJ_OK);
-    cr_assert_eq(adj_onnx_save(e, 1, &y, net.s, &o, &error), ADJ_OK, "%s", error.message);
+    cr_assert_eq(adj_onnx_save(e, 1, &y, net.s, ADJ_ONNX_FIXED_BATCH, 0, NULL, &error), ADJ_OK,
+                 "%s", error.message);
     adj_exec_free(e);
     adj_graph_free(g);
     tool(WORDS("convert", net.s, other.s));

@@ -42,7 +42,7 @@ static void write_net(void)
     adj_error error = {0};
     cr_assert_eq(adj_exec_new(g, &(adj_exec_opts){.n_fetch = 1, .fetch = &y, .seed = 7}, &e),
                  ADJ_OK);
-    cr_assert_eq(adj_onnx_save(e, 1, &y, net, NULL, &error), ADJ_OK, "%s", error.message);
+    cr_assert_eq(adj_onnx_save(e, 1, &y, net, 0, 0, NULL, &error), ADJ_OK, "%s", error.message);
     adj_exec_free(e);
     adj_graph_free(g);
 }

@@ -43,7 +43,8 @@ static void write_net(int n, int has_softmax)
     adj_exec *e;
     const adj_exec_opts o = {.n_fetch = n, .fetch = output, .seed = 7};
     cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
-    cr_assert_eq(adj_onnx_save(e, n, output, path, NULL, &error), ADJ_OK, "%s", error.message);
+    cr_assert_eq(adj_onnx_save(e, n, output, path, 0, 0, NULL, &error), ADJ_OK, "%s",
+                 error.message);
     adj_exec_free(e);
     adj_graph_free(g);
 }

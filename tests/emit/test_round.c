@@ -5,7 +5,7 @@
 TestSuite(emit_round, .init = plan_as_usual);
 
 static const double tolerance = 1e-5;
-static const adj_emit_opts int8 = {.int8_weights = 1};
+static const adj_emit_opts int8 = {.flags = ADJ_EMIT_INT8_WEIGHTS};
 
 /* Rounds element by element: the channel of element i is i / run % n. */
 static void round_literally(double *w, int64_t elems, int64_t n, int64_t run)
@@ -211,7 +211,7 @@ Test(emit_round, training)
     cr_assert_eq(sgd.n_trained, 2);
     net n = {.g = g, .y = adj_evaluation(logits)};
     const adj_emit_opts o = {
-        .updates = adj_training_updates(loss, &sgd), .loss = loss, .int8_weights = 1};
+        .updates = adj_training_updates(loss, &sgd), .loss = loss, .flags = ADJ_EMIT_INT8_WEIGHTS};
     n.e = plan_of(
         g, &(adj_exec_opts){.n_fetch = 1, .fetch = &n.y, .updates = o.updates, .backend = "naive"});
     float *last;

@@ -3,7 +3,7 @@
 
 TestSuite(emit_sums, .init = plan_as_usual);
 
-static const adj_emit_opts in_double = {.double_sums = 1};
+static const adj_emit_opts in_double = {.flags = ADJ_EMIT_DOUBLE_SUMS};
 
 enum { LONG_ROW = 4001 };
 typedef enum { CONV, DEPTHWISE, PRODUCT, TRANSPOSED, POOL, SUM, MEAN, SOFTMAX } kind;
@@ -128,7 +128,8 @@ Test(emit_sums, models)
         emit_to(folder, "net", &n, &in_double);
         shell(folder, "cc " STRICT " -O1 -shared -fPIC net.c -o net.so -lm");
         expect_output(folder, "net", &n, want, 1e-5);
-        emit_to(folder, "net", &n, &(adj_emit_opts){.double_sums = 1, .int8_weights = 1});
+        emit_to(folder, "net", &n,
+                &(adj_emit_opts){.flags = ADJ_EMIT_DOUBLE_SUMS | ADJ_EMIT_INT8_WEIGHTS});
         shell(folder, "cc " STRICT " -O0 -c net.c");
         net_free(&n);
         remove_folder(folder);

@@ -384,7 +384,7 @@ Test(emit_training, arena_of_the_caller)
     enum { GUARD = 16 };
     static float x[1024], y[2][10], loss[2];
     trained n = trained_new(training_of("lenet5", (adj_model_opts){.batch = 1}, &with_momentum));
-    adj_emit_opts emit = {.updates = n.t.updates, .loss = n.t.loss, .caller_arena = 1};
+    adj_emit_opts emit = {.updates = n.t.updates, .loss = n.t.loss, .flags = ADJ_EMIT_CALLER_ARENA};
     const net all = {n.t.g, n.t.images, n.output, n.e};
     emit_to(n.folder.s, "caller", &all, &emit);
     emit.updates = NULL;

@@ -48,7 +48,6 @@ int main(int n, char **args)
     adj_exec *e;
     if (n < 5)
         stop("usage: save_case MODEL nhwc|nchw SAVED VALUES [fold]");
-    const adj_onnx_save_opts o = {.fold_batch_norms = n > 5};
     y = build(g, args[1], strcmp(args[2], "nchw") == 0 ? ADJ_NCHW : ADJ_NHWC, &x);
     if (y == NULL)
         stop(adj_graph_message(g));
@@ -60,7 +59,8 @@ int main(int n, char **args)
     const adj_tensor out[] = {{"x", ADJ_ELEM_F32, tx.shape, data},
                               {"y", ADJ_ELEM_F32, ty.shape, adj_data(e, y)}};
     if (adj_tensors_write(args[4], 2, out, 0, NULL, &error) != ADJ_OK ||
-        adj_onnx_save(e, 1, &y, args[3], &o, &error) != ADJ_OK)
+        adj_onnx_save(e, 1, &y, args[3], n > 5 ? ADJ_ONNX_FOLD_BATCH_NORMS : 0, 0, NULL, &error) !=
+            ADJ_OK)
         stop(error.message);
     adj_exec_free(e);
     adj_graph_free(g);

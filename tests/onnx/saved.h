@@ -16,14 +16,19 @@ static temporary file;
 static const char *const path = file.s;
 static adj_graph *g;
 static adj_exec *e;
-static adj_onnx_save_opts options;
+/* Arguments of adj_onnx_save. */
+static unsigned flags;
+static int n_metadata;
+static const adj_metadata *metadata;
 
 static inline void start(void)
 {
     file = temporary_file();
     g = adj_graph_new();
     e = NULL;
-    options = (adj_onnx_save_opts){0};
+    flags = 0;
+    n_metadata = 0;
+    metadata = NULL;
 }
 
 static inline void end(void)
@@ -37,7 +42,7 @@ static inline adj_status save(adj_node *y, adj_error *error)
 {
     const adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .seed = 3};
     cr_assert(adj_exec_new(g, &o, &e) == ADJ_OK, "%s", adj_exec_message(e));
-    return adj_onnx_save(e, 1, &y, path, &options, error);
+    return adj_onnx_save(e, 1, &y, path, flags, n_metadata, metadata, error);
 }
 
 static inline Onnx__ModelProto *read_back(void)

@@ -86,8 +86,8 @@ Test(onnx_save, metadata)
         {"mean", "[1,2]"}, {"", "an empty key"}, {"class_names", "[\"é\"]"}};
     adj_error error = {0};
     adj_onnx_net *net;
-    options.metadata = list;
-    options.n_metadata = 3;
+    metadata = list;
+    n_metadata = 3;
     cr_assert(save(adj_relu(adj_input(g, "x", ADJ_F32, (adj_shape){2, {4, 3}})), &error) == ADJ_OK);
     adj_graph *again = adj_graph_new();
     cr_assert(adj_onnx_load(again, path, NULL, &net, &error) == ADJ_OK, "%s", error.message);
@@ -103,7 +103,7 @@ Test(onnx_save, metadata)
 
 static void expect_folded(const char *name, adj_format format)
 {
-    options.fold_batch_norms = 1;
+    flags = ADJ_ONNX_FOLD_BATCH_NORMS;
     expect_same_after(name, format);
     cr_assert_eq(count_ops("BatchNormalization"), 0);
 }
@@ -158,7 +158,7 @@ Test(onnx_save, folds_conv)
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {2, 1, 3, 3}});
     adj_node *w = values("w", (adj_shape){4, {1, 2, 1, 2}}, (float[]){2, 10, 4, 20});
     const adj_conv a = {.format = ADJ_NCHW};
-    options.fold_batch_norms = 1;
+    flags = ADJ_ONNX_FOLD_BATCH_NORMS;
     cr_assert(save(norm(adj_conv2d(x, w, &a), ADJ_NCHW), &error) == ADJ_OK, "%s", error.message);
     expect_layer("Conv", 4, (float[]){3, 6, 10, 20}, (float[]){-4, 2});
 }
@@ -168,7 +168,7 @@ static void fold_product(unsigned transpose, const float w[4], const float folde
     adj_error error = {0};
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){2, {3, 2}});
     adj_node *y = adj_matmul(x, values("w", (adj_shape){2, {2, 2}}, w), transpose);
-    options.fold_batch_norms = 1;
+    flags = ADJ_ONNX_FOLD_BATCH_NORMS;
     cr_assert(save(norm(y, ADJ_NHWC), &error) == ADJ_OK, "%s", error.message);
     expect_layer("Gemm", 4, folded, (float[]){-4, 2});
     Onnx__ModelProto *m = read_back();
@@ -194,7 +194,7 @@ Test(onnx_save, keeps_a_batch_norm_beside_another_reader)
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {2, 1, 3, 3}});
     adj_node *w = values("w", (adj_shape){4, {1, 2, 1, 2}}, (float[]){2, 10, 4, 20});
     adj_node *y = adj_conv2d(x, w, &(adj_conv){.format = ADJ_NCHW});
-    options.fold_batch_norms = 1;
+    flags = ADJ_ONNX_FOLD_BATCH_NORMS;
     cr_assert(save(adj_add(y, norm(y, ADJ_NCHW)), &error) == ADJ_OK, "%s", error.message);
     cr_assert_eq(count_ops("BatchNormalization"), 1);
 }
@@ -223,7 +223,7 @@ static void save_imported(int fold)
     maker_float(&m, "epsilon", 0);
     maker_write(&m, path);
     cr_assert(adj_onnx_load(g, path, NULL, &net, &error) == ADJ_OK, "%s", error.message);
-    options.fold_batch_norms = fold;
+    flags = fold ? ADJ_ONNX_FOLD_BATCH_NORMS : 0;
     cr_assert(save(net->output[0], &error) == ADJ_OK, "%s", error.message);
     adj_onnx_free(net);
 }

@@ -120,7 +120,7 @@ Test(onnx_save_batch, part_of_the_batch)
     cr_assert(save(y, &error) == ADJ_EARG);
     cr_assert(strstr(error.message, "it takes a part of the batch") != NULL, "%s", error.message);
     adj_exec_free(e);
-    options.fixed_batch = 1;
+    flags = ADJ_ONNX_FIXED_BATCH;
     cr_assert(save(y, &error) == ADJ_OK);
 }
 
@@ -153,6 +153,6 @@ Test(onnx_save_batch, parameter_of_the_batch)
                   error.message);
         adj_exec_free(e);
     }
-    options.fixed_batch = 1;
+    flags = ADJ_ONNX_FIXED_BATCH;
     cr_assert(save(y, &error) == ADJ_OK);
 }
