@@ -1,5 +1,6 @@
 /* value.c - values of the file by name, and their nodes: initializers become parameters, states
  * or constants where an operator reads them. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,13 +63,13 @@ const numbers *in_known(call *n, int i)
     return NULL;
 }
 
-/* True if several numbers are equal to the last bit. */
+/* True if several numbers are equal, zeros with their signs. */
 static int are_equal(const numbers *v)
 {
     const double first = v->n > 0 ? number_at(v, 0) : 0;
     for (int64_t i = 1; i < v->n; i++) {
         const double x = number_at(v, i);
-        if (memcmp(&x, &first, sizeof x) != 0)
+        if (x != first || signbit(x) != signbit(first))
             return 0;
     }
     return v->n > 1;
