@@ -1,7 +1,7 @@
 /* matmul.c - op(a) op(b), with the nodes that fuse.c fuses.
  *
  * A transposed operand is the same memory with its strides swapped. Candidates: all operands
- * plain, then b in oneDNN's preferred layout, which pays if b does not change between runs. */
+ * plain, and b in oneDNN's preferred layout; the latter first if a reorder of b runs only once. */
 #include "onednn.h"
 
 typedef struct {
@@ -52,9 +52,9 @@ static void free_descriptors(matmul *m)
 }
 
 /* Finds candidate number `candidate` among implementations that are not reference code. */
-static dnnl_status_t find(const matmul *m, int candidate, pd *out)
+static dnnl_status_t find(const matmul *m, int prefers_any, int candidate, pd *out)
 {
-    const_md b[] = {m->b_plain, m->b_any};
+    const_md b[] = {prefers_any ? m->b_any : m->b_plain, prefers_any ? m->b_plain : m->b_any};
     pd_query q = {m->o->engine, m->o->attr};
     for (int i = 0; i < 2; i++) {
         dnnl_status_t status = pd_matmul(&q, m->a_plain, b[i], m->bias_plain, m->y_plain, out);
@@ -112,8 +112,9 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
 
     matmul m = {.o = backend, .group = g, .a = n->in[0], .b = n->in[1], .bias = bias};
     dnnl_status_t found = describe(&m);
+    const int is_once = m.a != m.b && p->invariant >> adj_group_in(g, m.b) & 1;
     if (found == dnnl_success)
-        found = find(&m, candidate, &d);
+        found = find(&m, is_once, candidate, &d);
     status = found == dnnl_success ? make_primitives(&m, d, p)
                                    : onednn_refuse(found, n->op->name, p->why);
     if (d != NULL)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "candidates.h"
+#include "exec/report.h"
 #include "ops/grad.h"
 #include "tests/plan.h"
 
@@ -59,6 +60,27 @@ Test(onednn_ops, matmul_of_one_value_with_itself)
     fixture f = fixture_new();
     adj_node *a = given_integers(&f, ADJ_F32, (adj_shape){2, {12, 12}}, -3, 3);
     expect_node(&f, adj_matmul(a, a, ADJ_TRANSPOSE_A), 1, 0, 0);
+}
+
+/* A plan for x b, b [64, 256] transposed. */
+static adj_exec *plan_of_product(adj_node *x, adj_node *b)
+{
+    adj_node *y = adj_matmul(x, b, ADJ_TRANSPOSE_B);
+    return plan_of(adj_node_graph(b), &(adj_exec_opts){.n_fetch = 1, .fetch = &y});
+}
+
+/* oneDNN prefers another layout for b: a parameter is reordered when it changes, an input would be
+ * in every run. */
+Test(onednn_ops, matmul_reorders_parameters_alone)
+{
+    const adj_shape shape = {2, {64, 256}};
+    scoped(release_graph) adj_graph *g = adj_graph_new();
+    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){2, {1, 256}});
+    scoped(release_exec) adj_exec *of_input = plan_of_product(x, adj_input(g, "b", ADJ_F32, shape));
+    scoped(release_exec) adj_exec *of_param = plan_of_product(
+        x, adj_param(g, "w", ADJ_F32, shape, (adj_init){.kind = ADJ_INIT_CONSTANT}));
+    cr_expect_eq(adj_exec_details(of_input).reorders, 0);
+    cr_expect_eq(adj_exec_details(of_param).reorders, 1);
 }
 
 Test(onednn_ops, functions)
