@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/temporary.h"
 #include "command.h"
 #include "standard.h"
 
@@ -118,13 +119,10 @@ int replace_output(const char *command, const output_file *file, FILE *output,
         return write(file->path, source, &error) == ADJ_OK
                    ? EXIT_OK
                    : complain(command, EXIT_FAILED, "%s: %s", file->option, error.message);
-    const char *top = getenv("TMPDIR");
     char folder[256], path[sizeof folder + 8];
-    int n = snprintf(folder, sizeof folder, "%s/adjointXXXXXX",
-                     top != NULL && top[0] != '\0' ? top : "/tmp");
-    if (n >= (int)sizeof folder || mkdtemp(folder) == NULL)
-        return complain(command, EXIT_FAILED, "%s: cannot create a temporary folder in %s: %s",
-                        file->option, top != NULL ? top : "/tmp", strerror(errno));
+    if (!temporary_folder_new(folder, sizeof folder))
+        return complain(command, EXIT_FAILED, "%s: cannot create the temporary folder %s: %s",
+                        file->option, folder, strerror(errno));
     snprintf(path, sizeof path, "%s/file", folder);
     int status = EXIT_OK;
     if (write(path, source, &error) != ADJ_OK)

@@ -11,6 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/temporary.h"
+
 int streams_open(streams *s)
 {
     s->in = memfd_create("input", MFD_CLOEXEC);
@@ -93,11 +95,9 @@ void describe_failure(const streams *s, int status, const char *name, char why[A
 
 int compile_input(const streams *s, char why[ADJ_WHY])
 {
-    const char *temporary = getenv("TMPDIR");
-    char folder[1024], path[1040];
-    snprintf(folder, sizeof folder, "%s/adjoint-XXXXXX", temporary != NULL ? temporary : "/tmp");
-    if (mkdtemp(folder) == NULL) {
-        snprintf(why, ADJ_WHY, "no temporary folder can be made: %.100s", folder);
+    char folder[1024], path[sizeof folder + 8];
+    if (!temporary_folder_new(folder, sizeof folder)) {
+        snprintf(why, ADJ_WHY, "cannot create the temporary folder %.100s", folder);
         return -1;
     }
     snprintf(path, sizeof path, "%s/program", folder);
