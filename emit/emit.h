@@ -112,7 +112,7 @@ void write_matmul(function *f);
 void write_max_pool(function *f), write_max_pool_grad(function *f), write_avg_pool(function *f),
     write_avg_pool_grad(function *f);
 void write_reduce(function *f), write_bias_add_grad(function *f),
-    write_prelu_grad_slope(function *f), write_resize(function *f);
+    write_prelu_grad_slope(function *f), write_resize(function *f), write_resize_grad(function *f);
 void write_pad(function *f), write_slice(function *f), write_transpose(function *f),
     write_concat(function *f), write_broadcast_to(function *f);
 void write_batch_norm(function *f), write_batch_norm_stats(function *f),

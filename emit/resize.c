@@ -1,5 +1,5 @@
-/* resize.c - the function of resize. Coordinates are fractions of integers, so that none is
- * rounded: HALF_PIXEL ((2 o + 1) in - out) / (2 out), ALIGN_CORNERS o (in - 1) / (out - 1),
+/* resize.c - functions of resize and its gradient. Coordinates are fractions of integers, so that
+ * none is rounded: HALF_PIXEL ((2 o + 1) in - out) / (2 out), ALIGN_CORNERS o (in - 1) / (out - 1),
  * ASYMMETRIC o in / out. */
 #include "emit.h"
 
@@ -53,12 +53,13 @@ static void put_neighbors(text *t, const char *name, const char *o, int64_t in, 
         literal((double)c.denominator).s);
 }
 
-/* Returns element c of x at the positions. */
-static expression pixel_at(function *f, const adj_resize_attrs *a, const char *ih, const char *iw)
+/* Returns element c of the image before resizing, x or dx, at the positions. */
+static expression pixel_at(const function *f, const char *image, const char *ih, const char *iw)
 {
+    const adj_resize_attrs *a = f->root->attrs;
     const adj_shape s = f->root->type.shape;
     return expr(
-        "%s[%s]", operand_name(f, 0),
+        "%s[%s]", image,
         index_of(4, (axis[]){{"n", s.dim[0]}, {ih, a->ih}, {iw, a->iw}, {"c", s.dim[3]}}).s);
 }
 
@@ -71,7 +72,9 @@ static void put_between(text *t, const char *name, const char *axis, const char 
         axis, b, a);
 }
 
-void write_resize(function *f)
+/* Opens the loops over the pixels of the resized image, with their positions in the other one;
+ * *at: the index of the resized one. */
+static int put_resized_pixels(function *f, expression *at)
 {
     text *t = &f->t;
     const adj_resize_attrs *a = f->root->attrs;
@@ -84,17 +87,54 @@ void write_resize(function *f)
     put_loop(t, "ow", a->ow);
     declare(t, "iw", "ow", a->iw, a->ow, a->coordinates);
     braces += put_loop_unless_one(t, "c", s.dim[3]);
-    const expression at =
-        index_of(4, (axis[]){{"n", s.dim[0]}, {"oh", a->oh}, {"ow", a->ow}, {"c", s.dim[3]}});
+    *at = index_of(4, (axis[]){{"n", s.dim[0]}, {"oh", a->oh}, {"ow", a->ow}, {"c", s.dim[3]}});
+    return braces;
+}
+
+void write_resize(function *f)
+{
+    text *t = &f->t;
+    const adj_resize_attrs *a = f->root->attrs;
+    const char *x = operand_name(f, 0);
+    expression at;
+    const int braces = put_resized_pixels(f, &at);
     if (a->mode == ADJ_NEAREST) {
-        put_result(f, pixel_at(f, a, "ih", "iw").s, at.s, "c");
+        put_result(f, pixel_at(f, x, "ih", "iw").s, at.s, "c");
     } else {
-        put_between(t, "top", "iw", pixel_at(f, a, "ih_0", "iw_0").s,
-                    pixel_at(f, a, "ih_0", "iw_1").s);
-        put_between(t, "bottom", "iw", pixel_at(f, a, "ih_1", "iw_0").s,
-                    pixel_at(f, a, "ih_1", "iw_1").s);
+        put_between(t, "top", "iw", pixel_at(f, x, "ih_0", "iw_0").s,
+                    pixel_at(f, x, "ih_0", "iw_1").s);
+        put_between(t, "bottom", "iw", pixel_at(f, x, "ih_1", "iw_0").s,
+                    pixel_at(f, x, "ih_1", "iw_1").s);
         put_between(t, "between", "ih", "top", "bottom");
         put_result(f, "between", at.s, "c");
     }
+    put_end(t, braces);
+}
+
+/* Each pixel of dy is added to those of dx that the resized pixel is a sum of. A position without
+ * weight gets nothing, whatever dy is. */
+void write_resize_grad(function *f)
+{
+    text *t = &f->t;
+    const adj_resize_attrs *a = f->root->attrs;
+    const char *dy = operand_name(f, 0), *dx = f->result;
+    expression at;
+    put_zeros(f, adj_shape_elems(f->root->type.shape));
+    int braces = put_resized_pixels(f, &at);
+    if (a->mode == ADJ_NEAREST) {
+        put(t, "%s += %s[%s];", pixel_at(f, dx, "ih", "iw").s, dy, at.s);
+        put_end(t, braces);
+        return;
+    }
+    for (int h = 0; h < (a->ih > 1 ? 2 : 1); h++)
+        for (int w = 0; w < (a->iw > 1 ? 2 : 1); w++) {
+            const expression weight = expr("%s * %s", h ? "ih_weight" : "(1.0f - ih_weight)",
+                                           w ? "iw_weight" : "(1.0f - iw_weight)");
+            if (h || w)
+                put(t, "if (%s%s%s)", h ? "ih_weight > 0.0f" : "", h && w ? " && " : "",
+                    w ? "iw_weight > 0.0f" : "");
+            put(t, "%s%s += %s * %s[%s];", h || w ? "    " : "",
+                pixel_at(f, dx, h ? "ih_1" : "ih_0", w ? "iw_1" : "iw_0").s, weight.s, dy, at.s);
+        }
     put_end(t, braces);
 }

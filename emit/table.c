@@ -94,6 +94,8 @@ static const writer writers[] = {
      .refuses = of_prelu, .formula = "sum of dy * x where x is not positive"},
     {&adj_op_resize, write_resize, .operands = "x", .has_chain = 1, .refuses = of_resize,
      .formula = "x at each pixel's coordinate"},
+    {&adj_op_resize_grad, write_resize_grad, .operands = "dy", .result = "dx",
+     .refuses = of_resize, .formula = "sum of dy times the weight of x in each pixel"},
     {&adj_op_pad, write_pad, .operands = "x", .formula = "x surrounded by zeros"},
     {&adj_op_slice, write_slice, .operands = "x", .formula = "a part of x"},
     {&adj_op_transpose, write_transpose, .operands = "x",

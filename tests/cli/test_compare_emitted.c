@@ -139,7 +139,7 @@ Test(compare_emitted, crashes)
 
 Test(compare_emitted, is_refused)
 {
-    TOOL("compare", "--op", "resize_grad", "--neighbors", "0", CONFIGS);
+    TOOL("compare", "--op", "softmax_cross_entropy", "--neighbors", "0", CONFIGS);
     cr_expect_eq(f.status, 0, "%s%s", f.out, f.err);
     expect_printed(f.out, "; emitted refuses ");
     TOOL("compare", RELU, CONFIGS, "--guard");

@@ -380,7 +380,11 @@ Test(emit_ops, others)
     expect_case(folder.s, "activations_gradient", build_gradient,
                 &(gradient_case){build_activations, "without gelu of form tanh"});
     expect_case(folder.s, "resizes", build_resizes, NULL);
+    expect_case(folder.s, "resizes_gradient", build_gradient,
+                &(gradient_case){build_resizes, NULL});
     expect_case(folder.s, "narrow_resizes", build_narrow_resizes, NULL);
+    expect_case(folder.s, "narrow_resizes_gradient", build_gradient,
+                &(gradient_case){build_narrow_resizes, NULL});
     expect_case(folder.s, "binary", build_binary, NULL);
     expect_case(folder.s, "gated", build_gated, NULL);
     expect_case(folder.s, "filled", build_filled, NULL);
