@@ -70,18 +70,23 @@ static inline float input_at(int64_t i, int step)
     return (float)((i * 13 + i / 29 + step * 5) % 37) / 16 - 1;
 }
 
-/* The output for the test's input, in float64, to be freed. */
+/* Returns the output of a net of float64 for the test's input, to be freed; frees the net. */
+static inline double *run_once(net *n)
+{
+    double *x, *y = malloc(adj_type_bytes(adj_node_type(n->y)));
+    cr_assert_eq(adj_set_in_place(n->e, n->x, (void **)&x), ADJ_OK);
+    for (int64_t i = 0; i < adj_shape_elems(adj_node_type(n->x).shape); i++)
+        x[i] = (double)input_at(i, 0);
+    cr_assert_eq(adj_run(n->e), ADJ_OK, "%s", adj_exec_message(n->e));
+    cr_assert_eq(adj_get(n->e, n->y, y, adj_type_bytes(adj_node_type(n->y))), ADJ_OK);
+    net_free(n);
+    return y;
+}
+
 static inline double *reference_of(build_net *build, const void *user)
 {
     net n = net_new(build, ADJ_F64, user);
-    double *x, *y = malloc(adj_type_bytes(adj_node_type(n.y)));
-    cr_assert_eq(adj_set_in_place(n.e, n.x, (void **)&x), ADJ_OK);
-    for (int64_t i = 0; i < adj_shape_elems(adj_node_type(n.x).shape); i++)
-        x[i] = (double)input_at(i, 0);
-    cr_assert_eq(adj_run(n.e), ADJ_OK, "%s", adj_exec_message(n.e));
-    cr_assert_eq(adj_get(n.e, n.y, y, adj_type_bytes(adj_node_type(n.y))), ADJ_OK);
-    net_free(&n);
-    return y;
+    return run_once(&n);
 }
 
 /* Writes a net to FOLDER/NAME.c. */
@@ -145,14 +150,21 @@ static inline int has_text(const char *folder, const char *name, const char *tex
     return found;
 }
 
-/* Compares the compiled net's output with the reference, both relative to the largest result. */
-static inline void expect_output(const char *folder, const char *name, const net *n,
-                                 const double want[], double tolerance)
+/* Loads FOLDER/NAME.so. */
+static inline void *library_of(const char *folder, const char *name)
 {
     char path[160];
     snprintf(path, sizeof path, "%s/%s.so", folder, name);
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     cr_assert_not_null(library, "%s", dlerror());
+    return library;
+}
+
+/* Compares the compiled net's output with the reference, both relative to the largest result. */
+static inline void expect_output(const char *folder, const char *name, const net *n,
+                                 const double want[], double tolerance)
+{
+    void *library = library_of(folder, name);
     int (*predict)(const float *, float *);
     *(void **)&predict = dlsym(library, "net_predict");
     cr_assert_not_null(predict);

@@ -136,10 +136,7 @@ Test(emit_models, other_compilers)
     shell(folder.s, "! command -v clang || clang " STRICT " -DNET_TEST -fsyntax-only net.c");
     shell(folder.s, "! grep -E '\\b(double|malloc|alloca|printf|goto)\\b' net.c");
     shell(folder.s, "cc " STRICT " -O2 -shared -fPIC net.c -o net.so -lm");
-    char path[160];
-    snprintf(path, sizeof path, "%s/net.so", folder.s);
-    void *library = dlopen(path, RTLD_NOW);
-    cr_assert_not_null(library, "%s", dlerror());
+    void *library = library_of(folder.s, "net");
     const char *const *names;
     *(void **)&names = dlsym(library, "net_classes");
     for (int i = 0; i < 4; i++)

@@ -428,12 +428,9 @@ Test(emit_ops, a_nan_stays)
     const temporary folder = temporary_folder();
     net n = net_new(build_clamped, ADJ_F32, NULL);
     float x[ELEMS], y[RESULTS], want[RESULTS];
-    char path[160];
     emit_to(folder.s, "nan", &n, NULL);
     shell(folder.s, "cc " STRICT " -O2 -shared -fPIC nan.c -o nan.so -lm");
-    snprintf(path, sizeof path, "%s/nan.so", folder.s);
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    cr_assert_not_null(library, "%s", dlerror());
+    void *library = library_of(folder.s, "nan");
     int (*predict)(const float *, float *);
     *(void **)&predict = dlsym(library, "net_predict");
     for (int at = 0; at < ELEMS; at++) {

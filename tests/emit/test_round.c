@@ -31,7 +31,7 @@ static void round_literally(double *w, int64_t elems, int64_t n, int64_t run)
 static double *rounded_reference(build_net *build, const void *user)
 {
     net n = net_new(build, ADJ_F64, user);
-    double *x, *w, *y = malloc(adj_type_bytes(adj_node_type(n.y)));
+    double *w;
     for (int i = 0; i < adj_exec_param_count(n.e); i++) {
         adj_node *p = adj_exec_param_at(n.e, i);
         const adj_shape s = adj_node_type(p).shape;
@@ -44,13 +44,7 @@ static double *rounded_reference(build_net *build, const void *user)
         round_literally(w, adj_shape_elems(s), is_turned ? s.dim[0] : last,
                         is_turned ? adj_shape_elems(s) / s.dim[0] : 1);
     }
-    cr_assert_eq(adj_set_in_place(n.e, n.x, (void **)&x), ADJ_OK);
-    for (int64_t i = 0; i < adj_shape_elems(adj_node_type(n.x).shape); i++)
-        x[i] = (double)input_at(i, 0);
-    cr_assert_eq(adj_run(n.e), ADJ_OK, "%s", adj_exec_message(n.e));
-    cr_assert_eq(adj_get(n.e, n.y, y, adj_type_bytes(adj_node_type(n.y))), ADJ_OK);
-    net_free(&n);
-    return y;
+    return run_once(&n);
 }
 
 static void compile_net(const char *folder, const net *n, const adj_emit_opts *o)
@@ -59,7 +53,7 @@ static void compile_net(const char *folder, const net *n, const adj_emit_opts *o
     shell(folder, "cc " STRICT " -O1 -DNET_TEST -shared -fPIC net.c -o net.so -lm");
 }
 
-/* A net beside float64, and its own example. */
+/* Compares a net with float64, and runs its own example. */
 static void expect_rounded(build_net *build, const void *user)
 {
     char folder[] = "/tmp/adjoint-round-XXXXXX";
@@ -71,10 +65,8 @@ static void expect_rounded(build_net *build, const void *user)
     cr_expect(has_text(folder, "net.c", "static const int8_t"));
     cr_expect_not(has_text(folder, "net.c", "_w[") || has_text(folder, "net.c", "_w1["),
                   "a filter is f32");
-    char path[160];
     int (*test)(void);
-    snprintf(path, sizeof path, "%s/net.so", folder);
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    void *library = library_of(folder, "net");
     *(void **)&test = dlsym(library, "net_test");
     cr_expect_eq(test(), 0);
     dlclose(library);
@@ -122,7 +114,7 @@ static adj_node *build_others(adj_graph *g, adj_dtype dtype, const void *user)
 
 Test(emit_round, groups_and_transposed) { expect_rounded(build_others, NULL); }
 
-/* A filter whose sum is a term as well stays f32. */
+/* The sum of the filter is a term, too: the filter stays f32. */
 static adj_node *build_shared(adj_graph *g, adj_dtype dtype, const void *user)
 {
     (void)user;
@@ -157,7 +149,7 @@ Test(emit_round, ties_and_zeros)
     static const float w[3][3] = {{127, 0, 4}, {2.5F, 0, 508}, {-2.5F, 0, -6}},
                        x[3] = {1, 10, 1000};
     static const float want[3] = {127 + 30 - 3000, 0, 4 + 5080 - 8000};
-    char folder[] = "/tmp/adjoint-round-XXXXXX", path[160];
+    char folder[] = "/tmp/adjoint-round-XXXXXX";
     float y[3] = {7, 7, 7}, kept[9];
     cr_assert_not_null(mkdtemp(folder));
     net n = net_new(build_small, ADJ_F32, NULL);
@@ -166,9 +158,7 @@ Test(emit_round, ties_and_zeros)
     compile_net(folder, &n, &int8);
     cr_assert_eq(adj_get(n.e, p, kept, sizeof kept), ADJ_OK);
     cr_expect_eq(memcmp(kept, w, sizeof w), 0, "the caller's weights changed");
-    snprintf(path, sizeof path, "%s/net.so", folder);
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    cr_assert_not_null(library, "%s", dlerror());
+    void *library = library_of(folder, "net");
     int (*predict)(const float *, float *);
     *(void **)&predict = dlsym(library, "net_predict");
     cr_assert_eq(predict(x, y), 0);
@@ -197,10 +187,39 @@ Test(emit_round, bytes)
     remove_folder(folder);
 }
 
+/* A filter that an update assigns without reading it stays f32. */
+Test(emit_round, an_assigned_filter)
+{
+    const adj_shape square = {2, {3, 3}};
+    char folder[] = "/tmp/adjoint-round-XXXXXX";
+    cr_assert_not_null(mkdtemp(folder));
+    adj_graph *g = adj_graph_new();
+    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){2, {2, 3}});
+    adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {2}});
+    adj_node *w = filter(g, ADJ_F32, "w", square), *trained = filter(g, ADJ_F32, "v", square);
+    adj_node *logits = adj_matmul(adj_matmul(x, w, 0), trained, 0);
+    adj_node *loss = adj_loss_softmax(logits, labels, NULL);
+    adj_updates *updates =
+        adj_training_updates(loss, &(adj_optimizer_opts){.trained = &trained, .n_trained = 1});
+    adj_updates_add(updates, w, filter(g, ADJ_F32, "next", square));
+    net n = {.g = g, .y = adj_evaluation(logits)};
+    n.e = plan_of(
+        g, &(adj_exec_opts){.n_fetch = 1, .fetch = &n.y, .updates = updates, .backend = "naive"});
+    const float values[9] = {0.3F, 1, 1, 1, 1, 1, 1, 1, 1}; /* 127 * 0.3 is no integer */
+    cr_assert_eq(adj_set(n.e, w, values, sizeof values), ADJ_OK);
+    emit_to(folder, "net", &n,
+            &(adj_emit_opts){.updates = updates, .loss = loss, .flags = ADJ_EMIT_INT8_WEIGHTS});
+    cr_expect(has_text(folder, "net.c", "    0.3f,") ||
+              has_text(folder, "net.c", "    0.300000012f,"));
+    cr_expect_not(has_text(folder, "net.c", "static const int8_t"));
+    net_free(&n);
+    remove_folder(folder);
+}
+
 /* Frozen layers in front of the trained one are rounded; the trained one is not. */
 Test(emit_round, training)
 {
-    char folder[] = "/tmp/adjoint-round-XXXXXX", path[160];
+    char folder[] = "/tmp/adjoint-round-XXXXXX";
     cr_assert_not_null(mkdtemp(folder));
     adj_graph *g = adj_graph_new();
     adj_node *logits = build_model(g, ADJ_F32, "lenet5"), *all[16];
@@ -223,9 +242,7 @@ Test(emit_round, training)
               has_text(folder, "net.c", "fc2_w_int8["));
     cr_expect_not(has_text(folder, "net.c", "logits_w_int8"));
     cr_expect_not(has_text(folder, "net.c", "static const float fc2_w["));
-    snprintf(path, sizeof path, "%s/net.so", folder);
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    cr_assert_not_null(library, "%s", dlerror());
+    void *library = library_of(folder, "net");
     int (*predict)(const float *, float *);
     int (*step)(const float *, const int32_t *, float, float *);
     *(void **)&predict = dlsym(library, "net_predict");

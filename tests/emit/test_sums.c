@@ -44,7 +44,7 @@ static adj_node *build(adj_graph *g, adj_dtype dtype, const void *user)
 /* Computes the first n results of the net as C, with parameters of 1. */
 static void compute(kind k, const adj_emit_opts *o, const float x[], int n, float y[])
 {
-    char folder[] = "/tmp/adjoint-sums-XXXXXX", path[160];
+    char folder[] = "/tmp/adjoint-sums-XXXXXX";
     static float all[LONG_ROW];
     cr_assert_not_null(mkdtemp(folder));
     net a = net_new(build, ADJ_F32, &k);
@@ -58,9 +58,7 @@ static void compute(kind k, const adj_emit_opts *o, const float x[], int n, floa
     emit_to(folder, "net", &a, o);
     shell(folder, "cc " STRICT " -O1 -shared -fPIC net.c -o net.so -lm");
     cr_expect_eq(has_text(folder, "net.c", "double"), o != NULL, "%d", (int)k);
-    snprintf(path, sizeof path, "%s/net.so", folder);
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    cr_assert_not_null(library, "%s", dlerror());
+    void *library = library_of(folder, "net");
     int (*predict)(const float *, float *);
     *(void **)&predict = dlsym(library, "net_predict");
     cr_assert_eq(predict(x, all), 0);

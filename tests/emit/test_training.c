@@ -39,9 +39,7 @@ static trained trained_new(training t)
     cr_assert_eq(adj_emit(n.e, n.output, &emit, f, &error), ADJ_OK, "%s", error.message);
     fclose(f);
     shell(n.folder.s, "cc " STRICT " -O2 -shared -fPIC net.c -o net.so -lm");
-    snprintf(path, sizeof path, "%s/net.so", n.folder.s);
-    n.library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    cr_assert_not_null(n.library, "%s", dlerror());
+    n.library = library_of(n.folder.s, "net");
     *(void **)&n.step = dlsym(n.library, "net_train_step");
     *(void **)&n.infer = dlsym(n.library, "net_predict");
     cr_assert(n.step != NULL && n.infer != NULL);
@@ -201,9 +199,9 @@ Test(emit_training, own_loss_and_updates)
     trained_free(&n);
 }
 
-/* ---- what training changes ---- */
+/* ---- parameters and states ---- */
 
-/* The compiled functions for what training changes. */
+/* The compiled functions for parameters and states that training changes. */
 typedef struct {
     void (*init)(uint64_t), (*save)(uint8_t *);
     int (*load)(const uint8_t *);
@@ -222,12 +220,8 @@ static state_functions state_functions_of(const trained *n)
 /* Loads the file, compiled so that its arrays can be found. */
 static void *visible(const temporary *folder)
 {
-    char path[160];
     shell(folder->s, "cc -std=c99 -O1 -Dstatic= -shared -fPIC net.c -o visible.so -lm");
-    snprintf(path, sizeof path, "%s/visible.so", folder->s);
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    cr_assert_not_null(library, "%s", dlerror());
-    return library;
+    return library_of(folder->s, "visible");
 }
 
 /* The array of a parameter or state. */
@@ -394,10 +388,7 @@ Test(emit_training, arena_of_the_caller)
                       " -O2 -shared -fPIC caller.c -o caller.so -lm && "
                       "echo 'int net_test(void); int main(void) { return net_test(); }' >main.c && "
                       "cc " STRICT " -O2 -DNET_TEST tested.c main.c -o test -lm && ./test");
-    char path[160];
-    snprintf(path, sizeof path, "%s/caller.so", n.folder.s);
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    cr_assert_not_null(library, "%s", dlerror());
+    void *library = library_of(n.folder.s, "caller");
     int (*step)(const float *, const int32_t *, float, float *, float *);
     int (*infer)(const float *, float *, float *);
     *(void **)&step = dlsym(library, "net_train_step");
