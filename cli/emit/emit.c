@@ -17,7 +17,7 @@
 
 typedef struct {
     const char *weights, *map, *model, *prefix, *out, *freeze, *arena, *weights_type, *sums, *data;
-    int64_t batch, train, accumulate;
+    int64_t batch, train, accumulate, head_only;
 } emit_opts;
 
 static int parse(emit_opts *o, int argc, char **argv)
@@ -38,6 +38,9 @@ static int parse(emit_opts *o, int argc, char **argv)
          .flag = &o->accumulate},
         {"--freeze", "PATTERNS", "with --train: parameters that stay constants: conv?/*,bn?/*",
          .text = &o->freeze},
+        {"--head-only", "",
+         "with --train: trains the last layer; those before it run as in prediction",
+         .flag = &o->head_only},
         {"--prefix", "NAME", "first part of the file's names: NAME_predict; default: net",
          .text = &o->prefix},
         {"--arena", "WHERE",
@@ -62,7 +65,7 @@ static int parse(emit_opts *o, int argc, char **argv)
          "The trained network as C: compile it with cc -std=c99 -O2 -c net.c."},
         {"adjoint emit --model net.onnx --prefix kws --out kws.c",
          "A network of an ONNX file, with kws_predict."},
-        {"adjoint emit --model lenet5 --train --freeze \"conv?/*,fc?/*\" --out net.c",
+        {"adjoint emit --model lenet5 --train --head-only --out net.c",
          "A net whose last layer is trained on the device."},
         {NULL, NULL}};
     const usage u = {.command = "emit",
@@ -77,9 +80,11 @@ static int parse(emit_opts *o, int argc, char **argv)
     adj_error error = {0};
     if (status == CONTINUE && adj_emit_check_prefix(o->prefix, &error) != ADJ_OK)
         return complain("emit", EXIT_USAGE, "--prefix: %s", error.message);
-    if (status == CONTINUE && (o->freeze != NULL || o->accumulate) && !o->train)
+    if (status == CONTINUE && (o->freeze != NULL || o->accumulate || o->head_only) && !o->train)
         return complain("emit", EXIT_USAGE, "--%s requires --train",
-                        o->accumulate ? "accumulate" : "freeze");
+                        o->accumulate  ? "accumulate"
+                        : o->head_only ? "head-only"
+                                       : "freeze");
     if (status == CONTINUE && o->data != NULL && strcmp(o->weights_type, "int8") != 0)
         return complain("emit", EXIT_USAGE, "--data requires --weights-type int8");
     if (status == CONTINUE && o->data != NULL && o->weights == NULL && !is_onnx_file(o->model))
@@ -118,7 +123,7 @@ static adj_node *build(work *w, const emit_opts *o, const char *name, adj_error 
                             .size.c = c->options.size.c,
                             .classes = c->options.classes,
                             .multiplier = c->options.multiplier,
-                            .training = (int)o->train,
+                            .training = o->train && !o->head_only,
                             .freeze = o->freeze};
     adj_model_opts of_file = {0};
     adj_error no_classifier = {0};
@@ -137,6 +142,55 @@ static adj_node *build(work *w, const emit_opts *o, const char *name, adj_error 
     if (model_build(&m, w->graph, name, &sizes, NULL) != ADJ_OK)
         *error = m.error;
     return m.logits;
+}
+
+/* Returns what the last convolution or matrix product before y reads; NULL: there is none. */
+static adj_node *input_of_last_layer(adj_node *y)
+{
+    static const char *const layers[] = {"conv2d", "depthwise_conv2d_native", "matmul"};
+    for (adj_node *n = y; adj_node_operand_count(n) > 0; n = adj_node_operand_at(n, 0))
+        for (size_t i = 0; i < sizeof layers / sizeof *layers; i++)
+            if (strcmp(adj_node_op(n), layers[i]) == 0)
+                return adj_node_operand_at(n, 0);
+    return NULL;
+}
+
+/* Removes the parameters that x depends on from a list of n; returns how many are left, -1 when out
+ * of memory. */
+static int remove_params_of(const adj_node *x, int n, adj_node *param[])
+{
+    const int all = adj_trainable(x, NULL, 0, NULL);
+    adj_node **of_x = calloc((size_t)(all > 0 ? all : 0) + 1, sizeof(adj_node *));
+    int left = of_x != NULL && adj_trainable(x, NULL, all, of_x) >= 0 ? 0 : -1;
+    for (int i = 0; i < n && left >= 0; i++) {
+        int k = 0;
+        while (k < all && of_x[k] != param[i])
+            k++;
+        if (k == all)
+            param[left++] = param[i];
+    }
+    free((void *)of_x);
+    return left;
+}
+
+/* Writes the parameters to be trained, at most all; returns their number, 0 with an error. */
+static int choose_trained(const work *w, const emit_opts *o, adj_node *logits, int all,
+                          adj_node *trained[], adj_error *error)
+{
+    int n = adj_trainable(w->loss, o->freeze, all, trained);
+    if (n == 0 || (o->freeze != NULL && n == all)) {
+        adj_error_set(error, ADJ_EARG, "--freeze %.200s: matches %s parameter", o->freeze,
+                      n == 0 ? "every" : "no");
+        return 0;
+    }
+    const adj_node *x = o->head_only ? input_of_last_layer(logits) : NULL;
+    if (o->head_only)
+        n = x != NULL ? remove_params_of(x, n, trained) : 0;
+    if (n == 0)
+        adj_error_set(error, ADJ_EARG, "--head-only: the last layer has no parameter to train");
+    else if (n < 0)
+        adj_error_set(error, ADJ_ENOMEM, "out of memory");
+    return n > 0 ? n : 0;
 }
 
 /* Adds loss and updates; the output is then that of evaluation. */
@@ -160,14 +214,12 @@ static adj_status add_training(work *w, const emit_opts *o, adj_node *logits, ad
         return adj_error_set(error, ADJ_ENOMEM, "out of memory");
     }
     sgd.trained = trained;
-    sgd.n_trained = adj_trainable(w->loss, o->freeze, all, trained);
-    const int is_wrong = sgd.n_trained == 0 || (o->freeze != NULL && sgd.n_trained == all);
-    if (!is_wrong)
+    sgd.n_trained = choose_trained(w, o, logits, all, trained, error);
+    if (sgd.n_trained > 0)
         w->updates = adj_training_updates(w->loss, &sgd);
     free((void *)trained);
-    if (is_wrong)
-        return adj_error_set(error, ADJ_EARG, "--freeze %.200s: matches %s parameter", o->freeze,
-                             sgd.n_trained == 0 ? "every" : "no");
+    if (sgd.n_trained == 0)
+        return error->status;
     if (w->updates != NULL && o->accumulate)
         (void)adj_emit_accumulation(w->updates, &w->accumulate, &w->updates);
     return w->updates != NULL ? ADJ_OK

@@ -2,7 +2,7 @@
  * three directions, which a net of digits has never seen, with digit 0, 1 and 2 as their labels.
  *
  *   adjoint train --model lenet5 --epochs 1 --out lenet5.safetensors
- *   adjoint emit --weights lenet5.safetensors --train --freeze "conv*,fc*" --out net.c
+ *   adjoint emit --weights lenet5.safetensors --train --head-only --out net.c
  *
  * It runs on any machine: cc -I. last_layer.c -lm. docs/guide/deploy.md runs it on a Cortex-M. */
 #include <stdio.h>

@@ -210,6 +210,28 @@ Test(emit, training)
     folder_remove(&f);
 }
 
+/* The last layer alone is trained, as with all others frozen by name: [84, 10] and [10] with their
+ * momentum. The batch norms of ds_cnn keep their statistics. */
+Test(emit, head_only)
+{
+    folder f = folder_new();
+    const file_name head = in_folder(&f, "head.c"), frozen = in_folder(&f, "frozen.c");
+    char command[3 * sizeof head.s + 80];
+    finished r = TOOL("emit", "--model", "lenet5", "--train", "--head-only", "--out", head.s);
+    cr_assert_eq(r.status, 0, "%s", r.err);
+    r = TOOL("emit", "--model", "lenet5", "--train", "--freeze", "conv*,fc*", "--out", frozen.s);
+    cr_assert_eq(r.status, 0, "%s", r.err);
+    snprintf(command, sizeof command, "cmp %s %s && grep -q 'NET_STATE_BYTES = 6816,' %s", head.s,
+             frozen.s, head.s);
+    cr_expect_eq(system(command), 0); /* NOLINT(cert-env33-c) */
+    r = TOOL("emit", "--model", "ds_cnn", "--train", "--head-only", "--out", head.s);
+    cr_assert_eq(r.status, 0, "%s", r.err);
+    snprintf(command, sizeof command,
+             "! grep -q batch_norm_stats %s && grep -q 'STATE_BYTES = 6256,' %s", head.s, head.s);
+    cr_expect_eq(system(command), 0); /* NOLINT(cert-env33-c) */
+    folder_remove(&f);
+}
+
 static const struct {
     const char *words;
     const char *arguments[8];
@@ -221,6 +243,9 @@ static const struct {
     {"no-such-file", {"emit", "--weights", "no-such-file"}},
     {"no-such.onnx", {"emit", "--model", "no-such.onnx"}},
     {"--freeze requires --train", {"emit", "--model", "lenet5", "--freeze", "conv1/*"}},
+    {"--head-only requires --train", {"emit", "--model", "lenet5", "--head-only"}},
+    {"--head-only: the last layer has no parameter to train",
+     {"emit", "--model", "lenet5", "--train", "--head-only", "--freeze", "logits/*"}},
     {"matches no parameter", {"emit", "--model", "lenet5", "--train", "--freeze", "nothing"}},
     {"matches every parameter", {"emit", "--model", "lenet5", "--train", "--freeze", "*"}},
     {"--data requires --weights-type int8", {"emit", "--model", "lenet5", "--data", "digits"}},
