@@ -36,6 +36,7 @@ typedef struct {
     const numbers *known; /* NULL: not known while loading */
     int is_weight;        /* 1: a float initializer of rank 1 or more, which can be trained */
     int is_random;        /* 1: the weights of a new last layer */
+    const Onnx__NodeProto *copied_by; /* NULL, or the Identity that gives it initial values */
     int is_merged;   /* 1: has more than ADJ_MAX_RANK axes in the file; the last ones are one */
     adj_node *node;  /* NULL: none yet */
     adj_node **part; /* a sequence's elements, n_part of them; NULL: no sequence */
@@ -78,7 +79,7 @@ struct import {
     int n_given;        /* inputs that the caller has given so far */
     value *head[2];     /* weights and bias of a new last layer, n_head of them */
     int n_head;
-    adj_node **param; /* parameters and states: at most one for each initializer */
+    adj_node **param; /* parameters and states: at most one for each value */
     int n_param;
     int n_refused;
     char refused[ADJ_MESSAGE];
@@ -160,6 +161,8 @@ adj_node *in_permuted(call *n, int i, const int perm[]);
 const numbers *in_known(call *n, int i);
 /* Returns the shape of operand i; rank 0 if it is left out. */
 adj_shape in_shape(const call *n, int i);
+/* True if all numbers are equal, zeros with their signs. */
+int are_equal(const numbers *v);
 /* Adds a constant of the numbers, in type dtype. */
 adj_node *const_node(import *f, const numbers *v, adj_dtype dtype);
 /* Adds a scalar constant of x's type. */

@@ -123,33 +123,60 @@ int add_initializers(import *f, const Onnx__GraphProto *g)
     return 1;
 }
 
-/* Counts the initializers and values of a graph and its branches. */
-static void count_values(const Onnx__GraphProto *g, int64_t *n_initializer, int64_t *n)
+/* Gives an Identity of equal initial values a parameter of its own. PyTorch stores a tensor once if
+ * others equal it, such as the ones and zeros of all batch norms before training. */
+static int copy_initial(import *f, const Onnx__NodeProto *n)
 {
-    *n_initializer += (int64_t)g->n_initializer;
+    if (n->op_type == NULL || strcmp(n->op_type, "Identity") != 0 || n->n_input != 1 ||
+        n->n_output != 1 || n->input[0] == NULL || n->output[0] == NULL)
+        return 1;
+    const value *from = find_value(f, n->input[0]);
+    if (from == NULL || !from->is_weight || !are_equal(from->known))
+        return 1;
+    value *to = add_value(f, n->output[0]);
+    if (to == NULL)
+        return 0;
+    to->elem = from->elem;
+    to->known = from->known;
+    to->is_weight = 1;
+    to->copied_by = n;
+    return 1;
+}
+
+static int copy_initials(import *f, const Onnx__GraphProto *g)
+{
+    for (size_t i = 0; i < g->n_node; i++)
+        if (!copy_initial(f, g->node[i]))
+            return 0;
+    return 1;
+}
+
+/* Counts the values of a graph and its branches. */
+static void count_values(const Onnx__GraphProto *g, int64_t *n)
+{
     *n += (int64_t)g->n_initializer + (int64_t)g->n_input;
     for (size_t i = 0; i < g->n_node; i++) {
         *n += (int64_t)g->node[i]->n_output;
         for (size_t k = 0; k < g->node[i]->n_attribute; k++)
             if (g->node[i]->attribute[k]->g != NULL)
-                count_values(g->node[i]->attribute[k]->g, n_initializer, n);
+                count_values(g->node[i]->attribute[k]->g, n);
     }
 }
 
 int add_values(import *f)
 {
     const Onnx__GraphProto *g = f->model->graph;
-    int64_t n = 0, n_initializer = 0;
-    count_values(g, &n_initializer, &n);
+    int64_t n = 0;
+    count_values(g, &n);
     f->n_bucket = 16;
     while (f->n_bucket < 2 * (n + 1) && f->n_bucket < 1 << 30)
         f->n_bucket *= 2;
     f->value = import_alloc(f, f->n_bucket, sizeof *f->value);
-    f->param = import_alloc(f, n_initializer + 1, sizeof *f->param);
+    f->param = import_alloc(f, n + 1, sizeof *f->param);
     if (f->value == NULL || f->param == NULL || !add_initializers(f, g))
         return 0;
     for (size_t i = 0; i < g->n_input; i++)
         if (!add_input(f, g->input[i]))
             return 0;
-    return 1;
+    return copy_initials(f, g);
 }

@@ -331,10 +331,17 @@ static int find_opset(import *f)
     return 1;
 }
 
+/* True if the node's result is initial values of its own. */
+static int is_copy(import *f, const Onnx__NodeProto *n)
+{
+    const value *y = n->n_output == 1 && n->output[0] != NULL ? find_value(f, n->output[0]) : NULL;
+    return y != NULL && y->copied_by == n;
+}
+
 int import_nodes(import *f, const Onnx__GraphProto *g)
 {
     for (size_t i = 0; i < g->n_node; i++)
-        if (!import_node(f, g->node[i]))
+        if (!is_copy(f, g->node[i]) && !import_node(f, g->node[i]))
             return 0;
     return 1;
 }

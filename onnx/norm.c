@@ -83,6 +83,8 @@ int import_batch_norm(call *n)
         return refuse(n, "statistics of each element (spatial 0)");
     /* A file exported for training has running statistics of its own for inference. */
     const int training = n->f->o->training;
+    if (training && !is_frozen(n) && (adj_node_is_param(mean) || adj_node_is_param(variance)))
+        return refuse(n, "running statistics that are a parameter as well");
     const int in_file = is_trained && (training || !adj_node_is_state(mean)) && !is_frozen(n);
     adj_node *flat = as_channels(x), *stats;
     if (in_file || (training && !is_frozen(n))) {

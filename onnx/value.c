@@ -63,8 +63,7 @@ const numbers *in_known(call *n, int i)
     return NULL;
 }
 
-/* True if several numbers are equal, zeros with their signs. */
-static int are_equal(const numbers *v)
+int are_equal(const numbers *v)
 {
     const double first = v->n > 0 ? number_at(v, 0) : 0;
     for (int64_t i = 1; i < v->n; i++) {
@@ -72,13 +71,13 @@ static int are_equal(const numbers *v)
         if (x != first || signbit(x) != signbit(first))
             return 0;
     }
-    return v->n > 1;
+    return 1;
 }
 
 /* Equal numbers become a fill, which a batch of another size can have as well. */
 adj_node *const_node(import *f, const numbers *v, adj_dtype dtype)
 {
-    if (dtype != ADJ_I32 && are_equal(v))
+    if (dtype != ADJ_I32 && v->n > 1 && are_equal(v))
         return adj_fill(f->g, dtype, v->shape, number_at(v, 0));
     const size_t size = adj_dtype_size(dtype);
     void *data = malloc(v->n > 0 ? (size_t)v->n * size : 1);

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """networks.py PROGRAM [NAME ...] - networks made with torch.nn, exported by both of PyTorch's exporters and run by
 tests/onnx/train_case.c: outputs, gradients of every parameter in training mode, and the weights after five steps
-of SGD with momentum, compared with PyTorch's; and what adjoint writes of them, run by ONNX Runtime."""
+of SGD with momentum, compared with PyTorch's; and what adjoint writes of them, run by ONNX Runtime. An `initial` file
+holds the values before training, of which PyTorch stores equal tensors once."""
 import logging
 import pathlib
 import subprocess
@@ -276,12 +277,8 @@ def in_double(net):
     return net.double()
 
 
-def try_network(program, make, exporter, dtype, rate):
-    torch.manual_seed(1)
-    net, shape = make()
-    double = dtype == "f64"
-    x = torch.randn(4, *shape)
-    folder = pathlib.Path(tempfile.mkdtemp())
+def draw_vectors(net):
+    """Makes statistics, gains and biases different, as after training."""
     for m in net.modules():
         if isinstance(m, (nn.BatchNorm1d, nn.BatchNorm2d)):
             m.running_mean.uniform_(-0.2, 0.2)
@@ -293,6 +290,16 @@ def try_network(program, make, exporter, dtype, rate):
             nn.init.uniform_(m.bias, -0.2, 0.2)
         if isinstance(m, ConvNeXtBlock):
             nn.init.uniform_(m.g, 0.5, 1.5)
+
+
+def try_network(program, make, exporter, dtype, rate):
+    torch.manual_seed(1)
+    net, shape = make()
+    double = dtype == "f64"
+    x = torch.randn(4, *shape)
+    folder = pathlib.Path(tempfile.mkdtemp())
+    if exporter != "initial":
+        draw_vectors(net)
     export(net, x, folder / "net.onnx", exporter)
     if double:
         net, x = in_double(net), x.double()
@@ -331,9 +338,10 @@ def try_network(program, make, exporter, dtype, rate):
     least = 1e-3 * max(float(g.abs().max()) for g in grads)
     worst = max((distance(file_order(got["grad/" + n], g), g, least), n) for n, g in zip(names, grads) if "grad/" + n in got)
     after = dict(net2.named_parameters())
-    weights = max((distance(file_order(got["after/" + n], p.detach()), p.detach()), n) for n, p in after.items()
+    tiny = 1e-6  # a bias before a norm has no gradient but rounding
+    weights = max((distance(file_order(got["after/" + n], p.detach()), p.detach(), tiny), n) for n, p in after.items()
                   if "after/" + n in got)
-    stats = max([distance(got["stat/" + k], v) for k, v in buffers.items() if "stat/" + k in got] or [0])
+    stats = max([distance(got["stat/" + k], v, tiny) for k, v in buffers.items() if "stat/" + k in got] or [0])
     limits = (1e-8, 1e-8, 1e-8) if double else (1e-4, 1e-3, 1e-3)  # a step may differ where a ReLU's input is nearly 0
     is_good = not missing and written < 1e-5 and all(e < most for e, most in zip((result[0], worst[0], weights[0]), limits))
     return ("" if is_good else "FAILED ") + (f"outputs {result[0]:.1e}  gradients {worst[0]:.1e} ({worst[1]})  five steps {weights[0]:.1e} ({weights[1]})  "
@@ -345,8 +353,8 @@ def main(networks, rate):
     for make in networks:
         if chosen and make.__name__ not in chosen:
             continue
-        for exporter in ("script", "dynamo") + (("trained",) if make.__name__ in TRAINED else ()):
-            for dtype in ("f32", "f64"):
+        for exporter in ("script", "dynamo", "initial") + (("trained",) if make.__name__ in TRAINED else ()):
+            for dtype in ("f32", "f64") if exporter != "initial" else ("f64",):
                 try:
                     text = try_network(program, make, exporter, dtype, rate)
                 except Exception as e:  # the table says so

@@ -1,5 +1,8 @@
 /* test_training.c - files exported for training, imported for inference and for training; and
  * losses of more axes than a shape has here. */
+#include <math.h>
+
+#include "adjoint_nn.h"
 #include "loaded.h"
 
 TestSuite(onnx_training, .init = open_folder, .fini = close_folder);
@@ -48,6 +51,59 @@ Test(onnx_training, batch_norm_in_training)
 {
     batch_norm();
     expect(&(adj_onnx_opts){.training = 1}, (float[]){5, -1}, (float[]){1, -1});
+}
+
+/* A batch norm of x [4, 1] before training: PyTorch stores its ones and zeros once. */
+static void initial_batch_norm(const char *operands)
+{
+    static float one[] = {1}, zero[] = {0};
+    static int64_t size[] = {1};
+    maker_start(&m, 17);
+    maker_input(&m, "x", 2, (int64_t[]){4, 1});
+    maker_output(&m, "y");
+    maker_floats(&m, "scale", 1, size, one);
+    maker_floats(&m, "bias", 1, size, zero);
+    maker_node(&m, "Identity", "bias", "mean");
+    maker_node(&m, "Identity", "scale", "variance");
+    maker_node(&m, "BatchNormalization", operands, "y");
+    maker_write(&m, path);
+}
+
+static float value_of(adj_exec *e, const char *name)
+{
+    float value = NAN;
+    cr_assert_eq(adj_get(e, adj_find(g, name), &value, sizeof value), ADJ_OK, "%s", name);
+    return value;
+}
+
+/* The batch has mean 4 and, unbiased, variance 10; the momentum is 0.9. */
+Test(onnx_training, equal_initial_values_are_parameters_of_their_own)
+{
+    static const float x[] = {1, 2, 5, 8};
+    const adj_onnx_opts training = {.training = 1};
+    adj_exec *e;
+    initial_batch_norm("x scale bias mean variance");
+    cr_assert_eq(adj_onnx_load(g, path, &training, &net, &error), ADJ_OK, "%s", error.message);
+    cr_expect_eq(net->n_param, 4);
+    const adj_exec_opts o = {.n_fetch = 1, .fetch = net->output, .updates = adj_layer_updates(g)};
+    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK);
+    cr_assert(adj_set(e, net->input[0], x, sizeof x) == ADJ_OK && adj_run(e) == ADJ_OK);
+    cr_expect_float_eq(value_of(e, "mean"), 0.4F, 1e-6);
+    cr_expect_float_eq(value_of(e, "variance"), 1.9F, 1e-6);
+    cr_expect(value_of(e, "bias") == 0 && value_of(e, "scale") == 1);
+    adj_exec_free(e);
+}
+
+Test(onnx_training, statistics_that_are_a_parameter)
+{
+    const adj_onnx_opts training = {.training = 1};
+    initial_batch_norm("x scale bias bias scale");
+    cr_assert(adj_onnx_load(g, path, &training, &net, &error) != ADJ_OK && net == NULL);
+    cr_expect(strstr(error.message, "running statistics that are a parameter as well") != NULL,
+              "%s", error.message);
+    adj_graph_free(g);
+    g = adj_graph_new();
+    cr_expect_eq(adj_onnx_load(g, path, NULL, &net, &error), ADJ_OK, "%s", error.message);
 }
 
 /* Without training a batch norm computes no new statistics. */
