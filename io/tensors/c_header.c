@@ -36,23 +36,6 @@ typedef struct {
     json_t *list[CONSTANTS];  /* their values; NULL: the metadata have none */
 } header;
 
-static const char *type_of(adj_elem elem)
-{
-    switch (elem) {
-    case ADJ_ELEM_F64: return "double";
-    case ADJ_ELEM_I64: return "int64_t";
-    case ADJ_ELEM_I32: return "int32_t";
-    case ADJ_ELEM_I16: return "int16_t";
-    case ADJ_ELEM_I8: return "int8_t";
-    case ADJ_ELEM_U64: return "uint64_t";
-    case ADJ_ELEM_U32: return "uint32_t";
-    case ADJ_ELEM_U16: return "uint16_t";
-    case ADJ_ELEM_U8:
-    case ADJ_ELEM_BOOL: return "uint8_t";
-    default: return "float";
-    }
-}
-
 /* Writes prefix_name, with an underscore for each character that is not allowed in an identifier.
  */
 static void make_name(char to[IDENTIFIER], const char *prefix, const char *name)
@@ -145,7 +128,7 @@ static void put_real(FILE *f, double v, int is_double)
  * is an operator. */
 static void put_value(FILE *f, const adj_tensor *t, int64_t i)
 {
-    const char *type = type_of(t->elem);
+    const char *type = elem_in_c(t->elem);
     int64_t whole = 0;
     if (type[0] == 'f' || type[0] == 'd') {
         put_real(f, adj_tensor_value(t, i), type[0] == 'd');
@@ -177,7 +160,7 @@ static void put_tensor(FILE *f, const adj_tensor *t, const char *name)
     fprintf(f, ": %s [", adj_elem_name(t->elem));
     for (int64_t i = 0; i < t->shape.rank; i++)
         fprintf(f, "%s%lld", i > 0 ? ", " : "", (long long)t->shape.dim[i]);
-    fprintf(f, "] */\nstatic const %s %s[%lld] = {", type_of(t->elem), name,
+    fprintf(f, "] */\nstatic const %s %s[%lld] = {", elem_in_c(t->elem), name,
             (long long)(n > 0 ? n : 1));
     for (int64_t i = 0; i < n; i++) {
         fputs(i % A_LINE == 0 ? "\n    " : " ", f);
@@ -241,7 +224,7 @@ static void put_list(FILE *f, const header *h)
 
 static int needs_math(const adj_tensor *t)
 {
-    const char type = type_of(t->elem)[0];
+    const char type = elem_in_c(t->elem)[0];
     for (int64_t i = 0; (type == 'f' || type == 'd') && i < adj_shape_elems(t->shape); i++)
         if (!isfinite(adj_tensor_value(t, i)))
             return 1;

@@ -6,25 +6,26 @@
 #include "graph/op.h"
 
 static const struct {
-    const char *name, *word; /* ours and safetensors' */
+    const char *name, *word;  /* ours and safetensors' */
+    const char *numpy, *in_c; /* types that have all its values */
     size_t size;
 } elems[] = {
-    [ADJ_ELEM_F32] = {"f32", "F32", 4},
-    [ADJ_ELEM_F64] = {"f64", "F64", 8},
-    [ADJ_ELEM_F16] = {"f16", "F16", 2},
-    [ADJ_ELEM_BF16] = {"bf16", "BF16", 2},
-    [ADJ_ELEM_I32] = {"i32", "I32", 4},
-    [ADJ_ELEM_I64] = {"i64", "I64", 8},
-    [ADJ_ELEM_I16] = {"i16", "I16", 2},
-    [ADJ_ELEM_I8] = {"i8", "I8", 1},
-    [ADJ_ELEM_U64] = {"u64", "U64", 8},
-    [ADJ_ELEM_U32] = {"u32", "U32", 4},
-    [ADJ_ELEM_U16] = {"u16", "U16", 2},
-    [ADJ_ELEM_U8] = {"u8", "U8", 1},
-    [ADJ_ELEM_BOOL] = {"bool", "BOOL", 1},
-    [ADJ_ELEM_F8_E4M3] = {"f8_e4m3", "F8_E4M3", 1},
-    [ADJ_ELEM_F8_E5M2] = {"f8_e5m2", "F8_E5M2", 1},
-    [ADJ_ELEM_UNREADABLE] = {"unreadable", NULL, 0},
+    [ADJ_ELEM_F32] = {"f32", "F32", "<f4", "float", 4},
+    [ADJ_ELEM_F64] = {"f64", "F64", "<f8", "double", 8},
+    [ADJ_ELEM_F16] = {"f16", "F16", "<f2", "float", 2},
+    [ADJ_ELEM_BF16] = {"bf16", "BF16", "<f4", "float", 2},
+    [ADJ_ELEM_I32] = {"i32", "I32", "<i4", "int32_t", 4},
+    [ADJ_ELEM_I64] = {"i64", "I64", "<i8", "int64_t", 8},
+    [ADJ_ELEM_I16] = {"i16", "I16", "<i2", "int16_t", 2},
+    [ADJ_ELEM_I8] = {"i8", "I8", "|i1", "int8_t", 1},
+    [ADJ_ELEM_U64] = {"u64", "U64", "<u8", "uint64_t", 8},
+    [ADJ_ELEM_U32] = {"u32", "U32", "<u4", "uint32_t", 4},
+    [ADJ_ELEM_U16] = {"u16", "U16", "<u2", "uint16_t", 2},
+    [ADJ_ELEM_U8] = {"u8", "U8", "|u1", "uint8_t", 1},
+    [ADJ_ELEM_BOOL] = {"bool", "BOOL", "|b1", "uint8_t", 1},
+    [ADJ_ELEM_F8_E4M3] = {"f8_e4m3", "F8_E4M3", "<f4", "float", 1},
+    [ADJ_ELEM_F8_E5M2] = {"f8_e5m2", "F8_E5M2", "<f4", "float", 1},
+    [ADJ_ELEM_UNREADABLE] = {.name = "unreadable"},
 };
 enum { N_ELEM = sizeof elems / sizeof elems[0] };
 
@@ -35,6 +36,17 @@ static int is_dtype(adj_elem elem) { return is_elem(elem) && elem <= ADJ_ELEM_I3
 const char *adj_elem_name(adj_elem elem) { return is_elem(elem) ? elems[elem].name : "no type"; }
 size_t adj_elem_size(adj_elem elem) { return is_elem(elem) ? elems[elem].size : 0; }
 const char *elem_word(int i) { return i >= 0 && i < N_ELEM ? elems[i].word : NULL; }
+const char *elem_in_numpy(adj_elem elem) { return elems[elem].numpy; }
+const char *elem_in_c(adj_elem elem) { return elems[elem].in_c; }
+
+adj_elem elem_of_numpy(char kind, int bytes)
+{
+    int i = 0;
+    while (elems[i].numpy != NULL &&
+           (elems[i].numpy[1] != kind || elems[i].numpy[2] != '0' + bytes))
+        i++;
+    return (adj_elem)i;
+}
 
 adj_tensor adj_tensor_of(const char *name, adj_type type, const void *data)
 {

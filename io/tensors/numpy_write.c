@@ -13,24 +13,6 @@
 
 enum { LOCAL = 30, CENTRAL = 46, END = 22, NPY_START = 10, NPY_HEADER = 256 };
 
-static const char *descr_of(adj_elem elem)
-{
-    switch (elem) {
-    case ADJ_ELEM_F64: return "<f8";
-    case ADJ_ELEM_F16: return "<f2";
-    case ADJ_ELEM_I32: return "<i4";
-    case ADJ_ELEM_I64: return "<i8";
-    case ADJ_ELEM_I16: return "<i2";
-    case ADJ_ELEM_I8: return "|i1";
-    case ADJ_ELEM_U64: return "<u8";
-    case ADJ_ELEM_U32: return "<u4";
-    case ADJ_ELEM_U16: return "<u2";
-    case ADJ_ELEM_U8: return "|u1";
-    case ADJ_ELEM_BOOL: return "|b1";
-    default: return "<f4";
-    }
-}
-
 /* A .npy file in memory: start and header, and the data, which may be the tensor's own. */
 typedef struct {
     char header[NPY_START + NPY_HEADER];
@@ -52,9 +34,10 @@ static int widen(npy_file *f, const adj_tensor *t)
 /* Makes a .npy file whose header is padded so that the data begin at a multiple of 64 bytes. */
 static int make_npy(npy_file *f, const adj_tensor *t)
 {
+    const char *descr = elem_in_numpy(t->elem);
     char text[NPY_HEADER];
-    int n = snprintf(text, sizeof text, "{'descr': '%s', 'fortran_order': False, 'shape': (",
-                     descr_of(t->elem));
+    int n =
+        snprintf(text, sizeof text, "{'descr': '%s', 'fortran_order': False, 'shape': (", descr);
     for (int64_t i = 0; i < t->shape.rank; i++)
         n += snprintf(text + n, sizeof text - (size_t)n, "%lld, ", (long long)t->shape.dim[i]);
     n += snprintf(text + n, sizeof text - (size_t)n, "), }");
@@ -69,9 +52,8 @@ static int make_npy(npy_file *f, const adj_tensor *t)
     memset(f->header + NPY_START, ' ', length);
     memcpy(f->header + NPY_START, text, (size_t)n);
     f->header[NPY_START + length - 1] = '\n';
-    int is_narrow =
-        t->elem == ADJ_ELEM_BF16 || t->elem == ADJ_ELEM_F8_E4M3 || t->elem == ADJ_ELEM_F8_E5M2;
-    return !is_narrow || widen(f, t);
+    const int is_own = elem_of_numpy(descr[1], descr[2] - '0') == t->elem;
+    return is_own || widen(f, t);
 }
 
 static int put(FILE *f, const void *bytes, size_t n) { return fwrite(bytes, 1, n, f) != n; }

@@ -24,29 +24,12 @@ static void name_after(const char *path, const char *ending, char name[256])
 
 /* ---- NumPy ---- */
 
-static int elem_of(const npy_array *a, adj_elem *elem)
-{
-    static const struct {
-        char kind;
-        int bytes;
-        adj_elem elem;
-    } table[] = {{'f', 4, ADJ_ELEM_F32}, {'f', 8, ADJ_ELEM_F64}, {'f', 2, ADJ_ELEM_F16},
-                 {'i', 8, ADJ_ELEM_I64}, {'i', 4, ADJ_ELEM_I32}, {'i', 2, ADJ_ELEM_I16},
-                 {'i', 1, ADJ_ELEM_I8},  {'u', 8, ADJ_ELEM_U64}, {'u', 4, ADJ_ELEM_U32},
-                 {'u', 2, ADJ_ELEM_U16}, {'u', 1, ADJ_ELEM_U8},  {'b', 1, ADJ_ELEM_BOOL}};
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-        if (table[i].kind == a->kind && table[i].bytes == a->bytes)
-            return *elem = table[i].elem, 1;
-    return 0;
-}
-
 /* Adds an array. is_one_of_many: a valid array that is not supported becomes an unreadable tensor.
  */
 static adj_status add_array(adj_tensors *t, const npy_stream *s, const char *name,
                             int is_one_of_many, adj_error *error)
 {
     npy_array a;
-    adj_elem elem = ADJ_ELEM_F32;
     adj_shape shape = {0};
     adj_error why = {0};
     adj_status status = io_npy_read(s, &a, &why);
@@ -55,7 +38,8 @@ static adj_status add_array(adj_tensors *t, const npy_stream *s, const char *nam
         return tensors_add_unreadable(t, name, a.unsupported, error);
     if (status != ADJ_OK)
         return adj_error_set(error, status, "%s", why.message);
-    if (!elem_of(&a, &elem))
+    const adj_elem elem = elem_of_numpy(a.kind, a.bytes);
+    if (elem == ADJ_ELEM_UNREADABLE)
         status = adj_error_set(error, ADJ_EIO, "npy: %.300s: its elements have an unknown type",
                                s->name);
     shape.rank = a.rank;

@@ -9,6 +9,11 @@
 
 /* Returns the name of an element type in safetensors, by adj_elem; NULL past the last. */
 const char *elem_word(int i);
+/* Return the type of NumPy's ("<f4") and of C's ("float") that has all values of a readable one. */
+const char *elem_in_numpy(adj_elem elem);
+const char *elem_in_c(adj_elem elem);
+/* Returns the type of NumPy's elements of this kind ('f') and size, or ADJ_ELEM_UNREADABLE. */
+adj_elem elem_of_numpy(char kind, int bytes);
 
 typedef struct {
     adj_tensor public;
