@@ -124,8 +124,6 @@ static int parse(bench_opts *o, int argc, char **argv)
     return status;
 }
 
-int bench_prints(const bench_opts *o) { return !is_stdout(o->json); }
-
 /* ---- whole steps ---- */
 
 static int failed(const bench_net *n)
@@ -143,13 +141,11 @@ static int bench_steps(const bench_opts *o)
         status = failed(&n);
     if (adj_exec_warning(n.exec)[0] != '\0')
         complain("bench", EXIT_OK, "%s", adj_exec_warning(n.exec));
-    const adj_exec_info info = adj_exec_stats(n.exec); /* of the plan without profile */
-    const exec_details details = adj_exec_details(n.exec);
+    const bench_report report = {o, &n, adj_exec_stats(n.exec), adj_exec_details(n.exec), &t};
     if (status == EXIT_OK && o->profile && bench_profile_run(&p, &n, o) != ADJ_OK)
         status = failed(&n);
-    const bench_report report = {o, &n, &info, &details, &t, o->profile ? &p : NULL, NULL};
     if (status == EXIT_OK)
-        status = bench_write(o, report.profile, bench_json_step, &report);
+        status = bench_write(o, o->profile ? &p : NULL, bench_json_step, &report);
     bench_profile_free(&p);
     bench_net_close(&n);
     return status;

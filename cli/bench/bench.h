@@ -20,13 +20,10 @@ typedef struct {
     int runs; /* number of timed steps; 0: as many as fit in the seconds */
 } bench_opts;
 
-/* Run a measurement and return the exit status: of --op; of --raw; of whole steps by several ranks;
- * of an estimate for more ranks. */
+/* Run a measurement and return the exit status: of --op; of --raw; of whole steps by several
+ * ranks. */
 int bench_op(const bench_opts *o);
 int bench_raw(const bench_opts *o);
 int bench_ranks(const bench_opts *o, const adj_ranks *ranks);
-
-/* True if standard output shows text, as no option uses it for JSON. */
-int bench_prints(const bench_opts *o);
 
 #endif

@@ -3,7 +3,6 @@
 
 #include <omp.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/backend_option.h"
 #include "base/clock.h"
@@ -112,17 +111,6 @@ int bench_next_kernel(const bench_kernels *k, candidate *c)
     return 1;
 }
 
-int bench_is_planned(const candidate *c, const planned_choice *p)
-{
-    const adj_group *g = c->group;
-    int same = strcmp(c->backend->name, p->backend) == 0 && strcmp(c->prep->impl, p->impl) == 0;
-    for (int i = 0; same && i <= g->n_in; i++) {
-        const adj_layout *l = i < g->n_in ? c->prep->in[i] : c->prep->out[0];
-        same = p->layout[i] == NULL || strcmp(p->layout[i], layout_name_of(c->backend, l)) == 0;
-    }
-    return same;
-}
-
 size_t bench_cold_bytes(const bench_opts *o, size_t touched)
 {
     const machine_facts m = machine_look("");
@@ -132,13 +120,4 @@ size_t bench_cold_bytes(const bench_opts *o, size_t touched)
     if (o->warm)
         return 0;
     return bytes < MAX_COLD ? bytes : MAX_COLD;
-}
-
-char *bench_memory(size_t bytes)
-{
-    size_t padded = (bytes + 64) / 64 * 64;
-    char *p = aligned_alloc(64, padded);
-    if (p != NULL)
-        memset(p, 0, padded);
-    return p;
 }

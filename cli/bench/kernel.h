@@ -23,12 +23,7 @@ void bench_kernels_close(bench_kernels *k);
 /* Sets *c to candidate 0 of the next kernel of any backend, of the first if c->backend is NULL.
  * Returns 0 past the last. */
 int bench_next_kernel(const bench_kernels *k, candidate *c);
-/* True if the candidate has that implementation and those layouts. */
-int bench_is_planned(const candidate *c, const planned_choice *p);
 
-/* Returns zeroed, 64-byte aligned memory that was touched, so that the first run has no page
- * faults; NULL when out of memory. */
-char *bench_memory(size_t bytes);
 /* Returns the bytes to read before each run, so that operands are as cold as after `touched` bytes
  * of other reads: at most the size of the last-level cache; 0 with --warm. */
 size_t bench_cold_bytes(const bench_opts *o, size_t touched);

@@ -70,12 +70,24 @@ static int is_reference(const adj_backend *b)
     return b == adj_backends[n];
 }
 
+/* True if the candidate has that implementation and those layouts. */
+static int is_planned(const candidate *c, const planned_choice *p)
+{
+    const adj_group *g = c->group;
+    int same = strcmp(c->backend->name, p->backend) == 0 && strcmp(c->prep->impl, p->impl) == 0;
+    for (int i = 0; same && i <= g->n_in; i++) {
+        const adj_layout *l = i < g->n_in ? c->prep->in[i] : c->prep->out[0];
+        same = p->layout[i] == NULL || strcmp(p->layout[i], layout_name_of(c->backend, l)) == 0;
+    }
+    return same;
+}
+
 static int is_wanted(const race *r, const bench_opts *o, const entrant *e)
 {
     if (o->impl != NULL && strstr(e->prep.impl, o->impl) == NULL)
         return 0;
     if (r->wanted->planned_alone)
-        return r->n == 0 && bench_is_planned(&e->c, r->wanted->planned);
+        return r->n == 0 && is_planned(&e->c, r->wanted->planned);
     return o->all || r->n == 0 || !is_reference(e->c.backend);
 }
 
@@ -117,7 +129,7 @@ static entrant *find_planned(const race *r, planned_choice p)
 {
     for (int exact = 1; exact >= 0; exact--) {
         for (int i = 0; i < r->n; i++)
-            if (bench_is_planned(&r->list[i]->c, &p))
+            if (is_planned(&r->list[i]->c, &p))
                 return r->list[i];
         memset(p.layout, 0, sizeof p.layout);
     }
@@ -147,6 +159,17 @@ static void mark_planned(race *r, bench_rows *rows)
 
 /* ---- memory ---- */
 
+/* Returns zeroed, 64-byte aligned memory that was touched, so that the first run has no page
+ * faults; NULL when out of memory. */
+static char *new_memory(size_t bytes)
+{
+    size_t padded = (bytes + 64) / 64 * 64;
+    char *p = aligned_alloc(64, padded);
+    if (p != NULL)
+        memset(p, 0, padded);
+    return p;
+}
+
 static size_t max_of(size_t a, size_t b) { return a > b ? a : b; }
 
 /* Allocates buffers for the largest operands and results, filled with values that are ordinary
@@ -166,9 +189,9 @@ static int make_memory(race *r)
     }
     int ok = 1;
     for (int k = 0; k < N_AREA; k++)
-        ok &= (r->area[k] = bench_memory(max[k])) != NULL;
-    r->scratch = bench_memory(scratch);
-    r->cold = bench_memory(r->wanted->cold);
+        ok &= (r->area[k] = new_memory(max[k])) != NULL;
+    r->scratch = new_memory(scratch);
+    r->cold = new_memory(r->wanted->cold);
     if (!ok || r->scratch == NULL || r->cold == NULL)
         return 0;
     adj_draw(ADJ_BF16, r->area[FLOAT_AREA], (int64_t)(max[FLOAT_AREA] / 2),

@@ -175,16 +175,15 @@ static json_t *make_json(const void *source)
                           r->ranks->size, "precision", precision_of(o), "runs", r->together.n,
                           "median_ms", 1e3 * r->together.median, "min_ms", 1e3 * r->together.min,
                           "alone_ms", 1e3 * r->alone.median);
-    json_t *more = json_pack(
-        "{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I}", "images_per_s",
-        per_second(r, &r->together, r->ranks->size), "alone_images_per_s",
-        per_second(r, &r->alone, 1), "efficiency", efficiency(r), "apart_ms", 1e3 * r->apart,
-        "efficiency_apart", efficiency_apart(r), "waited_ms", 1e3 * r->waited, "traveled_ms",
-        1e3 * r->traveled, "hidden", hidden(r), "latency", r->latency, "bits_per_s",
-        r->bits_per_second, "arena_bytes", (json_int_t)r->plan.arena_bytes, "alone_arena_bytes",
-        (json_int_t)r->alone_plan.arena_bytes);
-    const int failed = json_object_update(j, more);
-    json_decref(more);
+    const int failed = json_object_update_new(
+        j, json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I}", "images_per_s",
+                     per_second(r, &r->together, r->ranks->size), "alone_images_per_s",
+                     per_second(r, &r->alone, 1), "efficiency", efficiency(r), "apart_ms",
+                     1e3 * r->apart, "efficiency_apart", efficiency_apart(r), "waited_ms",
+                     1e3 * r->waited, "traveled_ms", 1e3 * r->traveled, "hidden", hidden(r),
+                     "latency", r->latency, "bits_per_s", r->bits_per_second, "arena_bytes",
+                     (json_int_t)r->plan.arena_bytes, "alone_arena_bytes",
+                     (json_int_t)r->alone_plan.arena_bytes));
     return failed ? json_decref(j), NULL : j;
 }
 

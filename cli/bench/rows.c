@@ -2,7 +2,6 @@
  */
 #include "rows.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 #include "cli/command.h"
@@ -68,9 +67,68 @@ void bench_rows_sum(bench_rows *rows, int first, int all)
         keep_best(rows, first);
 }
 
-double bench_regret(const bench_rows *rows)
+/* ---- JSON ---- */
+
+static json_t *shapes_json(const adj_node *n)
 {
-    return rows->rival_seconds > 0 ? rows->planned_seconds / rows->rival_seconds : NAN;
+    json_t *shapes = json_array();
+    for (int i = 0; i <= n->n_in; i++) {
+        adj_shape s = i < n->n_in ? n->in[i]->type.shape : n->type.shape;
+        (void)json_array_append_new(shapes, json_sizes(s.rank, s.dim));
+    }
+    return shapes;
+}
+
+static json_t *row_json(const bench_row *r)
+{
+    double median = r->time.median;
+    int measured = r->time.n > 0;
+    return json_pack(
+        "{s:s, s:i, s:o, s:i, s:s, s:s, s:s, s:i, s:o, s:o, s:f, s:o, s:o, s:I, s:b, s:i, s:b, "
+        "s:o}",
+        "op", r->node->op->name, "node", (int)r->node->id, "shapes", shapes_json(r->node), "count",
+        r->count, "backend", r->backend, "implementation", r->impl, "layouts", r->layouts, "runs",
+        r->time.n, "us", measured ? json_real(1e6 * median) : json_null(), "min_us",
+        measured ? json_real(1e6 * r->time.min) : json_null(), "estimate_us", 1e6 * r->estimate,
+        "gflops", measured ? json_number(1e-9 * r->flop / median) : json_null(), "gb_per_s",
+        measured ? json_number(1e-9 * (double)r->bytes / median) : json_null(), "bytes",
+        (json_int_t)r->bytes, "planned", r->planned > 0, "planned_count", r->planned, "fastest",
+        r->fastest, "why", json_text(r->why));
+}
+
+/* Returns the sums of the rows of --raw. regret: planned over fastest time, at least 1; null if no
+ * planned kernel was timed. */
+static json_t *sums_json(const bench_opts *o, const bench_rows *rows)
+{
+    return json_pack("{s:I, s:b, s:b, s:i, s:i, s:f, s:f, s:f, s:o, s:i, s:i}", "batch",
+                     (json_int_t)o->batch, "infer", (int)o->infer, "tune", (int)o->tune,
+                     "convolutions", rows->convolutions, "different", rows->different, "fastest_ms",
+                     1e3 * rows->fastest_seconds, "planned_ms", 1e3 * rows->planned_seconds,
+                     "rival_ms", 1e3 * rows->rival_seconds, "regret",
+                     json_number(rows->planned_seconds / rows->rival_seconds), "unmatched",
+                     rows->unmatched, "untimed", rows->untimed);
+}
+
+/* Options and rows for write_json. */
+typedef struct {
+    const bench_opts *o;
+    const bench_rows *rows;
+} measured_rows;
+
+static int write_json(FILE *f, const void *source)
+{
+    const measured_rows *m = source;
+    const bench_opts *o = m->o;
+    const bench_rows *rows = m->rows;
+    json_t *j = bench_json_head(o), *list = json_array();
+    int failed = 0;
+    for (int i = 0; i < rows->n && !failed; i++)
+        failed = json_array_append_new(list, row_json(&rows->row[i]));
+    if (o->raw)
+        failed |= json_object_update_new(j, sums_json(o, rows));
+    failed |= json_object_update_new(
+        j, json_pack("{s:s, s:o}", "buffers", o->warm ? "warm" : "cold", "rows", list));
+    return json_write(f, j, JSON_PAGE, failed);
 }
 
 /* ---- the table ---- */
@@ -121,7 +179,7 @@ static void print_rows(const bench_opts *o, const bench_rows *rows)
         print_row(r);
     }
     if (o->raw)
-        json_print(stdout, bench_json_sums(o, rows), 0);
+        json_print(stdout, sums_json(o, rows), 0);
 }
 
 int bench_rows_write(const bench_opts *o, const bench_rows *rows)
@@ -136,9 +194,8 @@ int bench_rows_write(const bench_opts *o, const bench_rows *rows)
     if (measured == 0)
         return complain("bench", EXIT_FAILED, "no backend supports this op%s%s",
                         rows->n > 0 ? ": " : "", rows->n > 0 ? rows->row[0].why : "");
-    if (bench_prints(o))
+    if (!is_stdout(o->json))
         print_rows(o, rows);
-    const bench_report report = {.o = o, .rows = rows};
-    return write_output("bench", &(output_file){"--json", o->json, OUTPUT_REPORT}, bench_json_rows,
-                        &report);
+    return write_output("bench", &(output_file){"--json", o->json, OUTPUT_REPORT}, write_json,
+                        &(measured_rows){o, rows});
 }

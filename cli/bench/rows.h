@@ -36,8 +36,6 @@ bench_row *bench_new_row(bench_rows *rows, const candidate *c);
 /* Marks the fastest of the rows from first on, adds it and the planned ones to the sums, and
  * removes the others unless all is 1. */
 void bench_rows_sum(bench_rows *rows, int first, int all);
-/* Returns planned over fastest time, at least 1; NAN if no planned kernel was timed. */
-double bench_regret(const bench_rows *rows);
 /* Prints the table, if standard output shows text, and writes the JSON. Returns an exit status. */
 int bench_rows_write(const bench_opts *o, const bench_rows *rows);
 

@@ -9,31 +9,26 @@
 #include "base/clock.h"
 #include "exec/internal.h"
 #include "exec/report.h"
+#include "exec/roofline.h"
 
 enum { MAX_PROFILED = 400 };
-
-/* Converts the options of a measurement to those of an executor. */
-static adj_exec_opts exec_opts(const bench_opts *o)
-{
-    return (adj_exec_opts){.backend = o->backend,
-                           .math = o->math_mode,
-                           .precision = o->precision,
-                           .loss_scale = 1, /* the optimizer's, as in train */
-                           .tune = (int)o->tune,
-                           .threads = (int)o->threads,
-                           .backends = o->backends};
-}
 
 adj_status make_exec(const bench_opts *o, adj_graph *g, adj_node *fetch, const adj_updates *updates,
                      adj_exec **e, adj_error *error)
 {
     const adj_exec_internal internal = {.profile = o->timed_steps};
     const adj_exec_debug debug = {.impl = o->impl, .internal = &internal};
-    adj_exec_opts options = exec_opts(o);
-    options.n_fetch = 1;
-    options.fetch = &fetch;
-    options.updates = updates;
-    options.debug = &debug;
+    const adj_exec_opts options = {.n_fetch = 1,
+                                   .fetch = &fetch,
+                                   .updates = updates,
+                                   .backend = o->backend,
+                                   .backends = o->backends,
+                                   .threads = (int)o->threads,
+                                   .math = o->math_mode,
+                                   .precision = o->precision,
+                                   .loss_scale = 1, /* the optimizer's, as in train */
+                                   .tune = (int)o->tune,
+                                   .debug = &debug};
     adj_status status = adj_graph_status(g);
     if (status != ADJ_OK)
         return adj_error_set(error, status, "%s", adj_graph_message(g));
@@ -47,9 +42,7 @@ adj_status make_exec(const bench_opts *o, adj_graph *g, adj_node *fetch, const a
 
 double bench_flop(const adj_node *n)
 {
-    if (n->op->flags & (ADJ_OP_LEAF | ADJ_OP_VIEW))
-        return 0;
-    return n->op->flop != NULL ? n->op->flop(n) : (double)adj_shape_elems(n->type.shape);
+    return n->op->flags & (ADJ_OP_LEAF | ADJ_OP_VIEW) ? 0 : flop_of(n);
 }
 
 char *bench_needed(const adj_graph *g, int n_root, adj_node *const root[],
