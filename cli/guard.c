@@ -37,56 +37,14 @@ typedef struct {
     size_t n, room;
 } worker;
 
-/* ---- the environment ---- */
-
-static int is_isa(const char *variable)
-{
-    return strncmp(variable, "ONEDNN_MAX_CPU_ISA=", 19) == 0 ||
-           strncmp(variable, "DNNL_MAX_CPU_ISA=", 17) == 0 ||
-           strncmp(variable, "ADJOINT_MAX_ISA=", 16) == 0;
-}
-
-/* Returns the ADJOINT_MAX_ISA that corresponds to oneDNN's isa. */
-static const char *own_isa(const char *isa)
-{
-    if (strcmp(isa, "all") == 0 || strncmp(isa, "avx10", 5) == 0 || strstr(isa, "amx") != NULL)
-        return "amx";
-    if (strncmp(isa, "avx512", 6) == 0)
-        return strstr(isa, "16") != NULL ? "avx512_bf16" : "avx512";
-    return strncmp(isa, "avx2", 4) == 0 ? "avx2" : "base";
-}
-
-/* Returns this process's environment with oneDNN's limit, under both of its names, and
- * ADJOINT_MAX_ISA set. */
-static char **environment(const char *isa, char names[3][64])
-{
-    size_t n = 0, k = 0;
-    while (environ[n] != NULL)
-        n++;
-    char **all = calloc(n + 4, sizeof *all);
-    for (size_t i = 0; i < n && all != NULL; i++)
-        if (!is_isa(environ[i]))
-            all[k++] = environ[i];
-    snprintf(names[0], 64, "ONEDNN_MAX_CPU_ISA=%s", isa);
-    snprintf(names[1], 64, "DNNL_MAX_CPU_ISA=%s", isa);
-    for (int i = 0; i < 2 && all != NULL; i++) {
-        for (char *c = names[i] + strcspn(names[i], "="); *c != '\0'; c++)
-            *c = (char)(*c >= 'a' && *c <= 'z' ? *c - 'a' + 'A' : *c);
-        all[k++] = names[i];
-    }
-    snprintf(names[2], 64, "ADJOINT_MAX_ISA=%s", own_isa(isa));
-    if (all != NULL)
-        all[k++] = names[2];
-    return all;
-}
-
 /* ---- the child ---- */
 
 /* Starts this program with the hidden command, between the two pipes. SIGPIPE, which main ignores,
  * ends the child: it has nothing to do without a reader. */
-static int spawn(worker *w, char *const environment[], int in, int out)
+static int spawn(worker *w, const char *isa, int in, int out)
 {
-    char parent[24], *arguments[] = {(char *)"adjoint", (char *)"--trial", parent, NULL};
+    char parent[24], *arguments[] = {(char *)"adjoint", (char *)"--trial", parent,
+                                     isa[0] != '\0' ? (char *)isa : NULL, NULL};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     sigset_t defaults;
@@ -104,7 +62,7 @@ static int spawn(worker *w, char *const environment[], int in, int out)
         posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0) != 0 ||
         posix_spawnattr_setsigdefault(&attributes, &defaults) != 0 ||
         posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF) != 0 ||
-        posix_spawn(&w->pid, "/proc/self/exe", &actions, &attributes, arguments, environment) != 0;
+        posix_spawn(&w->pid, "/proc/self/exe", &actions, &attributes, arguments, environ) != 0;
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
     return failed ? -1 : 0;
@@ -112,18 +70,13 @@ static int spawn(worker *w, char *const environment[], int in, int out)
 
 static int start(worker *w, const char *isa)
 {
-    char names[3][64];
     int in[2], out[2];
     if (pipe2(in, O_CLOEXEC) != 0)
         return -1;
     if (pipe2(out, O_CLOEXEC) != 0)
         return close(in[0]), close(in[1]), -1;
     w->note = memfd_create("adjoint", MFD_CLOEXEC);
-    char **own = isa[0] != '\0' ? environment(isa, names) : NULL;
-    int failed = w->note < 0 || (isa[0] != '\0' && own == NULL);
-    if (!failed)
-        failed = spawn(w, own != NULL ? own : environ, in[0], out[1]) != 0;
-    free(own);
+    const int failed = w->note < 0 || spawn(w, isa, in[0], out[1]) != 0;
     close(in[0]);
     close(out[1]);
     w->to = in[1];
@@ -271,6 +224,29 @@ adj_status guard_run(void *user, const char *isa, const void *request, size_t by
 
 /* ---- the other end ---- */
 
+/* Returns the ADJOINT_MAX_ISA that corresponds to oneDNN's isa. */
+static const char *own_isa(const char *isa)
+{
+    if (strcmp(isa, "all") == 0 || strncmp(isa, "avx10", 5) == 0 || strstr(isa, "amx") != NULL)
+        return "amx";
+    if (strncmp(isa, "avx512", 6) == 0)
+        return strstr(isa, "16") != NULL ? "avx512_bf16" : "avx512";
+    return strncmp(isa, "avx2", 4) == 0 ? "avx2" : "base";
+}
+
+/* Sets oneDNN's limit, under both of its names, and ADJOINT_MAX_ISA, and starts this program again,
+ * as a library may read them before main. Returns EXIT_FAILED if it cannot. */
+static int limit_isa(char *parent, const char *isa)
+{
+    char limit[64] = "", *arguments[] = {(char *)"adjoint", (char *)"--trial", parent, NULL};
+    for (size_t i = 0; isa[i] != '\0' && i + 1 < sizeof limit; i++)
+        limit[i] = (char)(isa[i] >= 'a' && isa[i] <= 'z' ? isa[i] - 'a' + 'A' : isa[i]);
+    if (setenv("ONEDNN_MAX_CPU_ISA", limit, 1) == 0 && setenv("DNNL_MAX_CPU_ISA", limit, 1) == 0 &&
+        setenv("ADJOINT_MAX_ISA", own_isa(isa), 1) == 0)
+        (void)execv("/proc/self/exe", arguments);
+    return EXIT_FAILED;
+}
+
 /* Makes the kernel kill this process when the parent's starting thread ends, which is the tool's
  * first thread, since no child is started in a parallel region. Returns 0 if the parent, whose pid
  * is argv[1], is dead already. */
@@ -314,6 +290,8 @@ int command_trial(int argc, char **argv)
     size_t bytes = 0, response_bytes = 0;
     if (!ends_with_parent(argc, argv))
         return EXIT_FAILED;
+    if (argc > 2)
+        return limit_isa(argv[1], argv[2]);
     void *response = NULL, *request = read_all(STDIN_FILENO, &bytes);
     adj_status status = adj_trial_run(request, bytes, argc > 1 ? write_note : NULL, NULL, &response,
                                       &response_bytes);
