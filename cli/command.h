@@ -101,10 +101,6 @@ const option *option_at(const usage *u, int i);
 #define THREADS_HELP                                                                               \
     "number of threads; default: OMP_NUM_THREADS, else the cores within the CPU quota"
 #define PRECISION_HELP "f32 (default); bf16 or f16: mixed precision with f32 parameters and losses"
-/* The note on weights without mean and deviation. */
-#define RAW_PIXELS_NOTE                                                                            \
-    "note: %s has no mean or deviation; pixels are used unscaled, 0 to 255 (set them with "        \
-    "adjoint convert --mean --deviation)"
 #define MATH_HELP "exact (default); fast: faster algorithms with larger rounding errors"
 #define JSON_HELP "writes JSON; - or no FILE: standard output"
 #define MATH_WORDS "exact fast"                           /* in the order of adj_math */

@@ -8,6 +8,7 @@
 #include "adjoint_onnx.h"
 #include "command.h"
 #include "graph/op.h"
+#include "model.h"
 #include "onnx/details.h"
 
 int is_onnx_file(const char *name)
@@ -236,4 +237,34 @@ int weights_of_onnx(const char *command, const char *model, input_file *weights)
     weights->option = "--model";
     weights->path = model;
     return open_onnx(command, weights, 1);
+}
+
+int open_predictor(const char *command, named_weights *w, adj_predictor **p)
+{
+    input_file in[] = {{.option = "--weights", .path = w->weights},
+                       {.option = "--map", .path = w->map}};
+    char text[ADJ_MESSAGE];
+    adj_net net;
+    adj_error error = {0};
+    int status = open_inputs(command, 2, in);
+    if (status == CONTINUE)
+        status = weights_of_onnx(command, w->model, &in[0]);
+    if (status == CONTINUE && net_named(w->model, &w->source, &net, &error) != ADJ_OK)
+        status = complain(command, EXIT_FAILED, "%s", error.message);
+    if (status != CONTINUE)
+        return status;
+    w->weights = in[0].path;
+    const adj_weights_opts load = {.map = in[1].name};
+    const adj_predictor_opts options = {.exec = w->exec, .weights = &load};
+    if (adj_predictor_load(in[0].name, &net, &options, p, &error) != ADJ_OK)
+        return complain(command, EXIT_FAILED, "%s%s", with_words(2, in, error.message, text),
+                        model_hint(w->model, in[0].name));
+    const adj_model_card *card = adj_predictor_card(*p);
+    say_keras_epsilon(command, w->map, card->model);
+    if (!(card->deviation[0] > 0))
+        complain(command, EXIT_OK,
+                 "note: %s has no mean or deviation; pixels are used unscaled, 0 to 255 (set them "
+                 "with adjoint convert --mean --deviation)",
+                 w->weights);
+    return CONTINUE;
 }

@@ -36,6 +36,16 @@ typedef struct {
     const char *freeze;      /* patterns of frozen parameters; NULL: none */
     char head[2][ONNX_NAME]; /* parameters of the new last layer once it is built; "": none */
 } onnx_source;
+/* The weights of a net as options name them, and how it is computed. */
+typedef struct {
+    const char *weights, *map, *model; /* --weights, else of the ONNX file --model; --map */
+    adj_exec_opts exec;
+    onnx_source source; /* memory of the predictor */
+} named_weights;
+/* Opens the weights as a predictor, to be freed, with notes on what the file does not say. Sets
+ * w->weights to the file's name. CONTINUE, or an exit status after a complaint. */
+int open_predictor(const char *command, named_weights *w, adj_predictor **p);
+
 /* Sets *net to that of the name: a built-in model, or that of an ONNX file, whose name without
  * folders is the net's. For another number of classes than the file's the last layer is new. model
  * and *source, which it sets, must outlive the net. */

@@ -12,7 +12,6 @@
 #include "base/clock.h"
 #include "cli/command.h"
 #include "cli/json.h"
-#include "cli/model.h"
 #include "cli/onnx_model.h"
 #include "cli/standard.h"
 #include "files.h"
@@ -21,7 +20,8 @@
 #include "saliency.h"
 
 typedef struct {
-    const char *weights, *map, *model, *backend, *saliency;
+    named_weights net;
+    const char *saliency;
     int64_t threads, top, as_json;
 } predict_opts;
 
@@ -30,7 +30,6 @@ typedef struct {
     adj_predictor *p;
     const adj_model_card *card;
     adj_image_opts input;
-    onnx_source source;
     /* of ADJ_PREDICT_BATCH images */
     float *pixels, *probabilities;
     adj_error error[ADJ_PREDICT_BATCH];
@@ -92,14 +91,21 @@ static const char *class_name(const work *w, int64_t k, char number[24])
     return number;
 }
 
-/* Returns the most probable class and sets its probability to -1, so that the next call returns the
- * next one. */
-static int64_t next_best(const work *w, float *probability, double *value)
+/* Returns the most probable class. */
+static int64_t best_of(const work *w, const float probability[])
 {
     int64_t best = 0;
     for (int64_t k = 1; k < w->card->options.classes; k++)
         if (probability[k] > probability[best])
             best = k;
+    return best;
+}
+
+/* Returns the most probable class and sets its probability to -1, so that the next call returns the
+ * next one. */
+static int64_t next_best(const work *w, float *probability, double *value)
+{
+    const int64_t best = best_of(w, probability);
     *value = (double)probability[best];
     probability[best] = -1;
     return best;
@@ -210,9 +216,10 @@ static int predict_batch(work *w, char *const path[], int64_t count)
     const int64_t n = keep_finite(w, n_read, good);
     if (computed != ADJ_OK && n == n_read)
         return complain("predict", EXIT_FAILED, "%s", error.message);
-    const int status = n > 0 && w->o->saliency != NULL
-                           ? write_saliency(w->p, w->o->saliency, w->pixels, w->probabilities)
-                           : CONTINUE;
+    const int status =
+        n > 0 && w->o->saliency != NULL
+            ? write_saliency(w->p, w->o->saliency, w->pixels, best_of(w, w->probabilities))
+            : CONTINUE;
     for (int64_t i = 0; i < n; i++) {
         float *probability = w->probabilities + i * w->card->options.classes;
         if (w->o->as_json)
@@ -250,7 +257,7 @@ static int predict_files(work *w, const file_list *files)
 /* Standard input is read once. */
 static int check_standard(const predict_opts *o, int n, const char *const image[])
 {
-    int times = is_stdout(o->weights) + is_stdout(o->map);
+    int times = is_stdout(o->net.weights) + is_stdout(o->net.map);
     for (int i = 0; i < n; i++)
         times += is_stdout(image[i]);
     if (times <= 1)
@@ -265,17 +272,17 @@ static int parse(predict_opts *o, int argc, char **argv, const char **image, int
         {"--weights", "FILE",
          "weights file, safetensors or .npz; - is standard input; default: the weights of the "
          "ONNX file --model",
-         .text = &o->weights},
+         .text = &o->net.weights},
         {"--top", "K", "number of most probable classes to print; default: 1", .integer = &o->top,
          .range = {1, ADJ_MAX_CLASSES}},
         {"--json", "", "one JSON object per image: file, class, probability, top",
          .flag = &o->as_json},
         {"--saliency", "FILE", "writes a PNG saliency map; for one IMAGE", .text = &o->saliency},
         {"--model", "NAME", "model, or an ONNX file; default: the one named in the weights file",
-         .text = &o->model},
+         .text = &o->net.model},
         {"--map", "NAME", "tensor names in the weights file: pytorch, keras or a map file",
-         .text = &o->map},
-        {"--backend", "NAME", "onednn (default) or naive", .text = &o->backend},
+         .text = &o->net.map},
+        {"--backend", "NAME", "onednn (default) or naive", .text = &o->net.exec.backend},
         {"--threads", "N", THREADS_HELP, .integer = &o->threads, .range = {1, 1024}},
         {0},
     };
@@ -302,7 +309,7 @@ static int parse(predict_opts *o, int argc, char **argv, const char **image, int
         .variables = PLAN_VARIABLES,
         .examples = examples};
     int status = parse_options(&u, argc, argv);
-    if (status == CONTINUE && o->weights == NULL && !is_onnx_file(o->model))
+    if (status == CONTINUE && o->net.weights == NULL && !is_onnx_file(o->net.model))
         return complain("predict", EXIT_USAGE, "--weights FILE is missing");
     if (status == CONTINUE && *n == 0)
         return complain("predict", EXIT_USAGE, "IMAGE is missing: a file, a folder or -");
@@ -311,36 +318,17 @@ static int parse(predict_opts *o, int argc, char **argv, const char **image, int
 
 static int open_work(work *w, predict_opts *o)
 {
-    input_file in[] = {{.option = "--weights", .path = o->weights},
-                       {.option = "--map", .path = o->map}};
-    char text[ADJ_MESSAGE];
-    adj_net net;
-    adj_error error = {0};
-    int status = open_inputs("predict", 2, in);
-    if (status == CONTINUE)
-        status = weights_of_onnx("predict", o->model, &in[0]);
-    o->weights = in[0].path;
-    if (status == CONTINUE && net_named(o->model, &w->source, &net, &error) != ADJ_OK)
-        status = complain("predict", EXIT_FAILED, "%s", error.message);
+    o->net.exec.threads = (int)o->threads;
+    const int status = open_predictor("predict", &o->net, &w->p);
     if (status != CONTINUE)
         return status;
-    const adj_weights_opts load = {.map = in[1].name};
-    const adj_predictor_opts options = {.exec = {.backend = o->backend, .threads = (int)o->threads},
-                                        .weights = &load};
-
-    if (adj_predictor_load(in[0].name, &net, &options, &w->p, &error) != ADJ_OK)
-        return complain("predict", EXIT_FAILED, "%s%s", with_words(2, in, error.message, text),
-                        model_hint(o->model, in[0].name));
     w->card = adj_predictor_card(w->p);
-    say_keras_epsilon("predict", o->map, w->card->model);
     if (w->card->normalized)
         return complain(
             "predict", EXIT_FAILED,
             "%s: trained on normalized values, not on pixels (use eval on such arrays, or train on "
             "uint8 or floats in 0 to 1 or 0 to 255)",
-            o->weights);
-    if (!(w->card->deviation[0] > 0))
-        complain("predict", EXIT_OK, RAW_PIXELS_NOTE, o->weights);
+            o->net.weights);
     w->input = (adj_image_opts){.size = w->card->options.size};
     if (w->card->resize != NULL && strcmp(w->card->resize, "error") == 0)
         w->input.resize = ADJ_RESIZE_ERROR;
@@ -361,8 +349,8 @@ static int check_saliency(const predict_opts *o, const file_list *files)
         return complain("predict", EXIT_USAGE, "--saliency takes one image (got %lld)",
                         (long long)files->n);
     const output_file all[] = {{"--saliency", o->saliency, OUTPUT_REPLACED},
-                               {"--weights", o->weights, INPUT},
-                               {"--map", o->map, INPUT},
+                               {"--weights", o->net.weights, INPUT},
+                               {"--map", o->net.map, INPUT},
                                {"IMAGE", files->path[0], INPUT}};
     const int status = check_outputs("predict", sizeof all / sizeof all[0], all);
     if (status != CONTINUE)

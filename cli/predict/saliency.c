@@ -7,16 +7,6 @@
 #include "cli/page/png.h"
 #include "saliency.h"
 
-/* Returns the most probable class. */
-static int64_t best_of(const float probabilities[], int64_t classes)
-{
-    int64_t best = 0;
-    for (int64_t k = 1; k < classes; k++)
-        if (probabilities[k] > probabilities[best])
-            best = k;
-    return best;
-}
-
 /* Draws the gradient [pixels, c] as gray values: black if it is 0 everywhere or not finite. */
 static void draw(const float gradient[], int64_t pixels, int64_t c, uint8_t gray[])
 {
@@ -40,8 +30,7 @@ static int write_bytes(FILE *f, const void *source)
     return failed;
 }
 
-int write_saliency(adj_predictor *p, const char *path, const float pixels[],
-                   const float probabilities[])
+int write_saliency(adj_predictor *p, const char *path, const float pixels[], int64_t class)
 {
     const adj_model_card *card = adj_predictor_card(p);
     const int64_t h = card->options.size.h, w = card->options.size.w, c = card->options.size.c;
@@ -52,8 +41,7 @@ int write_saliency(adj_predictor *p, const char *path, const float pixels[],
 
     if (gradient == NULL || gray == NULL)
         status = complain("predict", EXIT_FAILED, "out of memory");
-    else if (adj_predictor_gradient(p, best_of(probabilities, card->options.classes), pixels,
-                                    gradient, &error) != ADJ_OK)
+    else if (adj_predictor_gradient(p, class, pixels, gradient, &error) != ADJ_OK)
         status = complain("predict", EXIT_FAILED, "--saliency: %s", error.message);
     if (status == EXIT_OK) {
         draw(gradient, h * w, c, gray);

@@ -16,7 +16,8 @@
 
 typedef struct {
     data_opts data;
-    const char *weights, *map, *model, *part, *backend;
+    named_weights net;
+    const char *part;
     int64_t threads;
     char cache[CACHE_PATH];
 } eval_opts;
@@ -43,18 +44,18 @@ static int parse(eval_opts *o, int argc, char **argv)
         {"--weights", "FILE",
          "weights file, safetensors or .npz; - is standard input; default: the weights of the "
          "ONNX file --model",
-         .text = &o->weights},
+         .text = &o->net.weights},
         {"--model", "NAME",
          "model, see adjoint models, or an ONNX file; default: the one named in the weights file",
-         .text = &o->model, .names = model_name_at},
+         .text = &o->net.model, .names = model_name_at},
         {"--map", "NAME", "tensor names in the weights file: pytorch, keras or a map file",
-         .text = &o->map},
+         .text = &o->net.map},
         {"--data", "PATH", DATA_HELP, .text = &o->data.path},
         {"--part", "P",
          "split to evaluate: train, test, val, validation or all; default: validation with "
          "--val-split, else test, validation or all, whichever exists",
          .text = &o->part, .names = part_word_at},
-        {"--backend", "NAME", BACKEND_HELP, .text = &o->backend, .names = backend_name_at},
+        {"--backend", "NAME", BACKEND_HELP, .text = &o->net.exec.backend, .names = backend_name_at},
         {"--threads", "N", THREADS_HELP, .integer = &o->threads, .range = {1, 1024}},
         {0},
     };
@@ -71,14 +72,14 @@ static int parse(eval_opts *o, int argc, char **argv)
                      .variables = TUNED_VARIABLES,
                      .examples = examples};
     int status = parse_options(&u, argc, argv);
-    if (status == CONTINUE && o->weights == NULL && !is_onnx_file(o->model))
+    if (status == CONTINUE && o->net.weights == NULL && !is_onnx_file(o->net.model))
         return complain("eval", EXIT_USAGE, "--weights FILE is missing");
     if (status == CONTINUE && o->part != NULL && part_of_word(o->part) < 0)
         return complain("eval", EXIT_USAGE,
                         "--part: got \"%.40s\", expected train, test, val, validation or all",
                         o->part);
-    if (status == CONTINUE && o->model != NULL)
-        return check_model("eval", o->model);
+    if (status == CONTINUE && o->net.model != NULL)
+        return check_model("eval", o->net.model);
     return status;
 }
 
@@ -202,7 +203,7 @@ static int evaluate(const eval_opts *o, adj_predictor *p, const eval_data *e)
 
     for (int i = 0; i < e->n; i++) {
         if (adj_predictor_evaluate(p, e->data[i], &s, NULL, &error) != ADJ_OK)
-            return complain("eval", EXIT_FAILED, "%s: %s", o->weights, error.message);
+            return complain("eval", EXIT_FAILED, "%s: %s", o->net.weights, error.message);
         all.loss += s.loss * (double)s.count;
         all.right += s.right;
         all.count += s.count;
@@ -225,7 +226,7 @@ static void say_numbered(const eval_opts *o, const adj_model_card *card, const e
         layout == ADJ_DATA_FOLDER || (!is_numbered && e->data[0]->class_names != NULL);
     if (has_names != (card->class_names != NULL))
         complain("eval", EXIT_OK, "note: classes are matched by number: %s has no class names",
-                 has_names ? o->weights : data_name(o->data.path));
+                 has_names ? o->net.weights : data_name(o->data.path));
 }
 
 int command_eval(int argc, char **argv)
@@ -233,38 +234,16 @@ int command_eval(int argc, char **argv)
     eval_opts o = {.data = data_defaults};
     eval_data data = {0};
     adj_predictor *p = NULL;
-    adj_error error = {0};
     int status = parse(&o, argc, argv);
     if (status != CONTINUE)
         return status;
-
-    input_file in[] = {{.option = "--weights", .path = o.weights},
-                       {.option = "--map", .path = o.map}};
-    char text[ADJ_MESSAGE];
-    onnx_source source = {0};
-    adj_net net;
-    status = open_inputs("eval", 2, in);
+    o.net.exec.threads = (int)o.threads;
+    o.net.exec.tune = !tuning_is_off();
+    o.net.exec.tune_file = tune_cache(o.cache);
+    o.net.exec.tune_seconds = DEFAULT_TUNE_SECONDS;
+    status = open_predictor("eval", &o.net, &p);
     if (status == CONTINUE)
-        status = weights_of_onnx("eval", o.model, &in[0]);
-    o.weights = in[0].path;
-    if (status == CONTINUE && net_named(o.model, &source, &net, &error) != ADJ_OK)
-        status = complain("eval", EXIT_FAILED, "%s", error.message);
-    if (status != CONTINUE)
-        return status;
-    const adj_weights_opts load = {.map = in[1].name};
-    const adj_predictor_opts options = {.exec = {.backend = o.backend,
-                                                 .threads = (int)o.threads,
-                                                 .tune = !tuning_is_off(),
-                                                 .tune_file = tune_cache(o.cache),
-                                                 .tune_seconds = DEFAULT_TUNE_SECONDS},
-                                        .weights = &load};
-    if (adj_predictor_load(in[0].name, &net, &options, &p, &error) != ADJ_OK)
-        return complain("eval", EXIT_FAILED, "%s%s", with_words(2, in, error.message, text),
-                        model_hint(o.model, in[0].name));
-    say_keras_epsilon("eval", o.map, adj_predictor_card(p)->model);
-    if (!(adj_predictor_card(p)->deviation[0] > 0))
-        complain("eval", EXIT_OK, RAW_PIXELS_NOTE, o.weights);
-    status = open_parts("eval", &o.data, o.part, adj_predictor_card(p), &data);
+        status = open_parts("eval", &o.data, o.part, adj_predictor_card(p), &data);
     if (status == CONTINUE) {
         say_prepared(data.n, (const adj_dataset *const *)data.data, data.data[0]->size.c, 0);
         say_numbered(&o, adj_predictor_card(p), &data);
