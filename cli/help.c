@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "help.h"
+#include "terminal.h"
 
 enum { COLUMNS = 80, INDENT = 2, LEFT = 24 };
 
@@ -35,32 +36,6 @@ static const struct {
     {{"OMP_NUM_THREADS", "default of --threads"}, NULL, 0},
 };
 enum { N_VARIABLE = sizeof variables / sizeof *variables };
-
-/* Returns the exit status with the i-th smallest number. */
-static const remark *status_at(const usage *u, int i)
-{
-    const remark *lists[] = {all_statuses, u->statuses}, *found = NULL;
-    for (int rank = 0; rank <= i; rank++) {
-        long before = found != NULL ? strtol(found->term, NULL, 10) : -1;
-        found = NULL;
-        for (int k = 0; k < 2; k++)
-            for (const remark *r = lists[k]; r != NULL && r->term != NULL; r++)
-                if (strtol(r->term, NULL, 10) > before &&
-                    (found == NULL || strtol(r->term, NULL, 10) < strtol(found->term, NULL, 10)))
-                    found = r;
-        if (found == NULL)
-            return NULL;
-    }
-    return found;
-}
-
-static const remark *variable_at(const usage *u, int i)
-{
-    for (int k = 0; k < N_VARIABLE && u->variables != NULL; k++)
-        if (word_index(u->variables, variables[k].help.term) >= 0 && i-- == 0)
-            return &variables[k].help;
-    return NULL;
-}
 
 int check_variables(const usage *u)
 {
@@ -104,17 +79,7 @@ static const usage whole_tool = {.command = "",
 /* Prints words in lines that all begin at a column. */
 static void print_words(FILE *f, const char *text, int first)
 {
-    int column = first;
-    while (*text != '\0') {
-        int length = (int)strcspn(text, " ");
-        if (column > first && column + 1 + length > COLUMNS) {
-            fprintf(f, "\n%*s", first, "");
-            column = first;
-        }
-        fprintf(f, "%s%.*s", column > first ? " " : "", length, text);
-        column += length + (column > first);
-        text += length + (text[length] == ' ');
-    }
+    put_wrapped(f, text, first, COLUMNS);
     fputc('\n', f);
 }
 
@@ -141,15 +106,23 @@ static void print_examples(FILE *f, const remark *r)
     }
 }
 
+/* Prints the exit statuses, the smallest first, and the environment variables of the command. */
 static void print_surroundings(FILE *f, const usage *u)
 {
-    const remark *r = NULL;
+    const remark *const lists[] = {all_statuses, u->statuses};
+    const char *title = "\nEnvironment:\n";
     fputs("\nExit status:\n", f);
-    for (int i = 0; (r = status_at(u, i)) != NULL; i++)
-        print_remark(f, r->term, r->text);
-    for (int i = 0; (r = variable_at(u, i)) != NULL; i++) {
-        if (i == 0)
-            fputs("\nEnvironment:\n", f);
+    for (long status = 0; status <= UINT8_MAX; status++)
+        for (int k = 0; k < 2; k++)
+            for (const remark *r = lists[k]; r != NULL && r->term != NULL; r++)
+                if (strtol(r->term, NULL, 10) == status)
+                    print_remark(f, r->term, r->text);
+    for (int k = 0; k < N_VARIABLE && u->variables != NULL; k++) {
+        const remark *r = &variables[k].help;
+        if (word_index(u->variables, r->term) < 0)
+            continue;
+        fputs(title, f);
+        title = "";
         print_remark(f, r->term, r->text);
     }
     print_examples(f, u->examples);

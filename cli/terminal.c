@@ -38,11 +38,14 @@ int terminal_columns(void)
 
 /* ---- lines of pieces ---- */
 
+/* True if the byte is the first of a character in UTF-8. */
+static int begins_character(char byte) { return (byte & 0xc0) != 0x80; }
+
 static int width_of(const char *text)
 {
     int n = 0;
     for (; *text != '\0'; text++)
-        n += (*text & 0xc0) != 0x80; /* bytes that begin a character */
+        n += begins_character(*text);
     return n;
 }
 
@@ -62,7 +65,7 @@ static int put_cut(FILE *f, const char *text, int max)
 {
     int n = 0;
     for (; *text != '\0'; text++) {
-        n += (*text & 0xc0) != 0x80;
+        n += begins_character(*text);
         if (n > max)
             return max;
         fputc(*text, f);
@@ -93,26 +96,21 @@ void put_pieces(FILE *f, const terminal *t, int columns, int n, const line_piece
 
 /* ---- sentences ---- */
 
-static void put_wrapped(FILE *f, const char *text, int columns)
+void put_wrapped(FILE *f, const char *text, int first, int columns)
 {
-    int used = 0;
+    int column = first;
     while (*text != '\0') {
-        size_t n = strcspn(text, " ");
+        const size_t n = strcspn(text, " ");
         int width = 0;
         for (size_t i = 0; i < n; i++)
-            width += (text[i] & 0xc0) != 0x80;
-        if (used > 0 && used + 1 + width > columns) {
-            fputc('\n', f);
-            used = 0;
+            width += begins_character(text[i]);
+        if (column > first && column + 1 + width > columns) {
+            fprintf(f, "\n%*s", first, "");
+            column = first;
         }
-        used += width;
-        if (used > width) {
-            fputc(' ', f);
-            used++;
-        }
-        put_text(f, "%.*s", (int)n, text);
-        text += n;
-        text += *text == ' ';
+        put_text(f, "%s%.*s", column > first ? " " : "", (int)n, text);
+        column += width + (column > first);
+        text += n + (text[n] == ' ');
     }
 }
 
@@ -127,7 +125,7 @@ void say_wrapped(const terminal *t, const char *format, ...)
     if (whole != NULL && is_folded) {
         vput_escaped(whole, FOR_TERMINAL, format, args);
         if (fclose(whole) == 0)
-            put_wrapped(stdout, text, terminal_columns());
+            put_wrapped(stdout, text, 0, terminal_columns());
     } else {
         if (whole != NULL)
             fclose(whole);
