@@ -215,6 +215,13 @@ adj_status forgive_spread(const runner *b, const adj_compare_config *c, const no
 int may_be_any_kind(const adj_node *n);
 /* True if the node is linear in every float operand. */
 int is_linear(const adj_node *n);
+/* n's operands, which are in the reference's types, in float64; NULL: no memory. */
+double **in_float64(const runner *b, const adj_node *n, void *const operand[], region *p);
+/* Puts what the op's formula gives for these operands, NULL if there is no memory for them, in the
+ * place of the reference's result, and widens the bounds of a result of that type by what this
+ * changes. */
+adj_status take_formula(const adj_node *n, adj_dtype dtype, double *const operand[], region *p,
+                        expectation *e);
 /* The operands as c sees them, in float64; NULL: no memory. */
 double **real_operands(const runner *b, const node_case *n, const adj_compare_config *c, region *p);
 

@@ -300,28 +300,6 @@ static double usual_part(const expectation *e, size_t elems)
     return bound > 0 ? sqrt(noise / bound) : 1;
 }
 
-/* Replaces the reference's value by the formula's for an op that only passes make: such an op has
- * no row of its own. */
-static adj_status take_formula(const operands *in, region *p, expectation *e)
-{
-    const adj_node *n = in->n;
-    double *x[MAX_READ], *value = convert(p, e->dtype, e->expected, ADJ_F64, node_elems(n));
-    if (!(n->op->flags & ADJ_OP_INTERNAL) || !formula_exists(n))
-        return ADJ_OK;
-    for (int k = 0; k < n->n_in; k++) {
-        const adj_dtype dtype = n->in[k]->type.dtype;
-        x[k] = convert(p, adj_is_float(dtype) ? ADJ_F64 : dtype, in->x[k], ADJ_F64,
-                       node_elems(n->in[k]));
-        if (x[k] == NULL)
-            return ADJ_ENOMEM;
-    }
-    if (value == NULL)
-        return ADJ_ENOMEM;
-    formula_value(n, x, value, NULL);
-    e->expected = convert(p, ADJ_F64, value, e->dtype, node_elems(n));
-    return e->expected != NULL ? ADJ_OK : ADJ_ENOMEM;
-}
-
 /* True if element i of the result, or of an operand that it may be made of, overflows. */
 static int may_overflow(const members *m, const adj_node *n, const expectation *e, int64_t i)
 {
@@ -374,11 +352,13 @@ static adj_status add_member(members *m, int i, expectation *e, outcome *o)
     region p = {.allocator = m->p->allocator};
     void *bound = NULL, *noise = NULL;
     adj_status status = node_bound(m->b, &alone, &p, e, o);
-    if (status == ADJ_OK && o->status == ADJ_OK)
-        status = take_formula(&in, &p, e);
+    const adj_dtype dtype = e->dtype;
+    const int has_no_row = (n->op->flags & ADJ_OP_INTERNAL) != 0; /* that names a wrong reference */
+    if (status == ADJ_OK && o->status == ADJ_OK && has_no_row && formula_exists(n))
+        status = take_formula(n, n->type.dtype, in_float64(m->b, n, in.x, &p), &p, e);
     const int is_known = status == ADJ_OK && o->status == ADJ_OK;
     if (is_known) {
-        m->value[i] = convert(m->p, e->dtype, e->expected, e->dtype, (int64_t)elems);
+        m->value[i] = convert(m->p, e->dtype, e->expected, dtype, (int64_t)elems);
         bound = convert(m->p, ADJ_F64, e->bound, ADJ_F64, (int64_t)elems);
         noise = convert(m->p, ADJ_F64, e->noise, ADJ_F64, (int64_t)elems);
         if (m->value[i] == NULL || bound == NULL || noise == NULL)
@@ -387,6 +367,7 @@ static adj_status add_member(members *m, int i, expectation *e, outcome *o)
     region_free(&p);
     if (status != ADJ_OK || !is_known)
         return status;
+    e->dtype = dtype;
     e->expected = m->value[i];
     e->bound = bound;
     e->noise = noise;

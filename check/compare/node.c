@@ -239,19 +239,23 @@ static adj_status round_operands(const runner *b, const node_case *n, const adj_
     return ADJ_OK;
 }
 
-double **real_operands(const runner *b, const node_case *n, const adj_compare_config *c, region *p)
+double **in_float64(const runner *b, const adj_node *n, void *const operand[], region *p)
 {
-    void *v[MAX_IN] = {NULL};
-    double **operand = region_alloc(p, (size_t)n->node->n_in + 1, sizeof *operand);
-    if (operand == NULL || round_operands(b, n, c, b->reference, p, v) != ADJ_OK)
-        return NULL;
-    for (int k = 0; k < n->node->n_in; k++) {
-        const adj_node *x = n->node->in[k];
-        operand[k] = convert(p, type_under(b->reference, x), v[k], ADJ_F64, node_elems(x));
-        if (operand[k] == NULL)
+    double **wide = region_alloc(p, (size_t)n->n_in + 1, sizeof *wide);
+    for (int k = 0; wide != NULL && k < n->n_in; k++) {
+        const adj_node *x = n->in[k];
+        wide[k] = convert(p, type_under(b->reference, x), operand[k], ADJ_F64, node_elems(x));
+        if (wide[k] == NULL)
             return NULL;
     }
-    return operand;
+    return wide;
+}
+
+double **real_operands(const runner *b, const node_case *n, const adj_compare_config *c, region *p)
+{
+    void *operand[MAX_IN] = {NULL};
+    const adj_status status = round_operands(b, n, c, b->reference, p, operand);
+    return status == ADJ_OK ? in_float64(b, n->node, operand, p) : NULL;
 }
 
 adj_status node_run(const runner *b, const node_case *n, const adj_compare_config *c, region *p,
@@ -265,10 +269,8 @@ adj_status node_run(const runner *b, const node_case *n, const adj_compare_confi
 /* A fraction of the largest result in float64, which the formula itself rounds. */
 static const double formula_rounding = 1e-12;
 
-/* Puts what the op's formula gives for these operands in the place of the reference's result. What
- * is stored, in dtype, differs by no more than the two do. */
-static adj_status take_formula(const adj_node *n, adj_dtype dtype, double *const operand[],
-                               region *p, expectation *e)
+adj_status take_formula(const adj_node *n, adj_dtype dtype, double *const operand[], region *p,
+                        expectation *e)
 {
     const int64_t elems = node_elems(n);
     double *value = convert(p, e->dtype, e->expected, ADJ_F64, elems), max = 0;
@@ -326,6 +328,6 @@ adj_status node_expect(const runner *b, const node_case *n, const adj_compare_co
     if (status == ADJ_OK)
         status = node_bound(b, &alone, p, e, o);
     return status == ADJ_OK && o->status == ADJ_OK && n->by_formula && formula_exists(n->node)
-               ? take_formula(n->node, type_under(c, n->node), real_operands(b, n, c, p), p, e)
+               ? take_formula(n->node, alone.dtype, in_float64(b, n->node, operand, p), p, e)
                : status;
 }

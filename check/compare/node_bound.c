@@ -61,14 +61,9 @@ static adj_status run_magnitudes(const runner *b, const adj_node *n, void *const
 static adj_status gather_terms(const runner *b, const adj_node *n, void *const operand[], region *p,
                                double *magnitude)
 {
-    double *v[MAX_IN], *size = region_alloc(p, (size_t)node_elems(n) + 1, sizeof *size);
-    for (int k = 0; k < n->n_in; k++) {
-        const adj_dtype dtype = config_dtype(b->reference, n->in[k]->type.dtype);
-        v[k] = convert(p, dtype, operand[k], ADJ_F64, node_elems(n->in[k]));
-        if (v[k] == NULL)
-            return ADJ_ENOMEM;
-    }
-    if (size == NULL)
+    double **v = in_float64(b, n, operand, p);
+    double *size = region_alloc(p, (size_t)node_elems(n) + 1, sizeof *size);
+    if (v == NULL || size == NULL)
         return ADJ_ENOMEM;
     if (formula_terms(n, v, size))
         for (int64_t i = 0; i < node_elems(n); i++)
