@@ -178,6 +178,12 @@ adj_status node_expect(const runner *b, const node_case *n, const adj_compare_co
 adj_status node_run(const runner *b, const node_case *n, const adj_compare_config *c, region *p,
                     outcome *o);
 
+/* Compares the value that n had in a graph with what these operands, which it had there, give;
+ * *error stays if nothing can be expected of it. *alone: 1 if it is wrong, and n alone on the same
+ * operands as well, so that the plan is not to blame. ADJ_ENOMEM, or ADJ_OK. */
+adj_status node_judge(const runner *b, const node_case *n, const adj_compare_config *c,
+                      const void *value, region *p, adj_compare_error *error, int *alone);
+
 /* Fails the row for a race if what is wrong under c is right on one thread. */
 adj_status blame_race(const runner *b, const node_case *n, const adj_compare_config *c,
                       const expectation *e, region *p, compare_row *row);

@@ -108,25 +108,15 @@ static adj_status within_the_graph(comparing *r, int k, region *p, compare_row *
 {
     const adj_compare_config *config = &r->c->config[k];
     const adj_node *node = row->node;
-    node_case n = case_of(r, k, node);
+    const node_case n = case_of(r, k, node);
     const void *value = r->whole[k].value[r->index[node->id]];
-    expectation e;
-    outcome o;
     runner own = r->runner;
     own.known = NULL; /* its operands are this configuration's alone */
-    adj_status status = node_expect(&own, &n, config, p, &e, &o);
-    if (status == ADJ_OK && o.status == ADJ_OK)
-        row->in_plan = judge(row->type, value, &e);
-    if (status == ADJ_OK && is_wrong(&row->in_plan) && !is_wrong(&row->isolated)) {
-        /* before the plan is blamed: alone on the same operands */
-        status = node_run(&r->runner, &n, config, p, &o);
-        if (status == ADJ_OK && o.status == ADJ_OK) {
-            const adj_compare_error alone = judge(row->type, o.value[0], &e);
-            row->wrong_on_own = is_wrong(&alone);
-        }
-    }
-    e = (expectation){.dtype = config_dtype(&r->c->config[0], node->type.dtype),
-                      .expected = r->whole[0].value[r->index[node->id]]};
+    const adj_status status =
+        node_judge(&own, &n, config, value, p, &row->in_plan, &row->wrong_on_own);
+    row->wrong_on_own &= !is_wrong(&row->isolated);
+    const expectation e = {.dtype = config_dtype(&r->c->config[0], node->type.dtype),
+                           .expected = r->whole[0].value[r->index[node->id]]};
     row->propagated = judge(row->type, value, &e);
     return status;
 }

@@ -1,8 +1,8 @@
 /* blame.c - whose fault a wrong gradient is: the reference's, the rule's, or a kernel's.
  *
  * The reference is wrong if a formula has refuted one of its values. Else the rule is, if
- * differences and naive's backward pass disagree. Else the first node at which the backend under
- * test and naive part has the faulty kernel. */
+ * differences and naive's backward pass disagree. Else the first node that the backend under test
+ * gets wrong on the operands that it has there, by adj_compare's bounds, has the faulty kernel. */
 #include <math.h>
 #include <string.h>
 
@@ -11,105 +11,64 @@
 #include "exec/report.h"
 #include "gradcheck.h"
 
-/* An executor that keeps what the gradient is made of. */
-typedef struct {
-    adj_exec *exec;
-    int n;
-    adj_node **node; /* in id order, leaves left out */
-} trail;
-
-static adj_status open_trail(subject *s, int leaf, int is_naive, trail *made)
-{
-    const adj_node *dx = s->tested.dx[leaf];
-    made->node = nodes_behind(s, &s->tested, 1, &dx, &made->n);
-    if (made->node == NULL)
-        return ADJ_ENOMEM;
-    adj_status status = open_exec(s, &s->tested, is_naive, made->n, made->node, &made->exec);
-    return status == ADJ_OK ? run_exec(s, made->exec, &s->tested, 0) : status;
-}
-
-/* True if x is y within rounding. */
-static int is_close(const adj_node *n, const double *x, const double *y)
-{
-    const double rounding = adj_traits_of(n->type.dtype)->unit * max_magnitude(y, node_elems(n)),
-                 terms = terms_of(n), count = (double)node_elems(n);
-    double square = 0;
-    for (int64_t i = 0; i < node_elems(n); i++) {
-        if (!(fabs(x[i] - y[i]) <= 64 * terms * rounding) && !(isnan(x[i]) && isnan(y[i])))
-            return 0;
-        square += (x[i] - y[i]) * (x[i] - y[i]);
-    }
-    return !(sqrt(square / count) > 4 * sqrt(terms) * rounding);
-}
-
-static int agree(subject *s, const trail *a, const trail *b, const adj_node *n)
-{
-    const double *x = value_in(s, a->exec, n, &s->region), *y = value_in(s, b->exec, n, &s->region);
-    return x == NULL || y == NULL || is_close(n, x, y);
-}
-
 /* A part of a value, or the same elements elsewhere: where it is wrong, the value is. */
 static int only_moves(const adj_node *n)
 {
     return (n->op->flags & ADJ_OP_VIEW) || n->op == &adj_op_slice || n->op == &adj_op_transpose;
 }
 
-/* True if the node alone, on the operands that it had, agrees with naive: the graph around it was
- * at fault. */
-static int is_right_alone(subject *s, const trail *tested, const trail *naive, const adj_node *n)
+/* True if the node's value is wrong for the operands that the executor had for it; *is_plan: it is
+ * right alone on these, and the graph around it at fault. */
+static int is_wrong_in(subject *s, adj_exec *e, const adj_node *n, int *is_plan)
 {
-    const adj_gradcheck_opts *o = &s->report->opts;
-    const adj_compare_opts opts = {.exec.threads = s->report->conditions.threads,
-                                   .exec.backends = o->exec.backends};
-    const runner b = {.opts = &opts, .reference = &naive_f64};
-    adj_compare_config config = {.name = "tested"};
-    void *operand[MAX_IN];
-    double *expected = value_in(s, naive->exec, n, &s->region);
-    outcome result = {0};
-    snprintf(config.backend, sizeof config.backend, "%s", s->report->conditions.backend);
-    for (int k = 0; k < n->n_in && n->n_in <= MAX_IN; k++) {
-        const double *v = value_in(s, tested->exec, n->in[k], &s->region);
-        operand[k] =
-            v != NULL ? convert(&s->region, ADJ_F64, v, n->in[k]->type.dtype, node_elems(n->in[k]))
-                      : NULL;
-        if (operand[k] == NULL)
-            return 0;
+    const gradcheck_report *r = s->report;
+    const adj_compare_opts opts = {.exec.threads = r->conditions.threads,
+                                   .exec.backends = r->opts.exec.backends};
+    adj_compare_config tested = {.name = "tested"}, reference = naive_f64;
+    const runner b = {.opts = &opts, .reference = &reference};
+    region p = {.allocator = s->region.allocator};
+    node_case c = {.node = n};
+    adj_compare_error error = {.n = 0};
+    int wrong_alone = 0;
+    const double *wide = value_in(s, e, n, &p);
+    int is_known = wide != NULL && n->n_in <= MAX_IN;
+    reference.dtype = s->wide;
+    snprintf(tested.backend, sizeof tested.backend, "%s", r->conditions.backend);
+    for (int k = 0; k < n->n_in && is_known; k++) {
+        c.dtype[k] = ADJ_F64;
+        is_known = (c.operand[k] = value_in(s, e, n->in[k], &p)) != NULL;
     }
-    if (expected == NULL || n->n_in > MAX_IN ||
-        run_node(&b, n, operand, &config, &s->region, &result) != ADJ_OK || result.status != ADJ_OK)
-        return 0;
-    double *alone = reals(s, node_elems(n));
-    if (alone == NULL)
-        return 0;
-    adj_convert(n->type.dtype, result.value[0], ADJ_F64, alone, node_elems(n));
-    return is_close(n, alone, expected);
+    void *value = is_known ? convert(&p, ADJ_F64, wide, n->type.dtype, node_elems(n)) : NULL;
+    if (value != NULL && node_judge(&b, &c, &tested, value, &p, &error, &wrong_alone) == ADJ_ENOMEM)
+        gradcheck_no_memory(s->report);
+    region_free(&p);
+    *is_plan = !wrong_alone;
+    return is_wrong(&error);
 }
 
-/* The first node at which the backend under test and naive part; dx, if none does. NULL: dx is
- * another where every node keeps its value. is_plan: the node is right alone. */
-static const adj_node *first_apart(subject *s, int leaf, int *is_plan)
+/* The first node that is wrong where every node keeps its value; dx, if none is. NULL: dx is
+ * another there. is_plan: the node is right alone. */
+static const adj_node *first_wrong(subject *s, int leaf, int *is_plan)
 {
-    const adj_node *first = NULL;
-    trail tested = {0}, naive = {0};
-    adj_status status = open_trail(s, leaf, 0, &tested);
+    const adj_node *dx = s->tested.dx[leaf], *first = NULL;
+    adj_exec *e = NULL;
+    int n = 0;
+    adj_node **node = nodes_behind(s, &s->tested, 1, &dx, &n);
+    adj_status status =
+        node != NULL ? open_exec(s, &s->tested, 0, n, node, &e) : gradcheck_no_memory(s->report);
     if (status == ADJ_OK)
-        status = open_trail(s, leaf, 1, &naive);
-    if (status == ADJ_ENOMEM)
-        gradcheck_no_memory(s->report);
-    for (int i = tested.n - 1; i >= 0 && status == ADJ_OK; i--)
-        if (!agree(s, &tested, &naive, tested.node[i]))
-            first = tested.node[i];
-    *is_plan = first != NULL && status == ADJ_OK && is_right_alone(s, &tested, &naive, first);
-    const adj_node *dx = s->tested.dx[leaf];
-    const double *kept =
-        first == NULL && status == ADJ_OK ? value_in(s, tested.exec, dx, &s->region) : NULL;
-    if (first == NULL &&
-        (kept == NULL || memcmp(kept, s->dx[leaf], (size_t)node_elems(dx) * sizeof *kept) == 0))
-        first = dx;
+        status = run_exec(s, e, &s->tested, 0);
+    for (int i = 0; i < n && status == ADJ_OK && first == NULL; i++)
+        first = is_wrong_in(s, e, node[i], is_plan) ? node[i] : NULL;
+    const double *kept = first == NULL && status == ADJ_OK ? value_in(s, e, dx, &s->region) : NULL;
+    if (first == NULL) {
+        *is_plan = 0;
+        if (kept == NULL || memcmp(kept, s->dx[leaf], (size_t)node_elems(dx) * sizeof *kept) == 0)
+            first = dx;
+    }
     while (first != NULL && only_moves(first) && !(first->in[0]->op->flags & ADJ_OP_LEAF))
         first = first->in[0];
-    adj_exec_free(tested.exec);
-    adj_exec_free(naive.exec);
+    adj_exec_free(e);
     return first;
 }
 
@@ -211,7 +170,7 @@ const char *blame_text(subject *s, int leaf, int rule_is_wrong, adj_gradcheck_fa
                                         : "gradient rule",
                               s->order == 2 ? "the gradient of " : "", s->node->op->name);
     }
-    const adj_node *faulty = first_apart(s, leaf, &is_plan);
+    const adj_node *faulty = first_wrong(s, leaf, &is_plan);
     if (faulty == NULL)
         return blame_whole_step(s, leaf, fault);
     const adj_step_info step = step_of(s->tested.backward, faulty);
