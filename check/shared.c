@@ -3,7 +3,37 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/c_locale.h"
 #include "check/shared.h"
+
+adj_status log_fail(check_log *l, adj_status status, const char *format, ...)
+{
+    va_list args;
+    if (l->status != ADJ_OK)
+        return l->status;
+    va_start(args, format);
+    c_vsnprintf(l->message, sizeof l->message, format, args);
+    va_end(args);
+    return l->status = status;
+}
+
+adj_status log_no_memory(check_log *l)
+{
+    return log_fail(l, ADJ_ENOMEM, "%s: out of memory", l->name);
+}
+
+const char *log_text(check_log *l, const char *format, ...)
+{
+    char text[ADJ_MESSAGE];
+    va_list args;
+    va_start(args, format);
+    c_vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    const char *kept = region_string(&l->region, text);
+    if (kept == NULL)
+        log_no_memory(l);
+    return kept != NULL ? kept : "";
+}
 
 double rounded(adj_dtype dtype, double v)
 {

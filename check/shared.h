@@ -5,6 +5,22 @@
 
 #include "graph/graph.h"
 
+/* The memory of a report's sentences, and what went wrong with checking itself. */
+typedef struct {
+    region region;
+    adj_status status; /* the first error */
+    char message[ADJ_MESSAGE];
+    const char *name; /* of what checks, for messages */
+} check_log;
+
+/* Keeps the first error. Returns the status of that. */
+adj_status log_fail(check_log *l, adj_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Returns ADJ_ENOMEM, or the status of an earlier error. */
+adj_status log_no_memory(check_log *l);
+/* Returns a string that lives as long as the log; "", with the error kept, when out of memory. */
+const char *log_text(check_log *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 /* The rounding unit of sums of that type: they are made in float or better. */
 static inline double sum_unit(adj_dtype dtype)
 {

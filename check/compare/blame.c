@@ -8,9 +8,10 @@
 
 const char *report_worst(comparison *c, const char *where, const adj_compare_error *e)
 {
-    return report_text(c, "%s%s%lld of %lld wrong, worst at element %lld: got %.9g, expected %.9g",
-                       where, where[0] != '\0' ? ": " : "", (long long)e->wrong, (long long)e->n,
-                       (long long)e->at, e->got, e->expected);
+    return log_text(&c->log,
+                    "%s%s%lld of %lld wrong, worst at element %lld: got %.9g, expected %.9g", where,
+                    where[0] != '\0' ? ": " : "", (long long)e->wrong, (long long)e->n,
+                    (long long)e->at, e->got, e->expected);
 }
 
 static int has_op(const char *group, const char *op)
@@ -70,8 +71,8 @@ static void blame_group(comparison *c, compare_row *row)
         group == NULL || strncmp(row->reason, "pass ", 5) == 0)
         return;
     row->blame = ADJ_BLAME_KERNEL;
-    row->reason =
-        report_text(c, "in the graph it is computed as %.120s, which is wrong alone", group->group);
+    row->reason = log_text(&c->log, "in the graph it is computed as %.120s, which is wrong alone",
+                           group->group);
 }
 
 /* Passes are looked at on naive: where that is wrong, in one format or type, a pass from there to
@@ -84,8 +85,8 @@ static void clear_passes(comparison *c)
     for (int k = 0; k < c->n_config && wrong != NULL; k++) {
         compare_result *whole = &c->result[k];
         if (strncmp(whole->reason, "pass ", 5) == 0)
-            whole->reason = report_text(c, "the reference is wrong at %s: %.200s",
-                                        adj_compare_row_name(wrong), whole->reason);
+            whole->reason = log_text(&c->log, "the reference is wrong at %s: %.200s",
+                                     adj_compare_row_name(wrong), whole->reason);
     }
 }
 

@@ -3,28 +3,14 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/c_locale.h"
 #include "compare.h"
-
-const char *report_text(comparison *c, const char *format, ...)
-{
-    char text[ADJ_MESSAGE];
-    va_list args;
-    va_start(args, format);
-    c_vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    const char *copy = text[0] != '\0' ? region_string(&c->region, text) : "";
-    if (copy == NULL)
-        compare_no_memory(c);
-    return copy != NULL ? copy : "";
-}
 
 void report_failure(comparison *c, const outcome *o, adj_verdict *verdict, const char **reason)
 {
     *verdict = o->crashed                   ? ADJ_VERDICT_CRASH
                : o->canary || o->wrong_plan ? ADJ_VERDICT_FAIL
                                             : ADJ_VERDICT_ERROR;
-    *reason = report_text(c, "%s", o->message);
+    *reason = log_text(&c->log, "%s", o->message);
 }
 
 void report_row_failure(comparison *c, const outcome *o, compare_row *row)
@@ -54,51 +40,51 @@ compare_row report_row(const adj_node *n, const char *group, int config, adj_typ
 static adj_status check_graph_of(comparison *c, const adj_graph *g, const adj_compare_opts *o)
 {
     if (g == NULL || o == NULL)
-        return compare_fail(c, ADJ_EARG, "adj_compare: %s is NULL",
-                            g == NULL ? "graph" : "options");
+        return log_fail(&c->log, ADJ_EARG, "adj_compare: %s is NULL",
+                        g == NULL ? "graph" : "options");
     if (g->status != ADJ_OK)
-        return compare_fail(c, g->status, "%s", g->message);
+        return log_fail(&c->log, g->status, "%s", g->message);
     if (o->exec.n_fetch < 0 || (o->exec.n_fetch > 0 && o->exec.fetch == NULL))
-        return compare_fail(c, ADJ_EARG, "adj_compare: exec.fetch is wrong (got n_fetch %d)",
-                            o->exec.n_fetch);
+        return log_fail(&c->log, ADJ_EARG, "adj_compare: exec.fetch is wrong (got n_fetch %d)",
+                        o->exec.n_fetch);
     for (int i = 0; i < o->exec.n_fetch; i++)
         if (o->exec.fetch[i] == NULL || o->exec.fetch[i]->graph != g)
-            return compare_fail(c, ADJ_EARG, "adj_compare: exec.fetch[%d] is %s", i,
-                                o->exec.fetch[i] == NULL ? "NULL" : "of another graph");
+            return log_fail(&c->log, ADJ_EARG, "adj_compare: exec.fetch[%d] is %s", i,
+                            o->exec.fetch[i] == NULL ? "NULL" : "of another graph");
     if (o->exec.updates != NULL && o->exec.updates->graph != g)
-        return compare_fail(c, ADJ_EARG, "adj_compare: updates are of another graph");
+        return log_fail(&c->log, ADJ_EARG, "adj_compare: updates are of another graph");
     if (o->exec.n_fetch + adj_updates_count(o->exec.updates) == 0)
-        return compare_fail(c, ADJ_EARG,
-                            "adj_compare: nothing to compare (no exec.fetch, no exec.updates)");
+        return log_fail(&c->log, ADJ_EARG,
+                        "adj_compare: nothing to compare (no exec.fetch, no exec.updates)");
     for (int id = 0; id < g->n_node; id++)
         if (g->node[id]->n_in > MAX_IN)
-            return compare_fail(c, ADJ_EARG,
-                                "adj_compare: %s \"%s\" has too many operands (got %d, expected at "
-                                "most %d)",
-                                g->node[id]->op->name, adj_node_name(g->node[id]),
-                                g->node[id]->n_in, MAX_IN);
+            return log_fail(&c->log, ADJ_EARG,
+                            "adj_compare: %s \"%s\" has too many operands (got %d, expected at "
+                            "most %d)",
+                            g->node[id]->op->name, adj_node_name(g->node[id]), g->node[id]->n_in,
+                            MAX_IN);
     return ADJ_OK;
 }
 
 static adj_status check_numbers(comparison *c, const adj_compare_opts *o, const adj_trial_opts *t)
 {
     if (o->runs < 0 || o->runs > 1000)
-        return compare_fail(c, ADJ_EARG, "adj_compare: runs is wrong (got %d, expected 0 to 1000)",
-                            o->runs);
+        return log_fail(&c->log, ADJ_EARG,
+                        "adj_compare: runs is wrong (got %d, expected 0 to 1000)", o->runs);
     if (o->exec.threads < 0 || o->exec.threads > 1024)
-        return compare_fail(c, ADJ_EARG,
-                            "adj_compare: threads is wrong (got %d, expected 0 to 1024)",
-                            o->exec.threads);
+        return log_fail(&c->log, ADJ_EARG,
+                        "adj_compare: threads is wrong (got %d, expected 0 to 1024)",
+                        o->exec.threads);
     const char *unread = o->exec.backend != NULL ? "backend"
                          : o->exec.debug != NULL ? "debug"
                                                  : unread_option(&o->exec);
     if (unread != NULL)
-        return compare_fail(
-            c, ADJ_EARG,
+        return log_fail(
+            &c->log, ADJ_EARG,
             "adj_compare: exec.%s is set (expected 0 or NULL: configurations have their own)",
             unread);
     if (t->guard && (t->elsewhere == NULL || o->exec.backends != NULL))
-        return compare_fail(c, ADJ_EARG, "adj_compare: guard needs elsewhere, and no backends");
+        return log_fail(&c->log, ADJ_EARG, "adj_compare: guard needs elsewhere, and no backends");
     return ADJ_OK;
 }
 
@@ -109,28 +95,28 @@ static adj_status read_configs(comparison *c, const adj_compare_opts *o, const a
     adj_error error;
     int n = o->n_config > 0 ? o->n_config : 3;
     if (o->n_config < 0 || o->n_config == 1 || o->n_config > MAX_CONFIGS || text == NULL)
-        return compare_fail(c, ADJ_EARG,
-                            "adj_compare: n_config is wrong (got %d, expected 0 or 2 to %d)",
-                            o->n_config, MAX_CONFIGS);
-    c->config = region_alloc(&c->region, (size_t)n, sizeof *c->config);
-    c->result = region_alloc(&c->region, (size_t)n, sizeof *c->result);
+        return log_fail(&c->log, ADJ_EARG,
+                        "adj_compare: n_config is wrong (got %d, expected 0 or 2 to %d)",
+                        o->n_config, MAX_CONFIGS);
+    c->config = region_alloc(&c->log.region, (size_t)n, sizeof *c->config);
+    c->result = region_alloc(&c->log.region, (size_t)n, sizeof *c->result);
     if (c->config == NULL || c->result == NULL)
-        return compare_no_memory(c);
+        return log_no_memory(&c->log);
     for (int i = 0; i < n; i++) {
         c->result[i].reason = "";
         const adj_backend *const *backends = i > 0 ? o->exec.backends : NULL;
         if (adj_compare_config_parse_with(text[i], backends, &c->config[i], &error) != ADJ_OK)
-            return compare_fail(c, error.status, "adj_compare: %s", error.message);
+            return log_fail(&c->log, error.status, "adj_compare: %s", error.message);
         if (c->config[i].isa[0] != '\0' && i == 0)
-            return compare_fail(c, ADJ_EARG,
-                                "adj_compare: the first configuration is the reference and runs in "
-                                "this process, where no isa can be set (got \"%s\")",
-                                c->config[i].name);
+            return log_fail(&c->log, ADJ_EARG,
+                            "adj_compare: the first configuration is the reference and runs in "
+                            "this process, where no isa can be set (got \"%s\")",
+                            c->config[i].name);
         if (c->config[i].isa[0] != '\0' && t->elsewhere == NULL)
-            return compare_fail(c, ADJ_EARG,
-                                "adj_compare: configuration \"%s\": an isa needs a process of its "
-                                "own, but elsewhere is NULL",
-                                c->config[i].name);
+            return log_fail(&c->log, ADJ_EARG,
+                            "adj_compare: configuration \"%s\": an isa needs a process of its "
+                            "own, but elsewhere is NULL",
+                            c->config[i].name);
     }
     c->n_config = n;
     return ADJ_OK;
@@ -145,9 +131,9 @@ static void *leaf_value(comparing *r, const adj_node *n)
     size_t bytes = adj_type_bytes(n->type);
     const void *given = NULL;
     double value;
-    void *v = region_alloc(&r->c->region, bytes + 1, 1);
+    void *v = region_alloc(&r->c->log.region, bytes + 1, 1);
     if (v == NULL) {
-        compare_no_memory(r->c);
+        log_no_memory(&r->c->log);
         return NULL;
     }
     for (int i = 0; i < r->opts->n_value; i++)
@@ -160,8 +146,8 @@ static void *leaf_value(comparing *r, const adj_node *n)
             adj_store(n->type.dtype, v, i, value);
     else if (given != NULL)
         memcpy(v, given, bytes);
-    else if (draw_leaf(n, 0, r->opts->exec.seed, &r->c->region, v) != ADJ_OK) {
-        compare_no_memory(r->c);
+    else if (draw_leaf(n, 0, r->opts->exec.seed, &r->c->log.region, v) != ADJ_OK) {
+        log_no_memory(&r->c->log);
         return NULL;
     }
     return v;
@@ -172,7 +158,7 @@ static void *leaf_value(comparing *r, const adj_node *n)
 static adj_status list_nodes(comparing *r)
 {
     const adj_compare_opts *o = r->opts;
-    region *p = &r->c->region;
+    region *p = &r->c->log.region;
     size_t n = (size_t)r->g->n_node;
     int n_update = adj_updates_count(o->exec.updates);
     r->root = region_alloc(p, (size_t)(o->exec.n_fetch + n_update), sizeof(adj_node *));
@@ -185,13 +171,13 @@ static adj_status list_nodes(comparing *r)
     r->n_group_row = region_alloc(p, (size_t)r->c->n_config, sizeof *r->n_group_row);
     if (r->group_row == NULL || r->n_group_row == NULL || r->root == NULL || r->needed == NULL ||
         r->index == NULL || r->leaf_value == NULL || r->tainted == NULL || r->whole == NULL)
-        return compare_no_memory(r->c);
+        return log_no_memory(&r->c->log);
     for (int i = 0; i < o->exec.n_fetch; i++)
         r->root[r->n_root++] = o->exec.fetch[i];
     for (int i = 0; i < n_update; i++)
         r->root[r->n_root++] = adj_updates_next_at(o->exec.updates, i);
     mark_needed(r->g, r->n_root, r->root, r->needed);
-    for (int id = 0; id < r->g->n_node && r->c->status == ADJ_OK; id++) {
+    for (int id = 0; id < r->g->n_node && r->c->log.status == ADJ_OK; id++) {
         const adj_node *x = r->g->node[id];
         r->index[id] = -1;
         if (r->needed[id] && x->n_in > 0)
@@ -200,12 +186,12 @@ static adj_status list_nodes(comparing *r)
             r->leaf_value[id] = leaf_value(r, x);
     }
     r->c->row = region_alloc(p, (size_t)(r->n_node * r->c->n_config), sizeof *r->c->row);
-    return r->c->row == NULL ? compare_no_memory(r->c) : r->c->status;
+    return r->c->row == NULL ? log_no_memory(&r->c->log) : r->c->log.status;
 }
 
 /* The report of a comparison for which there is no memory. */
 static const comparison no_memory = {
-    .report = {.message = "adj_compare: out of memory", .n_failed = 1}, .status = ADJ_ENOMEM};
+    .report = {.message = "adj_compare: out of memory", .n_failed = 1}, .log.status = ADJ_ENOMEM};
 
 const adj_compare_error *compare_larger_error(const compare_row *r)
 {
@@ -215,19 +201,19 @@ const adj_compare_error *compare_larger_error(const compare_row *r)
 /* Fills in what the caller sees. */
 static void fill_report(comparison *c)
 {
-    adj_compare_row *row = region_alloc(&c->region, (size_t)c->n_row, sizeof *row);
+    adj_compare_row *row = region_alloc(&c->log.region, (size_t)c->n_row, sizeof *row);
     adj_compare_config_result *config =
-        region_alloc(&c->region, (size_t)c->n_config, sizeof *config);
+        region_alloc(&c->log.region, (size_t)c->n_config, sizeof *config);
     if (row == NULL || config == NULL) {
-        compare_no_memory(c);
+        log_no_memory(&c->log);
         c->n_row = c->n_config = 0;
     }
-    c->report = (adj_comparison){.message = c->message,
+    c->report = (adj_comparison){.message = c->log.message,
                                  .n_config = c->n_config,
                                  .config = config,
                                  .n_row = c->n_row,
                                  .row = row,
-                                 .n_failed = c->status != ADJ_OK};
+                                 .n_failed = c->log.status != ADJ_OK};
     for (int k = 0; k < c->n_config; k++) {
         const compare_result *r = &c->result[k];
         config[k] = (adj_compare_config_result){c->config[k].name, r->verdict, r->reason, r->ms};
@@ -268,7 +254,7 @@ adj_status adj_compare_with(adj_graph *g, const adj_compare_opts *opts,
     *out = c != NULL ? &c->report : &no_memory.report;
     if (c == NULL)
         return ADJ_ENOMEM;
-    c->region.allocator = a;
+    c->log = (check_log){.region.allocator = a, .name = "adj_compare"};
     comparing r = {.c = c, .g = g, .opts = opts, .trials = t, .known.region.allocator = a};
     if (check_graph_of(c, g, opts) == ADJ_OK && check_numbers(c, opts, t) == ADJ_OK &&
         read_configs(c, opts, t) == ADJ_OK && list_nodes(&r) == ADJ_OK) {
@@ -283,7 +269,7 @@ adj_status adj_compare_with(adj_graph *g, const adj_compare_opts *opts,
         region_free(&r.known.region);
     }
     fill_report(c);
-    return c->status;
+    return c->log.status;
 }
 
 void adj_comparison_free(const adj_comparison *report)
@@ -291,8 +277,8 @@ void adj_comparison_free(const adj_comparison *report)
     if (report == NULL || report == &no_memory.report)
         return;
     comparison *c = (comparison *)report;
-    adj_allocator a = c->region.allocator;
-    region_free(&c->region);
+    adj_allocator a = c->log.region.allocator;
+    region_free(&c->log.region);
     adj_release(&a, c);
 }
 

@@ -265,9 +265,7 @@ adj_status run_trial(const runner *b, const trial *t, region *p, outcome *o);
 
 typedef struct {
     adj_comparison report;
-    region region;
-    adj_status status;
-    char message[ADJ_MESSAGE];
+    check_log log;
     int n_config, n_row;
     adj_compare_config *config;
     compare_result *result; /* by configuration */
@@ -294,9 +292,6 @@ typedef struct {
 
 /* Returns the larger of the errors alone and within the graph. */
 const adj_compare_error *compare_larger_error(const compare_row *row);
-adj_status compare_fail(comparison *c, adj_status status, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-adj_status compare_no_memory(comparison *c);
 /* whole.c: runs configuration k's whole graph; the reference's comes first. */
 adj_status compare_whole(comparing *r, int k);
 /* special.c: the row's node alone on values that are never drawn; what is wrong there is the row's
@@ -312,10 +307,6 @@ adj_status compare_groups(comparing *r, int k, const trial *t, adj_node *const i
 void blame_alike(comparison *c);
 /* nodes.c: everything, once the inputs are drawn. */
 adj_status compare_all(comparing *r);
-/* compare.c: a string that lives as long as the comparison; "" and the error recorded when out of
- * memory. */
-const char *report_text(comparison *c, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
 /* nodes.c: a sentence for what e's numbers do not show at once; "". */
 const char *report_error(comparison *c, const adj_compare_error *e);
 /* The beginning of the reason of the reference's row. */

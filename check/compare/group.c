@@ -68,7 +68,7 @@ static const char *name_of(const plan_view *l, const adj_group *g)
     size_t bytes = 1;
     for (int i = 0; i < g->n_node; i++)
         bytes += strlen(g->node[i]->op->name) + 1;
-    char *name = region_alloc(&l->r->c->region, bytes, 1), *end = name;
+    char *name = region_alloc(&l->r->c->log.region, bytes, 1), *end = name;
     for (int i = 0; name != NULL && i < g->n_node; i++)
         end += snprintf(end, bytes - (size_t)(end - name), "%s%s", i > 0 ? "+" : "",
                         g->node[i]->op->name);
@@ -263,7 +263,7 @@ static adj_status compare_steps(const plan_view *l)
     comparison *c = l->r->c;
     adj_status status = ADJ_OK;
     int n_row = 0, n = l->g->n_node;
-    compare_row *row = region_alloc(&c->region, (size_t)n, sizeof *row);
+    compare_row *row = region_alloc(&c->log.region, (size_t)n, sizeof *row);
     if (row == NULL)
         return ADJ_ENOMEM;
     for (int id = 0; id < n && status == ADJ_OK; id++) {
@@ -274,7 +274,7 @@ static adj_status compare_steps(const plan_view *l)
             is_first = l->step_of[i] != l->step_of[id];
         if (!is_first || (n_node < 2 && !(l->g->node[id]->op->flags & ADJ_OP_INTERNAL)))
             continue;
-        region p = {.allocator = c->region.allocator};
+        region p = {.allocator = c->log.region.allocator};
         adj_group g;
         status = group_of(l, l->step_of[id], &p, &g);
         if (status == ADJ_OK)
@@ -290,7 +290,7 @@ static adj_status compare_steps(const plan_view *l)
 adj_status compare_groups(comparing *r, int k, const trial *t, adj_node *const image[],
                           const outcome *o)
 {
-    region p = {.allocator = r->c->region.allocator};
+    region p = {.allocator = r->c->log.region.allocator};
     plan_view l = {.r = r, .k = k};
     outcome values = {0};
     l.in_f64 = (runner){
@@ -303,8 +303,8 @@ adj_status compare_groups(comparing *r, int k, const trial *t, adj_node *const i
     if (status == ADJ_OK)
         status = compare_steps(&l);
     if (status != ADJ_OK && status != ADJ_ENOMEM)
-        compare_fail(r->c, status, "adj_compare: %s: a fused group cannot be rebuilt",
-                     r->c->config[k].name);
+        log_fail(&r->c->log, status, "adj_compare: %s: a fused group cannot be rebuilt",
+                 r->c->config[k].name);
     region_free(&p);
     return status;
 }

@@ -126,5 +126,5 @@ void report_plan_fault(comparison *c, const outcome *o, compare_row *row)
         return;
     row->verdict = ADJ_VERDICT_FAIL;
     row->blame = o->wrong_reorder ? ADJ_BLAME_PLAN : ADJ_BLAME_KERNEL;
-    row->reason = report_text(c, "%s", o->plan_fault);
+    row->reason = log_text(&c->log, "%s", o->plan_fault);
 }

@@ -4,28 +4,10 @@
  * node alone on the reference's operands (isolated), where the op's formula gives the expected
  * values, also for the reference. node.c has the bounds, judge.c the measures. Groups that a
  * configuration's plan fuses are run alone, too (group.c). */
-#include <math.h>
 #include <string.h>
 
-#include "base/c_locale.h"
 #include "check/formula.h"
 #include "compare.h"
-
-adj_status compare_fail(comparison *c, adj_status status, const char *format, ...)
-{
-    va_list args;
-    if (c->status != ADJ_OK)
-        return c->status;
-    va_start(args, format);
-    c_vsnprintf(c->message, sizeof c->message, format, args);
-    va_end(args);
-    return c->status = status;
-}
-
-adj_status compare_no_memory(comparison *c)
-{
-    return compare_fail(c, ADJ_ENOMEM, "adj_compare: out of memory");
-}
 
 /* ---- one node under one configuration ---- */
 
@@ -72,7 +54,7 @@ void report_alone(comparison *c, const outcome *o, int i, const expectation *e, 
     char text[OTHER_IMPL];
     row->other_impl = other_impl(text, config->impl, row->backend, row->implementation);
     if (row->other_impl)
-        row->why = report_text(c, "%s", text);
+        row->why = log_text(&c->log, "%s", text);
 }
 
 static adj_status isolated(comparing *r, int k, region *p, compare_row *row)
@@ -96,7 +78,7 @@ static adj_status isolated(comparing *r, int k, region *p, compare_row *row)
     report_alone(r->c, &o, 0, &e, row);
     row->repeats |= k == 0; /* it is run once */
     if (!row->other_impl)
-        row->why = report_text(r->c, "%s", o.info[0].why);
+        row->why = log_text(&r->c->log, "%s", o.info[0].why);
     report_cost(&o, &o.info[0], r->whole[0].info[r->index[row->node->id]].seconds, row);
     report_plan_fault(r->c, &o, row);
     const int may_race =
@@ -147,12 +129,13 @@ int is_wrong(const adj_compare_error *e)
 const char *report_error(comparison *c, const adj_compare_error *e)
 {
     if (is_noisy(e))
-        return report_text(c, "the whole result: RMS error %.3g, %.3g times what rounding gives",
-                           e->rms, e->noise);
+        return log_text(&c->log, "the whole result: RMS error %.3g, %.3g times what rounding gives",
+                        e->rms, e->noise);
     if (!rounds_one_way(e))
         return "";
-    return report_text(
-        c, "rounds to one side: the mean distance from the nearest value is %.2g of the RMS error",
+    return log_text(
+        &c->log,
+        "rounds to one side: the mean distance from the nearest value is %.2g of the RMS error",
         e->bias);
 }
 
@@ -169,7 +152,7 @@ static const char *reason_for(const comparing *r, const compare_row *row)
     if (row->wrong_on_own)
         return "wrong alone as well, on the operands that it had within the graph";
     if (row->blame == ADJ_BLAME_PLAN && r->whole[row->config].wrong_reorder)
-        return report_text(r->c, "%s", r->whole[row->config].plan_fault);
+        return log_text(&r->c->log, "%s", r->whole[row->config].plan_fault);
     return report_error(r->c, is_wrong(&row->isolated) ? &row->isolated : &row->in_plan);
 }
 
@@ -195,7 +178,7 @@ static void blame(const comparing *r, int k, compare_row *row)
 /* A row; of the reference only where it is wrong. */
 static adj_status compare_node(comparing *r, const adj_node *n, int k)
 {
-    region p = {.allocator = r->c->region.allocator};
+    region p = {.allocator = r->c->log.region.allocator};
     compare_row *row = &r->c->row[r->c->n_row];
     const adj_type type = {config_dtype(&r->c->config[k], n->type.dtype), n->type.shape};
     *row = report_row(n, "", k, type);
@@ -206,10 +189,10 @@ static adj_status compare_node(comparing *r, const adj_node *n, int k)
         status = within_the_graph(r, k, &p, row);
     region_free(&p);
     if (status != ADJ_OK)
-        return compare_no_memory(r->c);
+        return log_no_memory(&r->c->log);
     blame(r, k, row);
     r->c->n_row += k > 0 || row->verdict != ADJ_VERDICT_PASS;
-    return r->c->status;
+    return r->c->log.status;
 }
 
 /* The groups' rows behind the nodes'. */
@@ -219,9 +202,9 @@ static adj_status add_group_rows(comparing *r)
     int n = c->n_row;
     for (int k = 0; k < c->n_config; k++)
         n += r->n_group_row[k];
-    compare_row *all = region_alloc(&c->region, (size_t)n, sizeof *all);
+    compare_row *all = region_alloc(&c->log.region, (size_t)n, sizeof *all);
     if (all == NULL)
-        return compare_no_memory(c);
+        return log_no_memory(&c->log);
     memcpy(all, c->row, (size_t)c->n_row * sizeof *all);
     c->row = all;
     for (int k = 0; k < c->n_config; k++)
@@ -236,14 +219,14 @@ static adj_status add_group_rows(comparing *r)
 static void run_wholes(comparing *r)
 {
     comparison *c = r->c;
-    for (int k = 0; k < c->n_config && c->status == ADJ_OK; k++) {
+    for (int k = 0; k < c->n_config && c->log.status == ADJ_OK; k++) {
         if (k > 0 && r->trials->alone)
             r->whole[k].status = ADJ_EBACKEND; /* not run */
         else
             compare_whole(r, k);
-        if (k == 0 && c->status == ADJ_OK && r->whole[0].status != ADJ_OK)
-            compare_fail(c, r->whole[0].status, "adj_compare: the reference %s failed: %s",
-                         c->config[0].name, r->whole[0].message);
+        if (k == 0 && c->log.status == ADJ_OK && r->whole[0].status != ADJ_OK)
+            log_fail(&c->log, r->whole[0].status, "adj_compare: the reference %s failed: %s",
+                     c->config[0].name, r->whole[0].message);
     }
 }
 
@@ -260,9 +243,9 @@ adj_status compare_all(comparing *r)
 {
     comparison *c = r->c;
     run_wholes(r);
-    for (int id = 0; id < r->g->n_node && c->status == ADJ_OK; id++)
-        for (int k = 0; k < c->n_config && c->status == ADJ_OK && r->index[id] >= 0; k++)
+    for (int id = 0; id < r->g->n_node && c->log.status == ADJ_OK; id++)
+        for (int k = 0; k < c->n_config && c->log.status == ADJ_OK && r->index[id] >= 0; k++)
             if (is_compared(r, r->g->node[id], k))
                 compare_node(r, r->g->node[id], k);
-    return c->status == ADJ_OK ? add_group_rows(r) : c->status;
+    return c->log.status == ADJ_OK ? add_group_rows(r) : c->log.status;
 }

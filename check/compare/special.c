@@ -281,7 +281,7 @@ static adj_status run_case(comparing *r, special_case *s, const expectation *bas
 
 adj_status compare_special(comparing *r, int k, compare_row *row)
 {
-    region p = {.allocator = r->c->region.allocator};
+    region p = {.allocator = r->c->log.region.allocator};
     expectation base = {0};
     runner once = r->runner;
     const adj_node *n = row->node;

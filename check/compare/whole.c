@@ -16,9 +16,10 @@ static adj_status list_leaves(comparing *r, adj_node *const image[], trial *t)
         int64_t elems = adj_shape_elems(n->type.shape);
         adj_dtype to = image[id]->type.dtype;
         t->leaf[t->n_leaf] = image[id];
-        t->data[t->n_leaf] = convert(&r->c->region, n->type.dtype, r->leaf_value[id], to, elems);
+        t->data[t->n_leaf] =
+            convert(&r->c->log.region, n->type.dtype, r->leaf_value[id], to, elems);
         if (t->data[t->n_leaf++] == NULL)
-            return compare_no_memory(r->c);
+            return log_no_memory(&r->c->log);
     }
     return ADJ_OK;
 }
@@ -85,10 +86,10 @@ static void judge_root(comparing *r, int k, const adj_node *n, distance d, doubl
           apart > times * max))
         return;
     fail_whole(r, k,
-               report_text(r->c,
-                           "%%%u %s is %.2g of its norm away from where it is when every node is "
-                           "kept; the worst result is %.2g from the reference",
-                           n->id, n->op->name, apart, max));
+               log_text(&r->c->log,
+                        "%%%u %s is %.2g of its norm away from where it is when every node is "
+                        "kept; the worst result is %.2g from the reference",
+                        n->id, n->op->name, apart, max));
 }
 
 /* Sets *d for root i and returns 1 if two runs of every node gave the same value for it; else 0. */
@@ -126,7 +127,7 @@ static void judge_roots(comparing *r, int k, const outcome *o)
     compare_result *out = &r->c->result[k];
     const outcome *all = &r->whole[k];
     if (o->plan_fault[0] != '\0')
-        fail_whole(r, k, report_text(r->c, "%s", o->plan_fault));
+        fail_whole(r, k, log_text(&r->c->log, "%s", o->plan_fault));
     for (int i = 0; i < r->n_root; i++) {
         const adj_node *n = r->root[i];
         const adj_type type = {config_dtype(&r->c->config[k], n->type.dtype), n->type.shape};
@@ -140,10 +141,10 @@ static void judge_roots(comparing *r, int k, const outcome *o)
         fail_whole(r, k, "not repeatable: two runs of the whole graph gave different bits");
     if (out->differs > 0 && o->kernels == all->kernels)
         fail_whole(r, k,
-                   report_text(r->c,
-                               "%d results differ in bits from those of the run that keeps every "
-                               "node, though the same kernels ran on the same layouts",
-                               out->differs));
+                   log_text(&r->c->log,
+                            "%d results differ in bits from those of the run that keeps every "
+                            "node, though the same kernels ran on the same layouts",
+                            out->differs));
 }
 
 static void describe_run(const outcome *o, compare_result *out)
@@ -173,7 +174,7 @@ static adj_status run_roots(comparing *r, trial *t, adj_node *const image[], int
 {
     compare_result *out = &r->c->result[k];
     outcome o = {0};
-    region p = {.allocator = r->c->region.allocator};
+    region p = {.allocator = r->c->log.region.allocator};
     t->bare = 1;
     t->updates = list_updates(r, image, t);
     t->n_fetch = r->n_root;
@@ -202,8 +203,8 @@ adj_status compare_whole(comparing *r, int k)
     const adj_compare_config *config = &c->config[k];
     trial t;
     adj_status status =
-        trial_open(&r->runner, config, r->g->n_node, r->n_node + r->n_root, &c->region, &t);
-    adj_node **image = region_alloc(&c->region, (size_t)r->g->n_node, sizeof *image);
+        trial_open(&r->runner, config, r->g->n_node, r->n_node + r->n_root, &c->log.region, &t);
+    adj_node **image = region_alloc(&c->log.region, (size_t)r->g->n_node, sizeof *image);
     if (image == NULL)
         status = ADJ_ENOMEM;
     for (int id = 0; id < r->g->n_node && status == ADJ_OK && t.g->status == ADJ_OK; id++)
@@ -211,8 +212,8 @@ adj_status compare_whole(comparing *r, int k)
             image[id] =
                 adj_label(trial_node(&t, config, r->g->node[id], image), r->g->node[id]->name);
     if (status == ADJ_OK && t.g->status != ADJ_OK)
-        status = compare_fail(c, adj_graph_status(t.g), "adj_compare: %s: %s", config->name,
-                              adj_graph_message(t.g));
+        status = log_fail(&c->log, adj_graph_status(t.g), "adj_compare: %s: %s", config->name,
+                          adj_graph_message(t.g));
     if (status == ADJ_OK)
         status = list_leaves(r, image, &t);
     for (int id = 0; id < r->g->n_node && status == ADJ_OK; id++)
@@ -221,7 +222,7 @@ adj_status compare_whole(comparing *r, int k)
     if (r->trials->alone)
         t.runs = 0;
     if (status == ADJ_OK)
-        status = run_trial(&r->runner, &t, &c->region, &r->whole[k]);
+        status = run_trial(&r->runner, &t, &c->log.region, &r->whole[k]);
     if (status == ADJ_OK && r->whole[k].status != ADJ_OK)
         report_failure(c, &r->whole[k], &c->result[k].verdict, &c->result[k].reason);
     c->result[k].canary = status == ADJ_OK && r->whole[k].canary;
@@ -230,5 +231,5 @@ adj_status compare_whole(comparing *r, int k)
     else if (status == ADJ_OK && !r->trials->alone)
         status = run_roots(r, &t, image, k);
     adj_graph_free(t.g);
-    return status == ADJ_ENOMEM ? compare_no_memory(c) : status;
+    return status == ADJ_ENOMEM ? log_no_memory(&c->log) : status;
 }

@@ -40,7 +40,7 @@ static int is_wrong_in(subject *s, adj_exec *e, const adj_node *n, int *is_plan)
     }
     void *value = is_known ? convert(&p, ADJ_F64, wide, n->type.dtype, node_elems(n)) : NULL;
     if (value != NULL && node_judge(&b, &c, &tested, value, &p, &error, &wrong_alone) == ADJ_ENOMEM)
-        gradcheck_no_memory(s->report);
+        log_no_memory(&s->report->log);
     region_free(&p);
     *is_plan = !wrong_alone;
     return is_wrong(&error);
@@ -55,7 +55,7 @@ static const adj_node *first_wrong(subject *s, int leaf, int *is_plan)
     int n = 0;
     adj_node **node = nodes_behind(s, &s->tested, 1, &dx, &n);
     adj_status status =
-        node != NULL ? open_exec(s, &s->tested, 0, n, node, &e) : gradcheck_no_memory(s->report);
+        node != NULL ? open_exec(s, &s->tested, 0, n, node, &e) : log_no_memory(&s->report->log);
     if (status == ADJ_OK)
         status = run_exec(s, e, &s->tested, 0);
     for (int i = 0; i < n && status == ADJ_OK && first == NULL; i++)
@@ -93,8 +93,8 @@ static const char *blame_whole_step(subject *s, int leaf, adj_gradcheck_fault *f
         snprintf(name + strlen(name), sizeof name - strlen(name), "%s%s", i > 0 ? "+" : "",
                  g->node[i]->op->name);
     *fault = g != NULL ? ADJ_FAULT_KERNEL : ADJ_FAULT_PLAN;
-    return g != NULL ? gradcheck_text(s->report, "fault is in backend %s's kernel for %s (%s)",
-                                      step.backend, name, step.impl)
+    return g != NULL ? log_text(&s->report->log, "fault is in backend %s's kernel for %s (%s)",
+                                step.backend, name, step.impl)
                      : "right where every node keeps its value -> fault is in the plan";
 }
 
@@ -161,14 +161,14 @@ const char *blame_text(subject *s, int leaf, int rule_is_wrong, adj_gradcheck_fa
     if (rule_is_wrong) {
         const int is_merged = is_right_unmerged(s, leaf), lost = is_lost(s, leaf);
         *fault = is_merged || lost ? ADJ_FAULT_GRAPH : ADJ_FAULT_RULE;
-        return gradcheck_text(s->report,
-                              "%s backward disagrees with numeric as well -> fault is in the %s of "
-                              "%s%s",
-                              reference_name(s),
-                              is_merged ? MERGED
-                              : lost    ? "gradient graph (adj_grad), not in the rule,"
-                                        : "gradient rule",
-                              s->order == 2 ? "the gradient of " : "", s->node->op->name);
+        return log_text(&s->report->log,
+                        "%s backward disagrees with numeric as well -> fault is in the %s of "
+                        "%s%s",
+                        reference_name(s),
+                        is_merged ? MERGED
+                        : lost    ? "gradient graph (adj_grad), not in the rule,"
+                                  : "gradient rule",
+                        s->order == 2 ? "the gradient of " : "", s->node->op->name);
     }
     const adj_node *faulty = first_wrong(s, leaf, &is_plan);
     if (faulty == NULL)
@@ -176,10 +176,10 @@ const char *blame_text(subject *s, int leaf, int rule_is_wrong, adj_gradcheck_fa
     const adj_step_info step = step_of(s->tested.backward, faulty);
     *fault = is_plan ? ADJ_FAULT_PLAN : ADJ_FAULT_KERNEL;
     if (is_plan)
-        return gradcheck_text(s->report,
-                              "%s is wrong in the graph, and right alone -> fault is in "
-                              "the plan",
-                              faulty->op->name);
-    return gradcheck_text(s->report, "fault is in backend %s's kernel for %s (%s)", step.backend,
-                          faulty->op->name, step.impl);
+        return log_text(&s->report->log,
+                        "%s is wrong in the graph, and right alone -> fault is in "
+                        "the plan",
+                        faulty->op->name);
+    return log_text(&s->report->log, "fault is in backend %s's kernel for %s (%s)", step.backend,
+                    faulty->op->name, step.impl);
 }

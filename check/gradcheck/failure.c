@@ -10,8 +10,8 @@ static void diagnose(subject *s, const failure *f, gradcheck_detail *row)
     adj_gradcheck_fault fault;
     const char *blame = blame_text(s, f->leaf, f->rule_is_wrong, &fault);
     if (fault == ADJ_FAULT_KERNEL)
-        blame = gradcheck_text(s->report, "%s backward agrees with numeric -> %s",
-                               reference_name(s), blame);
+        blame = log_text(&s->report->log, "%s backward agrees with numeric -> %s",
+                         reference_name(s), blame);
     if (s->wrong_plan != NULL) { /* of an executor that was to say whose fault it is */
         fault = ADJ_FAULT_PLAN;
         blame = s->wrong_plan;
@@ -74,7 +74,7 @@ static void locate(leaf_check *c, failure *f)
     char *wrong = region_alloc(&s->region, (size_t)n + 1, 1);
     bound b;
     if (wrong == NULL)
-        gradcheck_no_memory(s->report);
+        log_no_memory(&s->report->log);
     if (bound_open(s, c->leaf, &b) != ADJ_OK)
         return;
     double each = 1; /* a forward pass */
@@ -88,7 +88,7 @@ static void locate(leaf_check *c, failure *f)
     memcpy(s->numeric, s->dx_ref[c->leaf], (size_t)n * sizeof(double));
     c->worst = 0;
     c->compared = 0;
-    for (int64_t i = 0; i < n && s->report->status == ADJ_OK; i += stride) {
+    for (int64_t i = 0; i < n && s->report->log.status == ADJ_OK; i += stride) {
         wrong[i] = (char)judge_element(c, f, &b, i);
         c->row->wrong += wrong[i] != 0;
     }
@@ -128,7 +128,7 @@ adj_status check_fail(leaf_check *c)
         c->row->result = ADJ_GRADCHECK_FAIL;
     } else if (!f.rule_is_wrong)
         confirm_worst(c);
-    if (c->s->report->status == ADJ_OK)
+    if (c->s->report->log.status == ADJ_OK)
         diagnose(c->s, &f, c->row);
-    return c->s->report->status;
+    return c->s->report->log.status;
 }

@@ -16,10 +16,10 @@ static adj_status leave_out(gradcheck_report *r, const adj_node *n, const char *
 {
     gradcheck_detail *row = gradcheck_row(r, n, wrt, order);
     if (row == NULL)
-        return r->status;
+        return r->log.status;
     row->reason = why;
     row->result = result;
-    return r->status;
+    return r->log.status;
 }
 
 static adj_status skip(gradcheck_report *r, const adj_node *n, const char *wrt, int order,
@@ -32,7 +32,7 @@ const char *gradcheck_other_impl(gradcheck_report *r, const char *backend, const
 {
     char text[OTHER_IMPL];
     if (other_impl(text, r->debug.impl, backend, impl))
-        return gradcheck_text(r, "%s", text);
+        return log_text(&r->log, "%s", text);
     r->conditions.impl_nodes += r->debug.impl != NULL;
     return "";
 }
@@ -62,10 +62,10 @@ static adj_status check_open_subject(subject *s, const char *prefix)
     const char *blame = repeat_with_reals(s) == ADJ_OK ? check_reference(s) : NULL;
     if (blame != NULL)
         fail_value(s, blame);
-    for (int leaf = 0; leaf < s->n_leaf && r->status == ADJ_OK; leaf++) {
+    for (int leaf = 0; leaf < s->n_leaf && r->log.status == ADJ_OK; leaf++) {
         const char *wrt = leaf_name(s, leaf);
         if (prefix[0] != '\0')
-            wrt = gradcheck_text(r, "%s/%s", prefix, wrt);
+            wrt = log_text(&r->log, "%s/%s", prefix, wrt);
         if (!leaf_is_float(s, leaf)) {
             skip(r, s->node, wrt, s->order, "integer input");
             continue;
@@ -79,7 +79,7 @@ static adj_status check_open_subject(subject *s, const char *prefix)
         if (row->result == ADJ_GRADCHECK_PASS)
             row->reason = remark;
     }
-    return r->status;
+    return r->log.status;
 }
 
 /* A row of n that fails before anything is run. */
@@ -89,7 +89,7 @@ static adj_status fail_node(gradcheck_report *r, const adj_node *n, int order,
     gradcheck_detail *row = gradcheck_row(r, n, "-", order);
     if (row != NULL)
         gradcheck_blame(fault, sentence, row);
-    return r->status;
+    return r->log.status;
 }
 
 /* The rule makes a gradient that no value of the operand's type could have, or none at all. */
@@ -97,8 +97,8 @@ static adj_status fail_type(subject *s)
 {
     const int is_merged = is_right_unmerged(s, 0);
     return fail_node(s->report, s->node, s->order, is_merged ? ADJ_FAULT_GRAPH : ADJ_FAULT_RULE,
-                     gradcheck_text(s->report, "%s -> fault is in the %s of %s", s->wrong_type,
-                                    is_merged ? MERGED : "gradient rule", s->node->op->name));
+                     log_text(&s->report->log, "%s -> fault is in the %s of %s", s->wrong_type,
+                              is_merged ? MERGED : "gradient rule", s->node->op->name));
 }
 
 /* Checks n in the first order, or dx with respect to leaf `of`. */
@@ -142,14 +142,14 @@ static adj_status check_second_order(gradcheck_report *r, const adj_node *n)
 static adj_status check_step(gradcheck_report *r, const adj_node *n)
 {
     gradcheck_detail *row = gradcheck_row(r, n, operand_name(n, 0), 1);
-    return row != NULL ? check_update(r, n, row) : r->status;
+    return row != NULL ? check_update(r, n, row) : r->log.status;
 }
 
 /* No gradient flows through n by definition: those of its operands are fills of 0. */
 static adj_status check_held(gradcheck_report *r, const adj_node *n)
 {
     const adj_compare_config own = {.name = "own"};
-    region p = {.allocator = r->region.allocator};
+    region p = {.allocator = r->log.region.allocator};
     closure c;
     adj_graph *g = adj_graph_new_with(ADJ_VERSION, &(adj_graph_opts){.allocator = &p.allocator});
     adj_node **image = region_alloc(&p, (size_t)n->id + 1, sizeof *image);
@@ -169,13 +169,13 @@ static adj_status check_held(gradcheck_report *r, const adj_node *n)
     adj_graph_free(g);
     region_free(&p);
     if (status == ADJ_ENOMEM)
-        return gradcheck_no_memory(r);
+        return log_no_memory(&r->log);
     if (flows)
         return fail_node(
             r, n, 1, n->op->grad != NULL ? ADJ_FAULT_RULE : ADJ_FAULT_GRAPH,
-            gradcheck_text(r, "a gradient flows, by definition none does -> fault is in %s%s",
-                           n->op->grad != NULL ? "the gradient rule of " : "adj_grad: no rule of ",
-                           n->op->name));
+            log_text(&r->log, "a gradient flows, by definition none does -> fault is in %s%s",
+                     n->op->grad != NULL ? "the gradient rule of " : "adj_grad: no rule of ",
+                     n->op->name));
     return skip(r, n, "-", 1, "no gradient flows, by definition");
 }
 
@@ -213,10 +213,10 @@ static adj_status check_node(gradcheck_report *r, const adj_node *n)
 static adj_status check_steps(gradcheck_report *r, const adj_graph *g, const char *need)
 {
     const adj_updates *u = r->opts.exec.updates;
-    char *steps = region_alloc(&r->region, (size_t)g->n_node, 1);
-    adj_status status = r->status;
+    char *steps = region_alloc(&r->log.region, (size_t)g->n_node, 1);
+    adj_status status = r->log.status;
     if (steps == NULL)
-        return gradcheck_no_memory(r);
+        return log_no_memory(&r->log);
     for (int i = 0; u != NULL && i < u->n; i++)
         mark_needed(g, 1, (const adj_node *const[]){u->list[i].next}, steps);
     for (int id = 0; id < g->n_node && status == ADJ_OK; id++) {
@@ -231,10 +231,10 @@ static adj_status check_steps(gradcheck_report *r, const adj_graph *g, const cha
 static adj_status check_graph(gradcheck_report *r, const adj_node *y)
 {
     const adj_graph *g = y->graph;
-    char *need = region_alloc(&r->region, (size_t)g->n_node, 1);
+    char *need = region_alloc(&r->log.region, (size_t)g->n_node, 1);
     adj_status status = ADJ_OK;
     if (need == NULL)
-        return gradcheck_no_memory(r);
+        return log_no_memory(&r->log);
     mark_needed(g, 1, (const adj_node *const[]){y}, need);
     for (int id = 0; id <= (int)y->id && status == ADJ_OK; id++) {
         const adj_node *n = g->node[id];
@@ -242,7 +242,7 @@ static adj_status check_graph(gradcheck_report *r, const adj_node *y)
         if (!need[id] || n->n_in == 0)
             continue;
         if (closure_depth(n, &depth) != ADJ_OK)
-            return gradcheck_no_memory(r);
+            return log_no_memory(&r->log);
         if (!is_repeated_in_depth(g, need, n, depth))
             status = check_node(r, n);
     }
@@ -255,7 +255,7 @@ adj_status adj_gradcheck(adj_node *y, const adj_gradcheck_opts *opts,
                          const adj_gradcheck_report **out)
 {
     gradcheck_report *r = gradcheck_open(y, opts, out);
-    if (r != NULL && r->status == ADJ_OK)
+    if (r != NULL && r->log.status == ADJ_OK)
         check_graph(r, y);
     return gradcheck_close(r, out);
 }
@@ -264,11 +264,11 @@ adj_status adj_gradcheck_nodes(int n, adj_node *const node[], const adj_gradchec
                                const adj_gradcheck_report **out)
 {
     gradcheck_report *r = gradcheck_open(n > 0 && node != NULL ? node[0] : NULL, opts, out);
-    for (int i = 0; i < n && r != NULL && r->status == ADJ_OK; i++)
+    for (int i = 0; i < n && r != NULL && r->log.status == ADJ_OK; i++)
         if (node[i] == NULL || node[i]->graph != node[0]->graph)
-            gradcheck_fail(r, ADJ_EARG, "gradcheck: node %d is %s", i,
-                           node[i] == NULL ? "NULL" : "of another graph");
-    for (int i = 0; i < n && r != NULL && r->status == ADJ_OK; i++)
+            log_fail(&r->log, ADJ_EARG, "gradcheck: node %d is %s", i,
+                     node[i] == NULL ? "NULL" : "of another graph");
+    for (int i = 0; i < n && r != NULL && r->log.status == ADJ_OK; i++)
         check_node(r, node[i]);
     return gradcheck_close(r, out);
 }

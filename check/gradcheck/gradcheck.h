@@ -12,11 +12,9 @@
 
 typedef struct {
     adj_gradcheck_report report; /* rows and counts are filled in at the end */
-    region region;
+    check_log log;
     adj_gradcheck_opts opts; /* debug: the next member */
     adj_exec_debug debug;
-    adj_status status;
-    char message[ADJ_MESSAGE];
     int is_unmerged; /* subjects are opened with it */
     int n_row, capacity;
     gradcheck_detail *row;
@@ -30,14 +28,6 @@ gradcheck_report *gradcheck_open(const adj_node *y, const adj_gradcheck_opts *op
 /* Fills in what the caller sees of the report. Returns its status. */
 adj_status gradcheck_close(gradcheck_report *r, const adj_gradcheck_report **out);
 
-/* Keeps the first error. Returns status. */
-adj_status gradcheck_fail(gradcheck_report *r, adj_status status, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-/* A string that lives as long as the report; "" when out of memory. */
-const char *gradcheck_text(gradcheck_report *r, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-/* Sets that status. Returns ADJ_ENOMEM. */
-adj_status gradcheck_no_memory(gradcheck_report *r);
 /* A new row for n; NULL when out of memory. */
 gradcheck_detail *gradcheck_row(gradcheck_report *r, const adj_node *n, const char *wrt, int order);
 void gradcheck_blame(adj_gradcheck_fault fault, const char *sentence, gradcheck_detail *row);

@@ -82,10 +82,10 @@ static const char *hint_text(gradcheck_report *report, const ratios *r, double u
         return "rounding, by its size";
     if (is_common && fabs(mean - 1) < 1e-3)
         return width > fabs(mean - 1) / 2 ? "" /* of different sizes */
-                                          : gradcheck_text(report, "scaled by 1 %c %.2g",
-                                                           mean < 1 ? '-' : '+', fabs(mean - 1));
+                                          : log_text(&report->log, "scaled by 1 %c %.2g",
+                                                     mean < 1 ? '-' : '+', fabs(mean - 1));
     if (is_common && !(fabs(mean + 1) < 0.01))
-        return gradcheck_text(report, "scaled by %.4g", mean);
+        return log_text(&report->log, "scaled by %.4g", mean);
     return is_common || r->max < 0 ? "sign is flipped" : "";
 }
 
@@ -98,9 +98,9 @@ void describe_wrong(subject *s, const failure *f, gradcheck_detail *row)
     for (int a = 0; a < rank && wrong > 1; a++)
         describe_along(s, f, a, shared);
     row->pattern = looked_at < n
-                       ? gradcheck_text(s->report, "%lld wrong of the %lld looked at (of %lld)%s",
-                                        wrong, looked_at, n, shared)
-                       : gradcheck_text(s->report, "%lld of %lld wrong%s", wrong, n, shared);
+                       ? log_text(&s->report->log, "%lld wrong of the %lld looked at (of %lld)%s",
+                                  wrong, looked_at, n, shared)
+                       : log_text(&s->report->log, "%lld of %lld wrong%s", wrong, n, shared);
     const adj_dtype dtype = f->rule_is_wrong ? s->wide : s->tested.dx[f->leaf]->type.dtype;
     row->hint = hint_text(s->report, &r, adj_traits_of(dtype)->unit);
 }

@@ -200,7 +200,7 @@ static adj_status check_directional(leaf_check *c, int draw)
     double size;
     if (draw_smooth(c, draw) != ADJ_OK || check_differentiate(c, &e) != ADJ_OK ||
         backward(s) != ADJ_OK || bound_open(s, c->leaf, &b) != ADJ_OK)
-        return s->report->status;
+        return s->report->log.status;
     compare_kernels(c, &b);
     c->row->origin = b.origin;
     double sum = check_projection(s->dx_ref[c->leaf], s->v, leaf_elems(s, c->leaf), &size);
@@ -310,7 +310,7 @@ adj_status check_leaf(subject *s, int leaf, gradcheck_detail *row)
     if (row->result == ADJ_GRADCHECK_PASS &&
         (double)row->kinks > kink_limit * (double)row->considered) {
         row->result = ADJ_GRADCHECK_INCONCLUSIVE;
-        row->reason = gradcheck_text(s->report, "more than %g %% are at a kink", 100 * kink_limit);
+        row->reason = log_text(&s->report->log, "more than %g %% are at a kink", 100 * kink_limit);
     }
     if (status == ADJ_OK)
         judge_repeat(s, leaf, row);

@@ -31,7 +31,7 @@ const char *leaf_name(const subject *s, int leaf)
     const struct closure_leaf *l = &s->closure.leaf[leaf];
     const char *name = operand_name(l->reader, l->as);
     return l->reader == s->node ? name
-                                : gradcheck_text(s->report, "%s/%s", l->reader->op->name, name);
+                                : log_text(&s->report->log, "%s/%s", l->reader->op->name, name);
 }
 
 char axis_name(const subject *s, int leaf, int axis)
@@ -63,5 +63,5 @@ const char *index_text(const subject *s, int leaf, int64_t element)
         snprintf(text + used, sizeof text - used, "%s%c=%lld", i > 0 ? "," : "",
                  axis_name(s, leaf, i), (long long)at[i]);
     }
-    return gradcheck_text(s->report, "%s]", text);
+    return log_text(&s->report->log, "%s]", text);
 }

@@ -15,7 +15,7 @@ double *value_in(subject *s, adj_exec *e, const adj_node *n, region *p)
 {
     double *v = region_alloc(p, (size_t)node_elems(n) + 1, sizeof *v);
     if (v == NULL)
-        gradcheck_no_memory(s->report);
+        log_no_memory(&s->report->log);
     if (v == NULL || adj_get(e, n, s->raw, adj_type_bytes(n->type)) != ADJ_OK)
         return NULL;
     adj_convert(n->type.dtype, s->raw, ADJ_F64, v, node_elems(n));
@@ -37,7 +37,7 @@ double **reference_operands(subject *s, const adj_node *n, region *p)
 {
     double **v = region_alloc(p, (size_t)n->n_in + 1, sizeof *v);
     if (v == NULL)
-        gradcheck_no_memory(s->report);
+        log_no_memory(&s->report->log);
     for (int k = 0; v != NULL && k < n->n_in; k++)
         if ((v[k] = value_of(s, n->in[k], p)) == NULL)
             return NULL;
@@ -54,7 +54,7 @@ static void judge_value(subject *s, const adj_node *n, region *p)
     double *bound = region_alloc(p, (size_t)elems + 1, sizeof *bound);
     double *value = convert(p, ADJ_F64, got, ADJ_F64, elems);
     if (value == NULL || bound == NULL) {
-        gradcheck_no_memory(s->report);
+        log_no_memory(&s->report->log);
         return;
     }
     formula_value(n, operand, value, NULL);
@@ -79,10 +79,10 @@ const char *check_reference(subject *s)
     }
     return s->refuted == NULL
                ? NULL
-               : gradcheck_text(s->report,
-                                "naive's kernel for %s is wrong: its formula in float64 gives "
-                                "something else",
-                                s->refuted->op->name);
+               : log_text(&s->report->log,
+                          "naive's kernel for %s is wrong: its formula in float64 gives "
+                          "something else",
+                          s->refuted->op->name);
 }
 
 adj_status fail_value(subject *s, const char *blame)
@@ -90,7 +90,7 @@ adj_status fail_value(subject *s, const char *blame)
     const adj_compare_error *e = &s->refuted_by;
     gradcheck_detail *row = gradcheck_row(s->report, s->node, "value", s->order);
     if (row == NULL)
-        return s->report->status;
+        return s->report->log.status;
     gradcheck_blame(ADJ_FAULT_REFERENCE, blame, row);
     row->wrong = e->wrong;
     row->analytic = e->got;
@@ -102,8 +102,8 @@ adj_status fail_value(subject *s, const char *blame)
     row->type = s->refuted->type;
     row->elems = e->n;
     row->origin = "rounding in float64";
-    row->index = gradcheck_text(s->report, "[%lld]", (long long)e->at);
+    row->index = log_text(&s->report->log, "[%lld]", (long long)e->at);
     row->pattern =
-        gradcheck_text(s->report, "%lld of %lld wrong", (long long)e->wrong, (long long)e->n);
-    return s->report->status;
+        log_text(&s->report->log, "%lld of %lld wrong", (long long)e->wrong, (long long)e->n);
+    return s->report->log.status;
 }

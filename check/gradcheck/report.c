@@ -8,39 +8,10 @@
 #include "exec/report.h"
 #include "gradcheck.h"
 
-adj_status gradcheck_fail(gradcheck_report *r, adj_status status, const char *format, ...)
-{
-    va_list args;
-    if (r->status != ADJ_OK)
-        return r->status;
-    r->status = status;
-    va_start(args, format);
-    c_vsnprintf(r->message, sizeof r->message, format, args);
-    va_end(args);
-    return status;
-}
-
-adj_status gradcheck_no_memory(gradcheck_report *r)
-{
-    return gradcheck_fail(r, ADJ_ENOMEM, "gradcheck: out of memory");
-}
-
-const char *gradcheck_text(gradcheck_report *r, const char *format, ...)
-{
-    char text[ADJ_MESSAGE];
-    va_list args;
-    va_start(args, format);
-    c_vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    char *kept = region_string(&r->region, text);
-    if (kept == NULL)
-        gradcheck_no_memory(r);
-    return kept != NULL ? kept : "";
-}
-
 gradcheck_detail *gradcheck_row(gradcheck_report *r, const adj_node *n, const char *wrt, int order)
 {
-    gradcheck_detail *list = region_grow(&r->region, r->row, r->n_row, &r->capacity, sizeof *list);
+    gradcheck_detail *list =
+        region_grow(&r->log.region, r->row, r->n_row, &r->capacity, sizeof *list);
     char attrs[256] = "";
     FILE *f = n->op->schema != NULL ? fmemopen(attrs, sizeof attrs - 1, "w") : NULL;
     if (f != NULL) {
@@ -48,16 +19,16 @@ gradcheck_detail *gradcheck_row(gradcheck_report *r, const adj_node *n, const ch
         fclose(f);
     }
     if (list == NULL) {
-        gradcheck_no_memory(r);
+        log_no_memory(&r->log);
         return NULL;
     }
     r->row = list;
     gradcheck_detail *row = &r->row[r->n_row++];
     *row = (gradcheck_detail){.node = (int)n->id,
-                              .name = n->name != NULL ? gradcheck_text(r, "%s", n->name)
-                                                      : gradcheck_text(r, "%%%d", (int)n->id),
+                              .name = n->name != NULL ? log_text(&r->log, "%s", n->name)
+                                                      : log_text(&r->log, "%%%d", (int)n->id),
                               .op = n->op->name,
-                              .attrs = gradcheck_text(r, "%s", attrs + (attrs[0] == ' ')),
+                              .attrs = log_text(&r->log, "%s", attrs + (attrs[0] == ' ')),
                               .wrt = wrt,
                               .order = order,
                               .method = "",
@@ -86,11 +57,11 @@ static void describe_report(gradcheck_report *r)
     if (r->opts.exec.backends != NULL ||
         adj_backend_describe(name, known, sizeof known) != ADJ_OK || known[0] == '*')
         known[0] = '\0';
-    r->report.message = r->message;
+    r->report.message = r->log.message;
     r->conditions = (gradcheck_conditions){
-        .backend = gradcheck_text(r, "%s", backend),
-        .version = gradcheck_text(r, "%.*s", (int)strcspn(known, " "), known),
-        .isa = gradcheck_text(r, "%s", known + strcspn(known, " ") + (strchr(known, ' ') != NULL)),
+        .backend = log_text(&r->log, "%s", backend),
+        .version = log_text(&r->log, "%.*s", (int)strcspn(known, " "), known),
+        .isa = log_text(&r->log, "%s", known + strcspn(known, " ") + (strchr(known, ' ') != NULL)),
         .reference = "naive float64",
         .threads = r->opts.exec.threads > 0 ? r->opts.exec.threads : adj_default_threads(),
         .repeatable = 1};
@@ -100,29 +71,29 @@ static void describe_report(gradcheck_report *r)
 static const gradcheck_report no_memory = {
     .report = {.message = "gradcheck: out of memory", .verdict = ADJ_GRADCHECK_NOT_CHECKED},
     .conditions = {.backend = "", .version = "", .isa = "", .reference = ""},
-    .status = ADJ_ENOMEM};
+    .log.status = ADJ_ENOMEM};
 
 static adj_status check_options(gradcheck_report *r, const adj_node *y)
 {
     if (y == NULL)
-        return gradcheck_fail(r, ADJ_EARG, "gradcheck: the node is NULL");
+        return log_fail(&r->log, ADJ_EARG, "gradcheck: the node is NULL");
     if (y->graph->status != ADJ_OK)
-        return gradcheck_fail(r, y->graph->status, "gradcheck: the graph has failed: %.400s",
-                              y->graph->message);
+        return log_fail(&r->log, y->graph->status, "gradcheck: the graph has failed: %.400s",
+                        y->graph->message);
     if (r->opts.exec.updates != NULL && r->opts.exec.updates->graph != y->graph)
-        return gradcheck_fail(r, ADJ_EARG, "gradcheck: the updates are of another graph");
+        return log_fail(&r->log, ADJ_EARG, "gradcheck: the updates are of another graph");
     const char *unread = r->opts.exec.n_fetch != 0 ? "fetch" : unread_option(&r->opts.exec);
     if (unread != NULL)
-        return gradcheck_fail(r, ADJ_EARG, "gradcheck: exec.%s is set (expected 0 or NULL)",
-                              unread);
+        return log_fail(&r->log, ADJ_EARG, "gradcheck: exec.%s is set (expected 0 or NULL)",
+                        unread);
     if (r->opts.order < 0 || r->opts.order > 2 || r->opts.draws < 0 || r->opts.draws > 1000 ||
         (unsigned)r->opts.method > ADJ_GRADCHECK_RICHARDSON || !(r->opts.rtol >= 0) ||
         !(r->opts.atol >= 0))
-        return gradcheck_fail(
-            r, ADJ_EARG,
-            "gradcheck: an option is out of range (got order %d, draws %d, method "
-            "%d, rtol %g, atol %g)",
-            r->opts.order, r->opts.draws, (int)r->opts.method, r->opts.rtol, r->opts.atol);
+        return log_fail(&r->log, ADJ_EARG,
+                        "gradcheck: an option is out of range (got order %d, draws %d, method "
+                        "%d, rtol %g, atol %g)",
+                        r->opts.order, r->opts.draws, (int)r->opts.method, r->opts.rtol,
+                        r->opts.atol);
     return ADJ_OK;
 }
 
@@ -135,7 +106,7 @@ gradcheck_report *gradcheck_open(const adj_node *y, const adj_gradcheck_opts *op
         *out = r != NULL ? &r->report : &no_memory.report;
     if (r == NULL)
         return NULL;
-    r->region.allocator = allocator;
+    r->log = (check_log){.region.allocator = allocator, .name = "gradcheck"};
     if (opts != NULL && y != NULL)
         r->opts = *opts;
     if (r->opts.exec.debug != NULL)
@@ -155,9 +126,9 @@ static int is_unmatched(const gradcheck_report *r)
 /* Fills in the rows that the caller sees. */
 static void show_rows(gradcheck_report *r)
 {
-    adj_gradcheck_row *row = region_alloc(&r->region, (size_t)r->n_row, sizeof *row);
+    adj_gradcheck_row *row = region_alloc(&r->log.region, (size_t)r->n_row, sizeof *row);
     if (row == NULL) {
-        gradcheck_no_memory(r);
+        log_no_memory(&r->log);
         r->n_row = 0;
     }
     for (int i = 0; i < r->n_row; i++) {
@@ -191,11 +162,11 @@ adj_status gradcheck_close(gradcheck_report *r, const adj_gradcheck_report **out
         o->n_result[r->row[i].result]++;
     if (n[ADJ_GRADCHECK_FAIL] > 0)
         o->verdict = ADJ_GRADCHECK_FAIL;
-    else if (n[ADJ_GRADCHECK_NOT_CHECKED] > 0 || r->status != ADJ_OK)
+    else if (n[ADJ_GRADCHECK_NOT_CHECKED] > 0 || r->log.status != ADJ_OK)
         o->verdict = ADJ_GRADCHECK_NOT_CHECKED;
     else if (n[ADJ_GRADCHECK_INCONCLUSIVE] > 0 || is_unmatched(r) || n[ADJ_GRADCHECK_PASS] == 0)
         o->verdict = ADJ_GRADCHECK_INCONCLUSIVE;
-    return r->status;
+    return r->log.status;
 }
 
 const gradcheck_detail *adj_gradcheck_row_at(const adj_gradcheck_report *r, int i)
@@ -213,8 +184,8 @@ void adj_gradcheck_free(const adj_gradcheck_report *report)
     if (report == NULL || report == &no_memory.report)
         return;
     gradcheck_report *r = (gradcheck_report *)report;
-    adj_allocator allocator = r->region.allocator;
-    region_free(&r->region);
+    adj_allocator allocator = r->log.region.allocator;
+    region_free(&r->log.region);
     adj_release(&allocator, r);
 }
 

@@ -44,7 +44,7 @@ static adj_status build_twin(subject *s, twin *t, adj_dtype to)
     const adj_node *n = s->node;
     const int n_first = s->n_leaf - (s->order == 2);
     const size_t places = (size_t)s->n_leaf + 1;
-    adj_graph_opts opts = {.allocator = &s->report->region.allocator};
+    adj_graph_opts opts = {.allocator = &s->report->log.region.allocator};
     adj_node **image = region_alloc(&s->region, (size_t)n->id + 1, sizeof *image);
     t->leaf = region_alloc(&s->region, places, sizeof *t->leaf);
     t->dx = region_alloc(&s->region, places, sizeof *t->dx);
@@ -89,14 +89,14 @@ adj_status open_exec(subject *s, const twin *t, int is_reference, int n, adj_nod
     }
     const char *message = adj_exec_message(*e), *colon = strstr(message, ": ");
     if (status == ADJ_ENOKERNEL) {
-        s->unchecked = gradcheck_text(s->report, "%s", colon != NULL ? colon + 2 : message);
+        s->unchecked = log_text(&s->report->log, "%s", colon != NULL ? colon + 2 : message);
     } else if (exec_has_wrong_plan(*e)) {
-        s->wrong_plan = gradcheck_text(s->report, "%s -> fault is in the plan of backend %s",
-                                       colon != NULL ? colon + 2 : message,
-                                       is_reference ? "naive" : s->report->conditions.backend);
+        s->wrong_plan = log_text(&s->report->log, "%s -> fault is in the plan of backend %s",
+                                 colon != NULL ? colon + 2 : message,
+                                 is_reference ? "naive" : s->report->conditions.backend);
     } else if (status != ADJ_OK) {
-        gradcheck_fail(s->report, status, "gradcheck of %s: %s", s->node->op->name,
-                       *e != NULL ? adj_exec_message(*e) : "out of memory");
+        log_fail(&s->report->log, status, "gradcheck of %s: %s", s->node->op->name,
+                 *e != NULL ? adj_exec_message(*e) : "out of memory");
     }
     return status;
 }
@@ -164,7 +164,7 @@ static adj_status check_reorders(subject *s)
     char text[200];
     const int found = exec_find_wrong_reorder(s->tested.backward, text, sizeof text);
     if (found > 0)
-        s->wrong_plan = gradcheck_text(s->report, "%s", text);
+        s->wrong_plan = log_text(&s->report->log, "%s", text);
     return found < 0 ? ADJ_ENOMEM : ADJ_OK;
 }
 
@@ -298,7 +298,7 @@ static adj_status analyze(subject *s)
 adj_status subject_open(subject *s, gradcheck_report *r, const adj_node *node, int order, int of)
 {
     *s = (subject){.report = r, .node = node, .order = order, .of = of, .wide = ADJ_F64};
-    s->region.allocator = r->region.allocator;
+    s->region.allocator = r->log.region.allocator;
     int depth = 0;
     adj_status status = closure_depth(node, &depth);
     if (status == ADJ_OK)
@@ -318,12 +318,12 @@ adj_status subject_open(subject *s, gradcheck_report *r, const adj_node *node, i
     const int has_values =
         s->tested.dy != NULL && (failed == s->tested.graph || s->reference.dy != NULL);
     if (status != ADJ_OK && status != ADJ_ENOMEM && has_values) { /* gradients cannot be built */
-        s->wrong_type = gradcheck_text(r, "%s", adj_graph_message(failed));
+        s->wrong_type = log_text(&r->log, "%s", adj_graph_message(failed));
         return ADJ_OK;
     }
     if (status != ADJ_OK && status != ADJ_ENOMEM)
-        return gradcheck_fail(r, status, "gradcheck of %s: %s", node->op->name,
-                              adj_graph_message(failed));
+        return log_fail(&r->log, status, "gradcheck of %s: %s", node->op->name,
+                        adj_graph_message(failed));
     if (status == ADJ_OK)
         status = open_memory(s);
     if (status == ADJ_OK)
@@ -331,8 +331,8 @@ adj_status subject_open(subject *s, gradcheck_report *r, const adj_node *node, i
     if (status == ADJ_OK)
         status = open_execs(s);
     if (status != ADJ_OK)
-        return gradcheck_fail(r, status, "gradcheck of %s: %s", node->op->name,
-                              adj_status_name(status));
+        return log_fail(&r->log, status, "gradcheck of %s: %s", node->op->name,
+                        adj_status_name(status));
     return ADJ_OK;
 }
 

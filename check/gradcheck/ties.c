@@ -43,7 +43,7 @@ adj_status judge_ties(subject *s, int leaf, gradcheck_detail *row)
     adj_status status = backward(s);
     const char *refuted = status == ADJ_OK ? check_reference(s) : NULL;
     if (refuted != NULL) {
-        gradcheck_blame(ADJ_FAULT_REFERENCE, gradcheck_text(s->report, "on ties: %s", refuted),
+        gradcheck_blame(ADJ_FAULT_REFERENCE, log_text(&s->report->log, "on ties: %s", refuted),
                         row);
         return status;
     }
@@ -61,10 +61,10 @@ adj_status judge_ties(subject *s, int leaf, gradcheck_detail *row)
         return status;
     adj_gradcheck_fault fault;
     const char *blame = blame_text(s, leaf, 0, &fault);
-    blame = gradcheck_text(
-        s->report, "on ties: %lld of %lld wrong, worst %s: got %.9g, expected %.9g -> %s",
-        (long long)wrong, (long long)leaf_elems(s, leaf), index_text(s, leaf, worst),
-        s->dx[leaf][worst], s->dx_ref[leaf][worst], blame);
+    blame = log_text(&s->report->log,
+                     "on ties: %lld of %lld wrong, worst %s: got %.9g, expected %.9g -> %s",
+                     (long long)wrong, (long long)leaf_elems(s, leaf), index_text(s, leaf, worst),
+                     s->dx[leaf][worst], s->dx_ref[leaf][worst], blame);
     gradcheck_blame(fault, blame, row);
     return status;
 }

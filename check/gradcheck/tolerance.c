@@ -53,7 +53,7 @@ static adj_status cost_of(subject *s, const adj_node *dx, cost *c)
     char *need = region_alloc(&s->region, (size_t)g->n_node, 1);
     *c = (cost){.unit = adj_traits_of(dx->type.dtype)->unit, .max = dx};
     if (need == NULL)
-        return gradcheck_no_memory(s->report);
+        return log_no_memory(&s->report->log);
     mark_needed(g, 1, &dx, need);
     for (int id = (int)dx->id; id >= 0; id--) {
         const adj_node *n = g->node[id];
@@ -91,7 +91,7 @@ adj_status bound_open(subject *s, int leaf, bound *b)
     adj_status status = cost_of(s, s->tested.dx[leaf], &c);
     double **all = reals_by_leaf(s), min = 0, terms = max_terms(s, leaf);
     if (status != ADJ_OK || all == NULL)
-        return gradcheck_no_memory(s->report);
+        return log_no_memory(&s->report->log);
     if ((status = backward_magnitudes(s, all)) != ADJ_OK)
         return status;
 
@@ -114,16 +114,17 @@ adj_status bound_open(subject *s, int leaf, bound *b)
     b->atol = o->atol;
     b->half = b->noise = NULL;
     if (s->wide == ADJ_F64 && take_group_bound(s, leaf, b) != ADJ_OK)
-        return gradcheck_no_memory(s->report);
+        return log_no_memory(&s->report->log);
     if (o->rtol > 0 || o->atol > 0)
         b->origin =
-            gradcheck_text(s->report, "%g + %g |reference|, as asked for", o->atol, o->rtol);
+            log_text(&s->report->log, "%g + %g |reference|, as asked for", o->atol, o->rtol);
     else
-        b->origin = gradcheck_text(
-            s->report, "%g (N u + L u_acc) S: N = %g kernels, u = 2^%d, L = %.0f (%s), S = %s",
-            safety, c.kernels, (int)log2(c.unit), c.terms, c.max->op->name,
-            linear ? "the gradient of absolute values" : "the largest of |dx|, |dy|");
-    return s->report->status;
+        b->origin =
+            log_text(&s->report->log,
+                     "%g (N u + L u_acc) S: N = %g kernels, u = 2^%d, L = %.0f (%s), S = %s",
+                     safety, c.kernels, (int)log2(c.unit), c.terms, c.max->op->name,
+                     linear ? "the gradient of absolute values" : "the largest of |dx|, |dy|");
+    return s->report->log.status;
 }
 
 double bound_at(const bound *b, int64_t element, double reference)

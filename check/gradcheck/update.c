@@ -97,7 +97,7 @@ static void judge_step(course *c, int step, const void *value, gradcheck_detail 
     row->tolerance = e.bound;
     row->worst_abs = fabs(e.got - e.expected);
     row->worst_rel = row->worst_abs / fmax(fabs(e.got), fabs(e.expected));
-    row->index = gradcheck_text(c->r, "[%lld] in step %d", (long long)e.at, steps[step].counter);
+    row->index = log_text(&c->r->log, "[%lld] in step %d", (long long)e.at, steps[step].counter);
 }
 
 static adj_status take_step(course *c, const runner *b, int step, outcome *o, gradcheck_detail *row)
@@ -144,22 +144,22 @@ static adj_status run_course(gradcheck_report *r, const runner *b, const adj_nod
                              const adj_compare_config *config, gradcheck_detail *row,
                              const char **blame)
 {
-    course c = {.r = r, .node = n, .config = config, .region.allocator = r->region.allocator};
+    course c = {.r = r, .node = n, .config = config, .region.allocator = r->log.region.allocator};
     outcome o = {0};
     adj_status status = open_course(&c);
     for (int step = 0; step < STEPS && status == ADJ_OK; step++)
         status = take_step(&c, b, step, &o, row);
     if (status != ADJ_OK && o.wrong_plan) {
-        gradcheck_blame(ADJ_FAULT_PLAN, gradcheck_text(r, "%s", o.message), row);
-        status = r->status;
+        gradcheck_blame(ADJ_FAULT_PLAN, log_text(&r->log, "%s", o.message), row);
+        status = r->log.status;
     } else if (status != ADJ_OK)
-        gradcheck_fail(r, status, "gradcheck of %s: %s", n->op->name,
-                       o.message[0] != '\0' ? o.message : adj_status_name(status));
+        log_fail(&r->log, status, "gradcheck of %s: %s", n->op->name,
+                 o.message[0] != '\0' ? o.message : adj_status_name(status));
     else if (config != b->reference)
         row->reason = gradcheck_other_impl(r, o.info[0].backend, o.info[0].implementation);
     if (row->wrong > 0 && status == ADJ_OK)
-        *blame = gradcheck_text(r, "backend %s's kernel for %s (%s)", o.info[0].backend,
-                                n->op->name, o.info[0].implementation);
+        *blame = log_text(&r->log, "backend %s's kernel for %s (%s)", o.info[0].backend,
+                          n->op->name, o.info[0].implementation);
     region_free(&c.region);
     return status;
 }
@@ -189,14 +189,14 @@ adj_status check_update(gradcheck_report *r, const adj_node *n, gradcheck_detail
     const int is_naive = tested == NULL || strncmp(tested, "backend naive", 13) == 0;
     if (tested == NULL)
         *row = wide;
-    row->pattern = gradcheck_text(r, "%lld of %lld wrong in %d steps", (long long)row->wrong,
-                                  (long long)row->elems, STEPS);
-    const char *blame = gradcheck_text(
-        r, "its formula in float64 %s -> fault is in %s%s%s",
+    row->pattern = log_text(&r->log, "%lld of %lld wrong in %d steps", (long long)row->wrong,
+                            (long long)row->elems, STEPS);
+    const char *blame = log_text(
+        &r->log, "its formula in float64 %s -> fault is in %s%s%s",
         tested == NULL ? "and the backend under test agree" : "gives something else",
         tested != NULL ? tested : reference, reference != NULL && !is_naive ? ", and in " : "",
         reference != NULL && !is_naive ? reference : "");
     gradcheck_blame(reference != NULL && is_naive ? ADJ_FAULT_REFERENCE : ADJ_FAULT_KERNEL, blame,
                     row);
-    return r->status;
+    return r->log.status;
 }

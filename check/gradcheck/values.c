@@ -102,16 +102,16 @@ static adj_status set_leaf(subject *s, adj_exec *e, const adj_node *leaf, const 
     const adj_status status = adj_set(e, leaf, s->raw, bytes);
     const void *kept = status == ADJ_OK ? adj_data(e, leaf) : NULL; /* NULL: nothing reads it */
     if (kept != NULL && memcmp(kept, s->raw, bytes) != 0)
-        return gradcheck_fail(s->report, ADJ_EBACKEND,
-                              "gradcheck of %s: plan: \"%s\" does not hold the values that adj_set "
-                              "was given",
-                              s->node->op->name, adj_node_name(leaf));
+        return log_fail(&s->report->log, ADJ_EBACKEND,
+                        "gradcheck of %s: plan: \"%s\" does not hold the values that adj_set "
+                        "was given",
+                        s->node->op->name, adj_node_name(leaf));
     return status;
 }
 
 adj_status run_exec(subject *s, adj_exec *e, const twin *t, int is_forward)
 {
-    adj_status status = s->report->status;
+    adj_status status = s->report->log.status;
     for (int i = 0; i < s->n_leaf && status == ADJ_OK; i++)
         status = set_leaf(s, e, t->leaf[i], s->x[i]);
     if (status == ADJ_OK && !is_forward)
@@ -119,19 +119,19 @@ adj_status run_exec(subject *s, adj_exec *e, const twin *t, int is_forward)
     if (status == ADJ_OK)
         status = adj_run(e);
     if (status != ADJ_OK)
-        gradcheck_fail(s->report, status, "gradcheck of %s: %s", s->node->op->name,
-                       adj_exec_message(e));
+        log_fail(&s->report->log, status, "gradcheck of %s: %s", s->node->op->name,
+                 adj_exec_message(e));
     return status;
 }
 
 static adj_status fetch(subject *s, adj_exec *e, const adj_node *n, double *to)
 {
-    adj_status status = s->report->status;
+    adj_status status = s->report->log.status;
     if (status == ADJ_OK)
         status = adj_get(e, n, s->raw, adj_type_bytes(n->type));
     if (status != ADJ_OK)
-        return gradcheck_fail(s->report, status, "gradcheck of %s: %s", s->node->op->name,
-                              adj_exec_message(e));
+        return log_fail(&s->report->log, status, "gradcheck of %s: %s", s->node->op->name,
+                        adj_exec_message(e));
     adj_convert(n->type.dtype, s->raw, ADJ_F64, to, node_elems(n));
     return ADJ_OK;
 }
@@ -158,7 +158,7 @@ static adj_status fetch_all(subject *s, const twin *t, double *const to[])
     for (int i = 0; i < s->n_leaf; i++)
         if (t->dx[i] != NULL)
             fetch(s, t->backward, t->dx[i], to[i]);
-    return s->report->status;
+    return s->report->log.status;
 }
 
 adj_status backward_magnitudes(subject *s, double *const magnitude[])
@@ -168,7 +168,7 @@ adj_status backward_magnitudes(subject *s, double *const magnitude[])
     s->dy = reals(s, s->n_y);
     const int has_memory = s->x != NULL && s->dy != NULL;
     if (!has_memory)
-        gradcheck_no_memory(s->report);
+        log_no_memory(&s->report->log);
     for (int leaf = 0; leaf < s->n_leaf && has_memory; leaf++)
         for (int64_t i = 0; i < leaf_elems(s, leaf); i++)
             s->x[leaf][i] = leaf_is_float(s, leaf) ? fabs(kept[leaf][i]) : kept[leaf][i];
@@ -194,7 +194,7 @@ static adj_status repeat_backward(subject *s)
             fetch(s, s->tested.backward, s->tested.dx[i], s->moved) == ADJ_OK &&
             memcmp(s->moved, s->dx[i], (size_t)leaf_elems(s, i) * sizeof(double)) != 0)
             s->repeats[i] = 0;
-    return s->report->status;
+    return s->report->log.status;
 }
 
 adj_status backward(subject *s)
@@ -220,9 +220,9 @@ void judge_repeat(subject *s, int leaf, gradcheck_detail *row)
         return;
     adj_step_info step = step_of(s->tested.backward, s->tested.dx[leaf]);
     gradcheck_blame(ADJ_FAULT_KERNEL,
-                    gradcheck_text(s->report,
-                                   "not repeatable: the same values gave other bits the second "
-                                   "time -> fault is in backend %s's kernel for %s (%s)",
-                                   step.backend, step.op, step.impl),
+                    log_text(&s->report->log,
+                             "not repeatable: the same values gave other bits the second "
+                             "time -> fault is in backend %s's kernel for %s (%s)",
+                             step.backend, step.op, step.impl),
                     row);
 }

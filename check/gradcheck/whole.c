@@ -434,7 +434,7 @@ static void open_whole(whole *w)
  * there is nothing to compare: the nodes' rows say so. */
 adj_status check_whole(gradcheck_report *r, const adj_node *y)
 {
-    whole w = {.r = r, .y = y, .region.allocator = r->region.allocator};
+    whole w = {.r = r, .y = y, .region.allocator = r->log.region.allocator};
     if (adj_is_float(y->type.dtype))
         open_whole(&w);
     if (w.status == ADJ_OK && w.n_moved > 1) {
@@ -444,13 +444,13 @@ adj_status check_whole(gradcheck_report *r, const adj_node *y)
             judge_whole(&w);
     }
     if (w.status == ADJ_ENOMEM)
-        gradcheck_no_memory(r);
+        log_no_memory(&r->log);
     else if (w.status != ADJ_OK && w.status != ADJ_ENOGRAD && w.status != ADJ_ENOKERNEL)
-        gradcheck_fail(r, w.status, "gradcheck of the whole graph: %s",
-                       w.gradient.exec != NULL ? adj_exec_message(w.gradient.exec)
-                                               : adj_graph_message(w.gradient.graph));
+        log_fail(&r->log, w.status, "gradcheck of the whole graph: %s",
+                 w.gradient.exec != NULL ? adj_exec_message(w.gradient.exec)
+                                         : adj_graph_message(w.gradient.graph));
     copy_close(&w.gradient);
     copy_close(&w.forward);
     region_free(&w.region);
-    return r->status;
+    return r->log.status;
 }

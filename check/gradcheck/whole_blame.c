@@ -132,18 +132,18 @@ static void locate(whole *w, adj_gradcheck_fault *fault, const char **sentence)
         return;
     *fault = user != NULL ? ADJ_FAULT_RULE : ADJ_FAULT_GRAPH;
     if (user != NULL)
-        *sentence = gradcheck_text(w->r,
-                                   "from the result down, the gradient of %%%d %s is the first "
-                                   "that differences contradict "
-                                   "-> fault is in the gradient rule of %s (%%%d)%s",
-                                   (int)n->id, n->op->name, user->op->name, (int)user->id,
-                                   stops_gradient(user) ? ", which passes none by definition" : "");
+        *sentence = log_text(&w->r->log,
+                             "from the result down, the gradient of %%%d %s is the first "
+                             "that differences contradict "
+                             "-> fault is in the gradient rule of %s (%%%d)%s",
+                             (int)n->id, n->op->name, user->op->name, (int)user->id,
+                             stops_gradient(user) ? ", which passes none by definition" : "");
     else
-        *sentence = gradcheck_text(w->r,
-                                   "each user of %%%d %s gives it the right gradient, but their "
-                                   "sum is wrong -> fault is in "
-                                   "the gradient graph (adj_grad)",
-                                   (int)n->id, n->op->name);
+        *sentence = log_text(&w->r->log,
+                             "each user of %%%d %s gives it the right gradient, but their "
+                             "sum is wrong -> fault is in "
+                             "the gradient graph (adj_grad)",
+                             (int)n->id, n->op->name);
 }
 
 /* Copies that are built as the graph is but for one thing, which is at fault if they are right. */
@@ -169,7 +169,7 @@ void whole_blame(whole *w, int id, adj_gradcheck_fault *fault, const char **sent
     if (alone != NULL) {
         *fault = alone->fault;
         *sentence =
-            gradcheck_text(w->r, "%s %s fails alone: %s", alone->name, alone->op, alone->blame);
+            log_text(&w->r->log, "%s %s fails alone: %s", alone->name, alone->op, alone->blame);
         return;
     }
     along(w, id, &scale);
