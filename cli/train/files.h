@@ -2,9 +2,17 @@
 #ifndef CLI_TRAIN_FILES_H
 #define CLI_TRAIN_FILES_H
 
+#include "cli/output.h"
 #include "lock.h"
-#include "out.h"
 #include "train.h"
+
+/* Output of --out NAME: a weights file if NAME ends in .safetensors, else a folder with
+ * weights.safetensors, best.safetensors, metrics.jsonl and report.html. */
+typedef struct {
+    int is_folder, made;                     /* 1: this run made the folder */
+    char *folder;                            /* NULL: a file, or nothing */
+    char *weights, *best, *metrics, *report; /* NULL: is not written */
+} out_files;
 
 typedef struct {
     out_files out;
