@@ -90,7 +90,7 @@ static const rule rules[] = {
     {"cli/convert", "adjoint.h adjoint_nn.h adjoint_io.h adjoint_onnx.h",
      "cli io/tensors/formats.h io/weights/sizes.h io/weights/weights.h"},
     {"cli/predict", "adjoint.h adjoint_fit.h",
-     "base cli cli/page io/data/image_name.h io/data/origin.h"},
+     "base cli cli/page io/data/image_name.h io/data/origin.h io/data/string_list.h"},
     {"cli/graph", "adjoint.h adjoint_nn.h", "base cli exec/report.h graph/op.h"},
     {"cli/summary", "adjoint.h", "cli"},
     {"cli/inspect", "adjoint.h adjoint_io.h", "cli io/tensors/formats.h graph/op.h"},

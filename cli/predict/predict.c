@@ -151,8 +151,10 @@ static int put_json(const work *w, const char *path, float *probability)
 
 /* ---- all ---- */
 
-/* Moves the readable ones of count images in w together. Returns their number. */
-static int64_t keep_good(work *w, char *const path[], int64_t count, const char *good[])
+/* Moves the readable ones of count images in w together, which are paths from first on. Returns
+ * their number. */
+static int64_t keep_good(work *w, const string_list *paths, int64_t first, int64_t count,
+                         const char *good[])
 {
     const int64_t elems = w->input.size.h * w->input.size.w * w->input.size.c;
     int64_t n = 0;
@@ -166,7 +168,7 @@ static int64_t keep_good(work *w, char *const path[], int64_t count, const char 
             memmove(w->pixels + n * elems, w->pixels + i * elems,
                     (size_t)elems * sizeof *w->pixels);
         w->n_resized += w->resized[i] != 0;
-        good[n++] = path[i];
+        good[n++] = strings_at(paths, first + i);
     }
     return n;
 }
@@ -200,7 +202,7 @@ static int64_t keep_finite(work *w, int64_t n, const char *good[])
     return kept;
 }
 
-static int predict_batch(work *w, char *const path[], int64_t count)
+static int predict_batch(work *w, const string_list *paths, int64_t first, int64_t count)
 {
     const int64_t elems = w->input.size.h * w->input.size.w * w->input.size.c;
     const char *good[ADJ_PREDICT_BATCH];
@@ -209,8 +211,9 @@ static int predict_batch(work *w, char *const path[], int64_t count)
     memset(w->error, 0, sizeof w->error);
 #pragma omp parallel for schedule(dynamic) if (count > 1)
     for (int64_t i = 0; i < count; i++)
-        (void)read_image(w, path[i], w->pixels + i * elems, &w->resized[i], &w->error[i]);
-    const int64_t n_read = keep_good(w, path, count, good);
+        (void)read_image(w, strings_at(paths, first + i), w->pixels + i * elems, &w->resized[i],
+                         &w->error[i]);
+    const int64_t n_read = keep_good(w, paths, first, count, good);
     const adj_status computed =
         adj_predict_floats(w->p, n_read, w->pixels, w->probabilities, &error);
     const int64_t n = keep_finite(w, n_read, good);
@@ -231,15 +234,15 @@ static int predict_batch(work *w, char *const path[], int64_t count)
     return status;
 }
 
-static int predict_files(work *w, const file_list *files)
+static int predict_files(work *w, const string_list *paths)
 {
     const double began = seconds_now();
     int status = CONTINUE;
 
-    for (int64_t first = 0; first < files->n && status == CONTINUE; first += ADJ_PREDICT_BATCH) {
-        int64_t left = files->n - first;
-        status = predict_batch(w, files->path + first,
-                               left < ADJ_PREDICT_BATCH ? left : ADJ_PREDICT_BATCH);
+    for (int64_t first = 0; first < paths->n && status == CONTINUE; first += ADJ_PREDICT_BATCH) {
+        const int64_t left = paths->n - first;
+        status =
+            predict_batch(w, paths, first, left < ADJ_PREDICT_BATCH ? left : ADJ_PREDICT_BATCH);
     }
     const double took = seconds_now() - began;
     if (!w->o->as_json && w->done > 1)
@@ -345,13 +348,13 @@ static int open_work(work *w, predict_opts *o)
 
 static int check_saliency(const predict_opts *o, const file_list *files)
 {
-    if (files->n != 1)
+    if (files->paths.n != 1)
         return complain("predict", EXIT_USAGE, "--saliency takes one image (got %lld)",
-                        (long long)files->n);
+                        (long long)files->paths.n);
     const output_file all[] = {{"--saliency", o->saliency, OUTPUT_REPLACED},
                                {"--weights", o->net.weights, INPUT},
                                {"--map", o->net.map, INPUT},
-                               {"IMAGE", files->path[0], INPUT}};
+                               {"IMAGE", strings_at(&files->paths, 0), INPUT}};
     const int status = check_outputs("predict", sizeof all / sizeof all[0], all);
     if (status != CONTINUE)
         return status;
@@ -382,8 +385,8 @@ static int predict(predict_opts *o, int n, const char *const image[])
     if (status == CONTINUE)
         status = open_work(&w, o);
     if (status == CONTINUE)
-        status = predict_files(&w, &files);
-    files_free(&files);
+        status = predict_files(&w, &files.paths);
+    strings_free(&files.paths);
     free(w.probabilities);
     free(w.pixels);
     adj_predictor_free(w.p);
