@@ -1,5 +1,5 @@
 /* repeat.c - see repeat.h. */
-#include <stdint.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,15 +39,21 @@ void repeat_option(char *line, size_t size, const char *option, const char *valu
         repeat_word(line, size, value);
 }
 
-void repeat_number(char *line, size_t size, const char *option, double value, double default_value)
+const char *number_text(double value, char text[NUMBER_TEXT])
 {
-    char text[40];
+    /* option values are read without an exponent */
+    const int is_whole = fabs(value) < 0x1p53 && value == trunc(value);
     for (int digits = 6; digits <= 17; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, value);
-        int is_whole =
-            value == (double)(int64_t)value; /* option values are read without an exponent */
+        snprintf(text, NUMBER_TEXT, "%.*g", digits, value);
         if (strtod(text, NULL) == value && (!is_whole || strchr(text, 'e') == NULL))
             break;
     }
+    return text;
+}
+
+void repeat_number(char *line, size_t size, const char *option, double value, double default_value)
+{
+    char text[NUMBER_TEXT];
+    (void)number_text(value, text);
     repeat_option(line, size, option, value != default_value ? text : NULL);
 }

@@ -36,7 +36,8 @@ int op_line_of(const adj_node *n, op_line *l)
 
 op_args op_line_args(const op_line *l, op_text *t)
 {
-    op_text_copy(t, &l->text);
+    *t = l->text;
+    t->args.attr = t->args.attr != NULL ? t->attr : NULL; /* the copy's */
     op_text_shapes(t, l->in, l->filter);
     if (l->is_conv)
         op_text_conv(t, &l->conv);

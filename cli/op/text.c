@@ -9,6 +9,7 @@
 
 #include "check/inspect.h"
 #include "build.h"
+#include "cli/repeat.h"
 #include "text.h"
 
 /* ---- attributes ---- */
@@ -19,19 +20,7 @@ static void put(op_text *t, const char *name, const char *value)
     snprintf(t->attr + used, sizeof t->attr - used, "%s%s=%s", used > 0 ? "," : "", name, value);
 }
 
-enum { REAL_TEXT = 40, LIST_TEXT = 192 };
-
-/* Appends the shortest text that reads back as v. */
-static void put_real(op_text *t, const char *name, double v)
-{
-    char text[REAL_TEXT];
-    for (int digits = 6; digits <= 17; digits++) {
-        snprintf(text, REAL_TEXT, "%.*g", digits, v);
-        if (strtod(text, NULL) == v)
-            break;
-    }
-    put(t, name, text);
-}
+enum { LIST_TEXT = 192 };
 
 static void write_list(char *text, size_t size, int64_t n, const int64_t v[])
 {
@@ -108,14 +97,14 @@ static void put_attr(const adj_node *n, const adj_attr *a, op_text *t)
     const void *v = (const char *)n->attrs + a->offset;
     const adj_shape *shape = v;
     const int64_t rank = n->n_in > 0 ? n->in[0]->type.shape.rank : 0;
-    char seed[24];
+    char number[NUMBER_TEXT];
     if (a->flags & ADJ_ATTR_OF_RESULT)
         return;
     switch (a->kind) {
-    case ADJ_ATTR_REAL: put_real(t, a->name, *(const double *)v); break;
+    case ADJ_ATTR_REAL: put(t, a->name, number_text(*(const double *)v, number)); break;
     case ADJ_ATTR_SEED:
-        snprintf(seed, sizeof seed, "%llu", (unsigned long long)*(const uint64_t *)v);
-        put(t, a->name, seed);
+        snprintf(number, sizeof number, "%llu", (unsigned long long)*(const uint64_t *)v);
+        put(t, a->name, number);
         break;
     case ADJ_ATTR_INT:
     case ADJ_ATTR_FLAG: put_integer(t, a->name, *(const int64_t *)v); break;
@@ -229,14 +218,6 @@ void op_text_shapes(op_text *t, adj_shape in, adj_shape filter)
     t->filter_shape = filter;
     t->args.in = write_shape(t->in, sizeof t->in, in);
     t->args.filter = t->has_filter ? write_shape(t->filter, sizeof t->filter, filter) : NULL;
-}
-
-void op_text_copy(op_text *to, const op_text *t)
-{
-    *to = *t;
-    to->args.in = to->in;
-    to->args.filter = t->args.filter != NULL ? to->filter : NULL;
-    to->args.attr = t->args.attr != NULL ? to->attr : NULL;
 }
 
 int op_text_of(const adj_node *n, op_text *t)

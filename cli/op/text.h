@@ -22,7 +22,5 @@ int op_text_write(const adj_node *n, op_text *t);
 void op_text_shapes(op_text *t, adj_shape in, adj_shape filter);
 void op_text_conv(op_text *t, const adj_conv *a);
 void op_text_pool(op_text *t, const adj_pool *a);
-/* Copies t; the args of the copy point into the copy. */
-void op_text_copy(op_text *to, const op_text *t);
 
 #endif
