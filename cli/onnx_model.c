@@ -176,25 +176,22 @@ static adj_status write_net(const char *path, const onnx_tensors *from, adj_exec
     char opset[24], inputs[VALUES_TEXT] = "", outputs[VALUES_TEXT] = "";
     const adj_metadata contents[N_CONTENTS] = {
         {"opset", opset}, {"inputs", inputs}, {"outputs", outputs}};
+    const int n_contents = from->with_card ? 0 : N_CONTENTS;
     adj_metadata *card = NULL, *entries = NULL;
     int n = 0;
     adj_model_opts sizes = {0};
     adj_status status = ADJ_OK;
     if (read_sizes(from->path, net, &sizes, NULL) == ADJ_OK && (from->with_card || has_card(net)))
         status = list_card(from->path, net, &sizes, &card, &n, error);
-    if (status == ADJ_OK && from->with_card)
-        status = adj_weights_save(e, path, n, card, error);
-    else if (status == ADJ_OK &&
-             (entries = calloc((size_t)n + N_CONTENTS, sizeof *entries)) == NULL)
+    if (status == ADJ_OK && (entries = calloc((size_t)n + N_CONTENTS, sizeof *entries)) == NULL)
         status = adj_error_set(error, ADJ_ENOMEM, "out of memory");
-    else if (status == ADJ_OK) {
+    if (status == ADJ_OK) {
         snprintf(opset, sizeof opset, "%lld", (long long)adj_onnx_details(net).opset);
         describe(inputs, net, net->n_input, net->input);
         describe(outputs, net, net->n_output, net->output);
-        memcpy(entries, contents, sizeof contents);
-        if (n > 0)
-            memcpy(entries + N_CONTENTS, card, (size_t)n * sizeof *card);
-        status = adj_weights_save(e, path, n + N_CONTENTS, entries, error);
+        for (int i = 0; i < n_contents + n; i++)
+            entries[i] = i < n_contents ? contents[i] : card[i - n_contents];
+        status = adj_weights_save(e, path, n_contents + n, entries, error);
     }
     free(entries);
     free(card);
