@@ -11,8 +11,8 @@ typedef enum { NEVER, TO_PROLONG, ALWAYS } freedom;
 typedef struct {
     const char *key;   /* in a checkpoint */
     const char *usual; /* default; NULL: from the recipe, or none */
+    option o;          /* option name without dashes, for messages */
     freedom may_change;
-    option o; /* option name without dashes, for messages */
 } setting;
 
 enum { SETTINGS = 36 };
