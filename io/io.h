@@ -1,4 +1,4 @@
-/* io.h - what the files of io/ share: opening a file, random numbers. */
+/* io.h - what the files of io/ share: reading a file, random numbers. */
 #ifndef IO_H
 #define IO_H
 
@@ -6,6 +6,13 @@
 
 /* Opens a regular file for reading. Returns NULL, or a message without the file's name. */
 const char *io_open(const char *path, int *fd, int64_t *size);
+/* Reads up to n bytes; returns how many, fewer only at the end, or -1 with errno. */
+int64_t io_read(int fd, void *to, int64_t n);
+/* Reads the first n bytes of a regular file; returns how many, or -1 with *why. */
+int64_t io_read_start(const char *path, void *to, int64_t n, const char **why);
+/* Reads a regular file, of a longer one the first `most` bytes, and puts a 0 behind them. *bytes is
+ * to be freed in every case; *why is the message of a failure, without the file's name. */
+adj_status io_load(const char *path, int64_t most, char **bytes, int64_t *n, const char **why);
 
 /* SplitMix64's output function: a bijection that scatters counters. */
 static inline uint64_t io_mix(uint64_t z)

@@ -1,9 +1,7 @@
 /* cifar.c - CIFAR-10's and CIFAR-100's binary files: records of one label (CIFAR-100: the coarse
  * and the fine one, of which the fine one is taken) and the planes R, G, B of 32x32 bytes. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "layouts.h"
@@ -54,14 +52,10 @@ int io_cifar_has(const char *folder, adj_dataset_part part)
 /* True if path is a file that begins like a Python pickle of protocol 2 to 5. */
 static int is_pickle(const char *path)
 {
-    uint8_t start[2] = {0};
-    struct stat s;
-    FILE *f = stat(path, &s) == 0 && S_ISREG(s.st_mode) ? fopen(path, "rb") : NULL;
-    if (f == NULL)
-        return 0;
-    const size_t n = fread(start, 1, sizeof start, f);
-    fclose(f);
-    return n == sizeof start && start[0] == 0x80 && start[1] >= 2 && start[1] <= 5;
+    uint8_t start[2];
+    const char *why;
+    return io_read_start(path, start, sizeof start, &why) == sizeof start && start[0] == 0x80 &&
+           start[1] >= 2 && start[1] <= 5;
 }
 
 adj_status io_cifar_refuse_pickle(dataset *d, const char *where)
@@ -124,15 +118,13 @@ static adj_status add_record(dataset *d, const cifar_kind *k, const char *path, 
 static adj_status read_file(dataset *d, const cifar_kind *k, const char *path, int64_t *room)
 {
     uint8_t record[2 + IMAGE];
-    int64_t size, bytes = k->label_bytes + IMAGE, got = 0;
-    int fd;
-    const char *why = io_open(path, &fd, &size);
-    unzip *u = why == NULL ? unzip_open(fd) : NULL;
-    adj_status status = ADJ_OK;
+    int64_t bytes = k->label_bytes + IMAGE, got = 0;
+    const char *why;
+    unzip *u;
+    adj_status status = unzip_open(path, &u, &why);
 
-    if (u == NULL)
-        return io_dataset_fail(d, ADJ_EIO, "cifar: %s: %s", path,
-                               why != NULL ? why : "out of memory");
+    if (status != ADJ_OK)
+        return io_dataset_fail(d, status, "cifar: %s: %s", path, why);
     for (int64_t at = 0; status == ADJ_OK && (got = unzip_read(u, record, bytes)) == bytes;
          at += got)
         status = add_record(d, k, path, at, record, room);

@@ -1,7 +1,6 @@
 /* folder.c - see folder.h. */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "broken.h"
 #include "class_folders.h"
@@ -91,29 +90,16 @@ enum { FIRST_BYTES = 1 << 16 }; /* in which nearly every header ends */
 /* Reads a file up to the end of its header and returns the header. */
 static adj_status read_header(const char *path, image_header *header, adj_error *error)
 {
-    uint8_t *bytes = malloc(FIRST_BYTES);
-    size_t n = 0;
-    int64_t size;
-    int fd;
-    const char *why = bytes != NULL ? io_open(path, &fd, &size) : "out of memory";
-
-    if (why != NULL) {
+    static const int64_t most[] = {FIRST_BYTES, IMAGE_MAX_BYTES};
+    adj_status status = ADJ_EARG;
+    for (int i = 0; i < 2 && status == ADJ_EARG; i++) {
+        uint8_t *bytes;
+        size_t n;
+        status = io_image_load(path, most[i], &bytes, &n, error);
+        if (status == ADJ_OK)
+            status = io_image_header(bytes, n, path, header, error);
         free(bytes);
-        return adj_error_set(error, bytes != NULL ? ADJ_EIO : ADJ_ENOMEM, "image: %.300s: %s", path,
-                             why);
     }
-    ssize_t got;
-    while (n < FIRST_BYTES && (got = read(fd, bytes + n, FIRST_BYTES - n)) > 0)
-        n += (size_t)got;
-    close(fd);
-    adj_status status = io_image_header(bytes, n, path, header, error);
-    free(bytes);
-    if (status != ADJ_EARG || n < FIRST_BYTES)
-        return status;
-    status = io_image_load(path, &bytes, &n, error);
-    if (status == ADJ_OK)
-        status = io_image_header(bytes, n, path, header, error);
-    free(bytes);
     return status;
 }
 

@@ -47,13 +47,9 @@ fail(idx_file *f, adj_status status, int64_t offset, const char *format, ...)
 
 static adj_status open_idx(idx_file *f)
 {
-    int fd;
-    int64_t size;
-    const char *why = io_open(f->path, &fd, &size);
-    if (why != NULL)
-        return fail(f, ADJ_EIO, -1, "%s", why);
-    f->file = unzip_open(fd);
-    return f->file != NULL ? ADJ_OK : fail(f, ADJ_ENOMEM, -1, "out of memory");
+    const char *why;
+    const adj_status status = unzip_open(f->path, &f->file, &why);
+    return status == ADJ_OK ? ADJ_OK : fail(f, status, -1, "%s", why);
 }
 
 /* Reads exactly n bytes or fails. */

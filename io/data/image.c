@@ -1,9 +1,7 @@
 /* image.c - an image file of any format, decoded and turned; and the public reader of single
  * images. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "image.h"
 #include "origin.h"
@@ -112,36 +110,16 @@ adj_status io_image_decode(const uint8_t *bytes, size_t n, const char *name, ima
 
 /* ---- files ---- */
 
-adj_status io_image_load(const char *path, uint8_t **bytes, size_t *n, adj_error *error)
+adj_status io_image_load(const char *path, int64_t most, uint8_t **bytes, size_t *n,
+                         adj_error *error)
 {
-    int fd;
+    const char *why;
+    char *all;
     int64_t size;
-    const char *why = io_open(path, &fd, &size);
-
-    *bytes = NULL;
-    *n = 0;
-    if (why != NULL)
-        return adj_error_set(error, ADJ_EIO, "image: %.300s: %s", path, why);
-    if (size > IMAGE_MAX_BYTES)
-        why = "the file is too large (expected at most 512 MB)";
-    else if ((*bytes = malloc((size_t)size + 1)) == NULL) {
-        close(fd);
-        return adj_error_set(error, ADJ_ENOMEM, "image: %.300s: out of memory", path);
-    }
-    while (why == NULL && *n < (size_t)size) {
-        ssize_t got = read(fd, *bytes + *n, (size_t)size - *n);
-        if (got == 0)
-            break;
-        if (got < 0 && errno != EINTR)
-            why = strerror(errno);
-        *n += got > 0 ? (size_t)got : 0;
-    }
-    close(fd);
-    if (why == NULL)
-        return ADJ_OK;
-    free(*bytes);
-    *bytes = NULL;
-    return adj_error_set(error, ADJ_EIO, "image: %.300s: %s", path, why);
+    const adj_status status = io_load(path, most, &all, &size, &why);
+    *bytes = (uint8_t *)all;
+    *n = (size_t)size;
+    return status == ADJ_OK ? ADJ_OK : adj_error_set(error, status, "image: %.300s: %s", path, why);
 }
 
 /* ---- single images ---- */
@@ -199,10 +177,9 @@ adj_status adj_image_read(const char *path, const adj_image_opts *o, float *pixe
     size_t n;
     if (path == NULL)
         return adj_error_set(error, ADJ_EARG, "image: the file name is missing");
-    adj_status status = io_image_load(path, &bytes, &n, error);
-    if (status != ADJ_OK)
-        return status;
-    status = adj_image_decode(bytes, n, path, o, pixels, resized, error);
+    adj_status status = io_image_load(path, IMAGE_MAX_BYTES, &bytes, &n, error);
+    if (status == ADJ_OK)
+        status = adj_image_decode(bytes, n, path, o, pixels, resized, error);
     free(bytes);
     return status;
 }

@@ -6,7 +6,7 @@
 
 #include "data.h"
 
-enum { IMAGE_MAX_PIXELS = 100000000, IMAGE_MAX_BYTES = 1 << 29 /* of a file */ };
+enum { IMAGE_MAX_PIXELS = 100000000, IMAGE_MAX_BYTES = 1 << 29 /* read of a file */ };
 
 /* An image as it is after turning. Channels: 1 gray, 3 color; alpha makes it one more. */
 typedef struct {
@@ -33,8 +33,9 @@ void io_image_free(image *x);
 adj_status io_image_decode(const uint8_t *bytes, size_t n, const char *name, image *result,
                            adj_error *error);
 
-/* Reads a whole file into *bytes, which the caller frees. */
-adj_status io_image_load(const char *path, uint8_t **bytes, size_t *n, adj_error *error);
+/* Reads a file, or its first `most` bytes, into *bytes, which the caller frees in every case. */
+adj_status io_image_load(const char *path, int64_t most, uint8_t **bytes, size_t *n,
+                         adj_error *error);
 
 /* ---- the formats: as above ---- */
 

@@ -51,14 +51,10 @@ typedef struct {
 
 static int has_magic(const char *path)
 {
-    char start[4] = "";
-    struct stat s;
-    FILE *f = stat(path, &s) == 0 && S_ISREG(s.st_mode) ? fopen(path, "rb") : NULL;
-    if (f == NULL)
-        return 0;
-    size_t n = fread(start, 1, sizeof start, f);
-    fclose(f);
-    return n == sizeof start && memcmp(start, "PK\3\4", sizeof start) == 0;
+    char start[4];
+    const char *why;
+    return io_read_start(path, start, sizeof start, &why) == sizeof start &&
+           memcmp(start, "PK\3\4", sizeof start) == 0;
 }
 
 /* True if there is an archive: the file itself, or the first of a folder by name. Sets *n to the
@@ -156,8 +152,8 @@ int io_numpy_has(const char *where, adj_dataset_part part)
 static adj_status read_array(const place *p, const char *key, npy_array *a, adj_error *error)
 {
     char name[PATH_MAX], full[300];
-    int64_t size;
-    int fd;
+    const char *why;
+    unzip *u;
 
     if (!name_of(p, key, name))
         return adj_error_set(error, ADJ_EIO, "npy: %s: the name is too long", key);
@@ -170,13 +166,10 @@ static adj_status read_array(const place *p, const char *key, npy_array *a, adj_
         zip_fclose(f);
         return status;
     }
-    const char *why = io_open(name, &fd, &size);
-    if (why != NULL)
-        return adj_error_set(error, ADJ_EIO, "npy: %.300s: %s", name, why);
-    unzip *u = unzip_open(fd);
-    if (u == NULL)
-        return adj_error_set(error, ADJ_ENOMEM, "npy: out of memory");
-    adj_status status = io_npy_read(&(npy_stream){unzip_read, u, name}, a, error);
+    adj_status status = unzip_open(name, &u, &why);
+    if (status != ADJ_OK)
+        return adj_error_set(error, status, "npy: %.300s: %s", name, why);
+    status = io_npy_read(&(npy_stream){unzip_read, u, name}, a, error);
     unzip_close(u);
     return status;
 }

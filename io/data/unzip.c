@@ -11,16 +11,14 @@ enum { GZIP_ONLY = 15 + 16 };
 /* Reads a block if the current one is used up; true if there is input. */
 static int has_input(unzip *u)
 {
-    while (u->z.avail_in == 0 && u->wrong == NULL) {
-        ssize_t got = read(u->fd, u->block, BLOCK);
-        if (got == 0)
-            return 0;
-        if (got < 0 && errno != EINTR)
+    if (u->z.avail_in == 0 && u->wrong == NULL) {
+        const int64_t got = io_read(u->fd, u->block, BLOCK);
+        if (got < 0)
             u->wrong = strerror(errno);
         u->z.next_in = u->block;
         u->z.avail_in = got > 0 ? (uInt)got : 0;
     }
-    return u->wrong == NULL;
+    return u->z.avail_in > 0;
 }
 
 void unzip_close(unzip *u)
@@ -31,21 +29,26 @@ void unzip_close(unzip *u)
     free(u);
 }
 
-unzip *unzip_open(int fd)
+adj_status unzip_open(const char *path, unzip **u, const char **why)
 {
-    unzip *u = calloc(1, sizeof *u);
-    if (u == NULL) {
-        close(fd);
-        return NULL;
+    int64_t size;
+    unzip *own = *u = calloc(1, sizeof *own);
+    *why = "out of memory";
+    if (own == NULL)
+        return ADJ_ENOMEM;
+    *why = io_open(path, &own->fd, &size);
+    if (*why == NULL) {
+        own->is_gzip = has_input(own) && own->z.avail_in >= 2 && own->block[0] == 0x1f &&
+                       own->block[1] == 0x8b;
+        if (!own->is_gzip || inflateInit2(&own->z, GZIP_ONLY) == Z_OK)
+            return ADJ_OK;
+        *why = "out of memory";
+        close(own->fd);
     }
-    u->fd = fd;
-    u->is_gzip = has_input(u) && u->z.avail_in >= 2 && u->block[0] == 0x1f && u->block[1] == 0x8b;
-    if (u->is_gzip && inflateInit2(&u->z, GZIP_ONLY) != Z_OK) {
-        u->is_gzip = 0;
-        unzip_close(u);
-        return NULL;
-    }
-    return u;
+    const adj_status status = own->is_gzip ? ADJ_ENOMEM : ADJ_EIO;
+    free(own);
+    *u = NULL;
+    return status;
 }
 
 static void copy_some(unzip *u)

@@ -4,8 +4,9 @@
 #ifndef IO_DATA_UNZIP_H
 #define IO_DATA_UNZIP_H
 
-#include <stdint.h>
 #include <zlib.h>
+
+#include "io/io.h"
 
 enum { BLOCK = 1 << 16 };
 
@@ -17,9 +18,8 @@ typedef struct {
     uint8_t block[BLOCK];
 } unzip;
 
-/* Creates a reader that owns fd, which is closed on failure too; returns NULL when out of memory.
- */
-unzip *unzip_open(int fd);
+/* Opens a regular file. On failure *u is NULL and *why a message without the file's name. */
+adj_status unzip_open(const char *path, unzip **u, const char **why);
 /* Reads up to n bytes from an unzip *; returns fewer at the end of the data or on an error. */
 int64_t unzip_read(void *from, void *to, int64_t n);
 void unzip_close(unzip *u);

@@ -1,6 +1,5 @@
 /* file_kind.c - see file_kind.h. Other programs' formats are recognized, never read. */
 #include <string.h>
-#include <unistd.h>
 
 #include "file_kind.h"
 #include "io/data/zipped.h"
@@ -178,13 +177,8 @@ static int write_sentence(const char *name, const char *path, const uint8_t star
 int file_kind_sentence(const char *path, const char *expected, char message[ADJ_MESSAGE])
 {
     uint8_t start[START + 1] = {0};
-    int fd;
-    int64_t size;
-
-    if (io_open(path, &fd, &size) != NULL)
-        return 0;
-    const ssize_t n = read(fd, start, START);
-    close(fd);
+    const char *why;
+    const int64_t n = io_read_start(path, start, START, &why);
     return n >= 0 && write_sentence(path, path, start, (size_t)n, expected, message);
 }
 

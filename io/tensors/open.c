@@ -140,35 +140,32 @@ static adj_status read_idx(adj_tensors *t, const char *path, unzip *u, adj_error
 /* Reads the first four bytes, of a gzip file after decompression; returns 0 if there are fewer. */
 static int peek(const char *path, uint8_t start[4], adj_error *error)
 {
-    int fd;
-    int64_t size;
-    const char *why = io_open(path, &fd, &size);
-    unzip *u = why == NULL ? unzip_open(fd) : NULL;
-    int64_t got = u != NULL ? unzip_read(u, start, 4) : 0;
-
-    if (why != NULL)
-        adj_error_set(error, ADJ_EIO, "%.200s: %s", path, why);
-    else if (got < 4)
+    const char *why;
+    unzip *u;
+    const adj_status status = unzip_open(path, &u, &why);
+    if (status != ADJ_OK) {
+        adj_error_set(error, status, "%.200s: %s", path, why);
+        return 0;
+    }
+    const int64_t got = unzip_read(u, start, 4);
+    unzip_close(u);
+    if (got < 4)
         adj_error_set(error, ADJ_EIO,
                       "%.200s: is too short for a file of tensors (expected safetensors, npy, npz "
                       "or idx)",
                       path);
-    if (u != NULL)
-        unzip_close(u);
     return got == 4;
 }
 
 static adj_status read_unzipped(adj_tensors *t, const char *path, int is_npy, adj_error *error)
 {
-    int fd;
-    int64_t size;
-    const char *why = io_open(path, &fd, &size);
-    unzip *u = why == NULL ? unzip_open(fd) : NULL;
+    const char *why;
+    unzip *u;
+    adj_status status = unzip_open(path, &u, &why);
 
-    if (u == NULL)
-        return adj_error_set(error, why != NULL ? ADJ_EIO : ADJ_ENOMEM, "%.200s: %s", path,
-                             why != NULL ? why : "out of memory");
-    adj_status status = is_npy ? read_npy(t, path, u, error) : read_idx(t, path, u, error);
+    if (status != ADJ_OK)
+        return adj_error_set(error, status, "%.200s: %s", path, why);
+    status = is_npy ? read_npy(t, path, u, error) : read_idx(t, path, u, error);
     unzip_close(u);
     return status;
 }

@@ -52,25 +52,17 @@ typedef struct {
 /* Reads exactly n bytes; offset is that of the end of the previous read. */
 static adj_status read_all(tensor_list *t, const input *in, void *to, int64_t n, int64_t offset)
 {
-    int64_t have = 0;
-    if (in->bytes != NULL && n <= in->size - offset) {
-        memcpy(to, in->bytes + offset, (size_t)n);
-        return ADJ_OK;
-    }
-    while (have < n) {
-        size_t want = (size_t)(n - have);
-        ssize_t got = in->bytes != NULL
-                          ? 0
-                          : read(in->fd, (char *)to + have, want < 1 << 30 ? want : 1 << 30);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return fail(t, ADJ_EIO, offset + have, "%s", strerror(errno));
-        if (got == 0)
-            return fail(t, ADJ_EIO, offset + have, "the file is truncated (expected %lld bytes)",
-                        (long long)(offset + n));
-        have += got;
-    }
+    const int64_t left = in->size - offset;
+    int64_t have = left < n ? left : n;
+    if (in->bytes != NULL)
+        memcpy(to, in->bytes + offset, (size_t)have);
+    else
+        have = io_read(in->fd, to, n);
+    if (have < 0)
+        return fail(t, ADJ_EIO, offset, "%s", strerror(errno));
+    if (have < n)
+        return fail(t, ADJ_EIO, offset + have, "the file is truncated (expected %lld bytes)",
+                    (long long)(offset + n));
     return ADJ_OK;
 }
 

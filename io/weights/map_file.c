@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/c_locale.h"
 #include "map.h"
@@ -190,26 +189,17 @@ static adj_status read_text(weight_map *m, const char *path, char *text, int64_t
 
 adj_status map_read(weight_map *m, const char *path, adj_error *error)
 {
-    int fd;
-    int64_t bytes, have = 0;
-    const char *why = io_open(path, &fd, &bytes);
-
-    if (why != NULL)
-        return adj_error_set(error, ADJ_EIO, "map %.200s: %s (expected pytorch, keras or a file)",
-                             path, why);
-    char *text = bytes <= MAX_FILE ? malloc((size_t)bytes + 1) : NULL;
-    for (ssize_t got = 1; text != NULL && have < bytes && got > 0; have += got > 0 ? got : 0)
-        got = read(fd, text + have, (size_t)(bytes - have));
-    close(fd);
-    adj_status status = ADJ_OK;
-    if (bytes > MAX_FILE)
+    const char *why;
+    char *text;
+    int64_t bytes;
+    adj_status status = io_load(path, MAX_FILE + 1, &text, &bytes, &why);
+    if (status != ADJ_OK)
+        adj_error_set(error, status, "map %.200s: %s (expected pytorch, keras or a file)", path,
+                      why);
+    else if (bytes > MAX_FILE)
         status = adj_error_set(error, ADJ_EIO, "map %.200s: is too long for a map", path);
-    else if (text == NULL)
-        status = adj_error_set(error, ADJ_ENOMEM, "map %.200s: out of memory", path);
-    else {
-        text[have] = '\0';
-        status = read_text(m, path, text, have, error);
-    }
+    else
+        status = read_text(m, path, text, bytes, error);
     free(text);
     return status;
 }
