@@ -62,7 +62,7 @@ static const rule rules[] = {
      "io/weights/weights.h ops/nn/model_list.h ops/nn/names.h graph/op.h exec/report.h "
      "io/data/origin.h"},
     {"io/tensors", "adjoint.h adjoint_io.h",
-     "base io io/data/npy.h io/data/unzip.h io/data/zipped.h graph/op.h"},
+     "base io io/data/array.h io/data/unzip.h io/data/zipped.h graph/op.h"},
     {"io/weights", "adjoint.h adjoint_nn.h adjoint_io.h",
      "base io io/tensors ops/nn/names.h graph/op.h"},
     {"emit", "adjoint.h adjoint_emit.h adjoint_ext.h", "base exec/exec.h graph ops/grad.h"},

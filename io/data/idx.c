@@ -1,222 +1,87 @@
-/* idx.c - a reader for IDX, the format of MNIST and its likes, plain or gzip.
- *
- * A file is 00 00 TT RR (TT the element type, 08 unsigned byte or 0C int32; RR the rank), RR
- * big-endian 32-bit sizes, then the elements, big-endian, and nothing else. Labels are bytes [n],
- * or QMNIST's int32 [n, 8], whose column 0 is the class. The file is not trusted: sizes are
- * multiplied in checked arithmetic and limited, and memory grows with the bytes that were really
- * read. Offsets in messages count the uncompressed bytes. */
+/* idx.c - a data set of IDX files: a pair of images, bytes, and labels. Labels are bytes [n], or
+ * QMNIST's int32 [n, 8], whose column 0 is the class. */
 #include <dirent.h>
-#include <errno.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/c_locale.h"
+#include "array.h"
 #include "layouts.h"
 #include "origin.h"
-#include "unzip.h"
-
-/* ---- a file ---- */
-
-enum { IDX_MAX_RANK = 4, FIRST_CHUNK = 1 << 16 };
-static const int64_t max_bytes = INT64_C(1) << 31; /* bytes of data in one file */
-
-typedef struct {
-    dataset *owner; /* of the message */
-    const char *path;
-    unzip *file;
-    int rank, elem; /* of an image file 3 or 4, of labels 1 or 2; bytes of an element */
-    int64_t offset, size[IDX_MAX_RANK], bytes;
-} idx_file;
-
-/* Sets the message, preceded by the file's name and, unless it is negative, an offset. */
-__attribute__((format(printf, 4, 5))) static adj_status
-fail(idx_file *f, adj_status status, int64_t offset, const char *format, ...)
-{
-    char sentence[ADJ_MESSAGE], at[40] = "";
-    va_list args;
-    va_start(args, format);
-    c_vsnprintf(sentence, sizeof sentence, format, args);
-    va_end(args);
-    if (offset >= 0)
-        snprintf(at, sizeof at, "offset %lld: ", (long long)offset);
-    io_dataset_fail(f->owner, status, "idx: %s: %s%s", f->path, at, sentence);
-    return status;
-}
-
-static adj_status open_idx(idx_file *f)
-{
-    const char *why;
-    const adj_status status = unzip_open(f->path, &f->file, &why);
-    return status == ADJ_OK ? ADJ_OK : fail(f, status, -1, "%s", why);
-}
-
-/* Reads exactly n bytes or fails. */
-static adj_status read_bytes(idx_file *f, void *to, int64_t n, const char *part)
-{
-    int64_t got = unzip_read(f->file, to, n), end = f->offset + got;
-    if (got == n)
-        return f->offset += n, ADJ_OK;
-    if (f->file->wrong != NULL)
-        return fail(f, ADJ_EIO, end, "%s", f->file->wrong);
-    return fail(f, ADJ_EIO, end, "the file ends within its %s (expected at least %lld bytes)", part,
-                (long long)(f->offset + n));
-}
-
-/* Reads the magic number. Images have a rank of 3 or 4, labels of 1 or, as int32, 2. */
-static adj_status read_magic(idx_file *f, int is_images)
-{
-    uint8_t magic[4];
-    adj_status status = read_bytes(f, magic, 4, "magic number");
-    if (status != ADJ_OK)
-        return status;
-    const int is_bytes = magic[2] == 8, is_ints = magic[2] == 12;
-    f->rank = magic[3];
-    f->elem = is_ints ? 4 : 1;
-    if (magic[0] == 0 && magic[1] == 0 &&
-        (is_images ? is_bytes && (f->rank == 3 || f->rank == 4)
-                   : (is_bytes && f->rank == 1) || (is_ints && f->rank == 2)))
-        return ADJ_OK;
-    return fail(f, ADJ_EIO, 0, "wrong magic number (got %02x%02x%02x%02x, expected %s)", magic[0],
-                magic[1], magic[2], magic[3],
-                is_images ? "00000803 or 00000804" : "00000801 or 00000c02");
-}
-
-/* Reads the sizes after the magic number into f->size and f->bytes. */
-static adj_status read_sizes(idx_file *f)
-{
-    uint8_t size[4];
-    adj_status status;
-
-    f->bytes = f->elem;
-    for (int i = 0; i < f->rank; i++) {
-        int64_t at = f->offset;
-        if ((status = read_bytes(f, size, 4, "header")) != ADJ_OK)
-            return status;
-        f->size[i] = (int64_t)size[0] << 24 | size[1] << 16 | size[2] << 8 | size[3];
-        if (f->size[i] == 0)
-            return fail(f, ADJ_EIO, at, "dimension %d is 0", i);
-        if (__builtin_mul_overflow(f->bytes, f->size[i], &f->bytes) || f->bytes > max_bytes)
-            return fail(f, ADJ_EIO, at,
-                        "the header claims too much data (got a size of %lld, expected at most "
-                        "%lld bytes in all)",
-                        (long long)f->size[i], (long long)max_bytes);
-    }
-    return ADJ_OK;
-}
-
-/* Reads the f->bytes bytes after the header into *data, which the caller frees also on failure, in
- * chunks of doubling size: a wrong header costs at most twice the file in memory. */
-static adj_status read_data(idx_file *f, const char *part, uint8_t **data)
-{
-    int64_t have = 0, room = 0;
-
-    while (have < f->bytes) {
-        room = room == 0 ? FIRST_CHUNK : 2 * room;
-        if (room > f->bytes)
-            room = f->bytes;
-        uint8_t *grown = realloc(*data, (size_t)room);
-        if (grown == NULL)
-            return fail(f, ADJ_ENOMEM, -1, "out of memory");
-        *data = grown;
-        adj_status status = read_bytes(f, grown + have, room - have, part);
-        if (status != ADJ_OK)
-            return status;
-        have = room;
-    }
-    return ADJ_OK;
-}
-
-/* Checks that the file ends here; in a gzip file reading to the end also checks its checksum. */
-static adj_status expect_end(idx_file *f)
-{
-    uint8_t more;
-
-    if (unzip_read(f->file, &more, 1) == 1)
-        return fail(f, ADJ_EIO, f->offset, "more bytes than the header says");
-    if (f->file->wrong != NULL)
-        return fail(f, ADJ_EIO, f->offset, "%s", f->file->wrong);
-    return ADJ_OK;
-}
-
-/* Reads a whole file; the caller frees *data, also on failure. */
-static adj_status read_idx(idx_file *f, const char *part, int is_images, uint8_t **data)
-{
-    adj_status status = open_idx(f);
-    if (status != ADJ_OK)
-        return status;
-    if ((status = read_magic(f, is_images)) == ADJ_OK && (status = read_sizes(f)) == ADJ_OK &&
-        (status = read_data(f, part, data)) == ADJ_OK)
-        status = expect_end(f);
-    unzip_close(f->file);
-    return status;
-}
 
 /* ---- a pair of images and labels ---- */
 
-static int64_t label_at(const idx_file *f, const uint8_t *label)
+static int is_bytes(const file_array *a) { return a->kind == 'u' && a->bytes == 1; }
+static int are_images(const file_array *a) { return is_bytes(a) && (a->rank == 3 || a->rank == 4); }
+static int are_labels(const file_array *a)
 {
-    if (f->elem == 1)
-        return label[0];
-    return (int32_t)((uint32_t)label[0] << 24 | (uint32_t)label[1] << 16 | (uint32_t)label[2] << 8 |
-                     label[3]);
+    return (is_bytes(a) && a->rank == 1) || (a->kind == 'i' && a->bytes == 4 && a->rank == 2);
 }
+
+static const idx_content image_file = {"images", are_images, "00000803 or 00000804"},
+                         label_file = {"labels", are_labels, "00000801 or 00000c02"};
 
 /* Takes the first element of each row as the label. If d->public.classes is 0, labels may be up to
  * ADJ_MAX_CLASSES - 1. */
-static adj_status take_labels(dataset *d, idx_file *f, const uint8_t *bytes)
+static adj_status take_labels(dataset *d, const file_array *a, const char *path)
 {
-    const int64_t n = f->size[0], row = f->bytes / n, header = 4 + 4 * f->rank;
+    const int64_t n = a->size[0], row = array_elems(a) / n, header = 4 + 4 * a->rank;
     const int64_t classes = d->public.classes > 0 ? d->public.classes : ADJ_MAX_CLASSES;
 
+    if (n != d->public.n)
+        return io_dataset_fail(
+            d, ADJ_EIO, "idx: %s: offset 4: number of labels differs (got %lld, expected %lld)",
+            path, (long long)n, (long long)d->public.n);
     d->labels = malloc((size_t)n * sizeof *d->labels);
     if (d->labels == NULL)
-        return fail(f, ADJ_ENOMEM, -1, "out of memory");
+        return io_dataset_no_memory(d);
     for (int64_t i = 0; i < n; i++) {
-        const int64_t label = label_at(f, bytes + i * row);
+        const int64_t label = array_integer(a, i * row);
         if (label < 0 || label >= classes)
-            return fail(f, ADJ_EIO, header + i * row,
-                        "label is out of range (got %lld, expected 0 to %lld)", (long long)label,
-                        (long long)classes - 1);
+            return io_dataset_fail(d, ADJ_EIO,
+                                   "idx: %s: offset %lld: label is out of range (got %lld, "
+                                   "expected 0 to %lld)",
+                                   path, (long long)(header + i * row * a->bytes), (long long)label,
+                                   (long long)classes - 1);
         d->labels[i] = (int32_t)label;
     }
     return ADJ_OK;
 }
 
-/* Makes bytes of only 0 and 1 black and white, as the reader of NumPy's files does. */
-static void settle_bits(dataset *d, const idx_file *f)
+/* Takes the bytes. Those of only 0 and 1 become black and white, as in the reader of NumPy's files.
+ */
+static void take_images(dataset *d, file_array *a, const char *path)
 {
+    const int64_t n = array_elems(a);
     int largest = 0;
-    for (int64_t i = 0; i < f->bytes && largest <= 1; i++)
+    d->public.n = a->size[0];
+    d->images = a->data;
+    a->data = NULL;
+    for (int64_t i = 0; i < n && largest <= 1; i++)
         largest = d->images[i] > largest ? d->images[i] : largest;
     if (largest != 1)
         return;
-    for (int64_t i = 0; i < f->bytes; i++)
+    for (int64_t i = 0; i < n; i++)
         d->images[i] *= 255;
     d->origin.high = 1;
-    snprintf(d->origin.values_of, sizeof d->origin.values_of, "%.250s", f->path);
+    snprintf(d->origin.values_of, sizeof d->origin.values_of, "%.250s", path);
 }
 
 static adj_status read_pair(dataset *d, const char *images, const char *labels)
 {
-    idx_file x = {.owner = d, .path = images}, y = {.owner = d, .path = labels};
-    uint8_t *bytes = NULL;
+    file_array x, y = {0};
+    adj_error error = {0};
 
-    adj_status status = read_idx(&x, "images", 1, &d->images);
-    if (status == ADJ_OK)
-        status = read_idx(&y, "labels", 0, &bytes);
-    if (status == ADJ_OK && y.size[0] != x.size[0])
-        status = fail(&y, ADJ_EIO, 4, "number of labels differs from %s (got %lld, expected %lld)",
-                      images, (long long)y.size[0], (long long)x.size[0]);
-    if (status == ADJ_OK)
-        status = take_labels(d, &y, bytes);
-    free(bytes);
+    adj_status status = io_idx_read_file(images, &image_file, &x, &error);
+    if (status == ADJ_OK) {
+        take_images(d, &x, images);
+        status = io_idx_read_file(labels, &label_file, &y, &error);
+    }
     if (status != ADJ_OK)
-        return status;
-    settle_bits(d, &x);
-    d->public.n = x.size[0];
-    return io_dataset_take_axes(d, images, x.rank, x.size);
+        io_dataset_fail(d, status, "%s", error.message);
+    else if ((status = take_labels(d, &y, labels)) == ADJ_OK)
+        status = io_dataset_take_axes(d, images, x.rank, x.size);
+    free(y.data);
+    return status;
 }
 
 adj_status adj_dataset_idx(const char *images, const char *labels, int classes, adj_dataset **out)

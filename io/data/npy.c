@@ -1,20 +1,21 @@
-/* npy.c - see npy.h. A file is 93 "NUMPY", a version (two bytes), the header's length (2 bytes,
- * from version 2 on 4, least significant first), the header, the data. */
+/* npy.c - an array in NumPy's format. A file is 93 "NUMPY", a version (two bytes), the header's
+ * length (2 bytes, from version 2 on 4, least significant first), the header, the data. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "npy.h"
+#include "array.h"
+#include "unzip.h"
 
-enum { MAX_HEADER = 1 << 16, FIRST_CHUNK = 1 << 16 };
+enum { MAX_HEADER = 1 << 16 };
 static const int64_t max_bytes = INT64_C(1) << 34; /* of an array */
 
-static adj_status fail(const npy_stream *s, const char *why, adj_error *error)
+static adj_status fail(const array_stream *s, const char *why, adj_error *error)
 {
     return adj_error_set(error, ADJ_EIO, "npy: %.300s: %s", s->name, why);
 }
 
 /* Returns the text of the header, to be freed, or NULL after a failure. */
-static char *read_header(const npy_stream *s, adj_error *error)
+static char *read_header(const array_stream *s, adj_error *error)
 {
     uint8_t start[12] = {0};
     if (s->read(s->from, start, 8) != 8 || memcmp(start, "\x93NUMPY", 6) != 0) {
@@ -43,24 +44,14 @@ static char *read_header(const npy_stream *s, adj_error *error)
     return text;
 }
 
-/* Reads the data in chunks of doubling size: a wrong header costs at most twice the data in memory.
- */
-static adj_status read_data(const npy_stream *s, npy_array *a, int64_t bytes, adj_error *error)
+static adj_status read_data(const array_stream *s, file_array *a, int64_t bytes, adj_error *error)
 {
-    int64_t have = 0, room = 0;
+    const int64_t got = array_read_bytes(s, bytes, &a->data);
     uint8_t more;
-
-    while (have < bytes) {
-        room = room == 0 ? FIRST_CHUNK : 2 * room;
-        room = room > bytes ? bytes : room;
-        uint8_t *grown = realloc(a->data, (size_t)room);
-        if (grown == NULL)
-            return adj_error_set(error, ADJ_ENOMEM, "npy: %.300s: out of memory", s->name);
-        a->data = grown;
-        if (s->read(s->from, grown + have, room - have) != room - have)
-            return fail(s, "the data are truncated or corrupt", error);
-        have = room;
-    }
+    if (got < 0)
+        return adj_error_set(error, ADJ_ENOMEM, "npy: %.300s: out of memory", s->name);
+    if (got < bytes)
+        return fail(s, "the data are truncated or corrupt", error);
     int64_t behind = s->read(s->from, &more, 1); /* to the end: only there is a sum checked */
     if (behind != 0)
         return fail(s, behind > 0 ? "has more bytes than its header says" : "the data are corrupt",
@@ -68,25 +59,7 @@ static adj_status read_data(const npy_stream *s, npy_array *a, int64_t bytes, ad
     return ADJ_OK;
 }
 
-static void swap_bytes(uint8_t *data, int64_t elems, int bytes)
-{
-    for (int64_t i = 0; i < elems; i++)
-        for (int k = 0; k < bytes / 2; k++) {
-            uint8_t *a = data + i * bytes + k, *b = data + i * bytes + bytes - 1 - k, kept = *a;
-            *a = *b;
-            *b = kept;
-        }
-}
-
-int64_t io_npy_elems(const npy_array *a)
-{
-    int64_t n = 1;
-    for (int i = 0; i < a->rank; i++)
-        n *= a->size[i]; /* checked when it was read */
-    return n;
-}
-
-static int is_possible(const npy_array *a, int64_t *bytes)
+static int is_possible(const file_array *a, int64_t *bytes)
 {
     *bytes = a->bytes;
     for (int i = 0; i < a->rank; i++)
@@ -96,11 +69,11 @@ static int is_possible(const npy_array *a, int64_t *bytes)
     return 1;
 }
 
-adj_status io_npy_read(const npy_stream *s, npy_array *a, adj_error *error)
+adj_status io_npy_read(const array_stream *s, file_array *a, adj_error *error)
 {
     int swapped = 0;
     int64_t bytes;
-    *a = (npy_array){0};
+    *a = (file_array){0};
     char *text = read_header(s, error);
     if (text == NULL)
         return error != NULL ? error->status : ADJ_EIO;
@@ -112,10 +85,23 @@ adj_status io_npy_read(const npy_stream *s, npy_array *a, adj_error *error)
         return fail(s, "its shape is empty or too large (expected at most 16 GB)", error);
     adj_status status = read_data(s, a, bytes, error);
     if (status == ADJ_OK && swapped)
-        swap_bytes(a->data, io_npy_elems(a), a->bytes);
+        array_swap(a);
     if (status != ADJ_OK) {
         free(a->data);
         a->data = NULL;
     }
+    return status;
+}
+
+adj_status io_npy_read_file(const char *path, file_array *a, adj_error *error)
+{
+    const char *why;
+    unzip *u;
+    *a = (file_array){0};
+    adj_status status = unzip_open(path, &u, &why);
+    if (status != ADJ_OK)
+        return adj_error_set(error, status, "npy: %.300s: %s", path, why);
+    status = io_npy_read(&(array_stream){unzip_read, u, path}, a, error);
+    unzip_close(u);
     return status;
 }

@@ -2,12 +2,12 @@
  * NumPy writes is accepted; nothing is evaluated. */
 #include <string.h>
 
-#include "npy.h"
+#include "array.h"
 
 typedef struct {
     const char *at;
     const char *wrong;
-    npy_array *a;
+    file_array *a;
     int swapped, seen; /* seen: bits of the entries so far */
 } parser;
 
@@ -121,7 +121,7 @@ static int parse_entry(parser *p)
     return set_error(p, "the header has an unknown entry");
 }
 
-const char *io_npy_parse(const char *text, npy_array *a, int *swapped)
+const char *io_npy_parse(const char *text, file_array *a, int *swapped)
 {
     parser p = {.at = text, .a = a};
 

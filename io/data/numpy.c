@@ -7,9 +7,8 @@
 #include <unistd.h>
 
 #include "layouts.h"
-#include "npy.h"
+#include "array.h"
 #include "origin.h"
-#include "unzip.h"
 #include "zipped.h"
 
 /* Keys of a split's arrays; the first pair with both arrays is used. */
@@ -149,34 +148,26 @@ int io_numpy_has(const char *where, adj_dataset_part part)
 
 /* ---- reading arrays ---- */
 
-static adj_status read_array(const place *p, const char *key, npy_array *a, adj_error *error)
+static adj_status read_array(const place *p, const char *key, file_array *a, adj_error *error)
 {
     char name[PATH_MAX], full[300];
-    const char *why;
-    unzip *u;
 
     if (!name_of(p, key, name))
         return adj_error_set(error, ADJ_EIO, "npy: %s: the name is too long", key);
-    if (p->archive != NULL) {
-        snprintf(full, sizeof full, "%.250s: %.40s", p->path, name);
-        zip_file_t *f = zip_fopen(p->archive, name, 0);
-        if (f == NULL)
-            return adj_error_set(error, ADJ_EIO, "npz: %s: %s", full, zip_strerror(p->archive));
-        adj_status status = io_npy_read(&(npy_stream){zipped_read, f, full}, a, error);
-        zip_fclose(f);
-        return status;
-    }
-    adj_status status = unzip_open(name, &u, &why);
-    if (status != ADJ_OK)
-        return adj_error_set(error, status, "npy: %.300s: %s", name, why);
-    status = io_npy_read(&(npy_stream){unzip_read, u, name}, a, error);
-    unzip_close(u);
+    if (p->archive == NULL)
+        return io_npy_read_file(name, a, error);
+    snprintf(full, sizeof full, "%.250s: %.40s", p->path, name);
+    zip_file_t *f = zip_fopen(p->archive, name, 0);
+    if (f == NULL)
+        return adj_error_set(error, ADJ_EIO, "npz: %s: %s", full, zip_strerror(p->archive));
+    adj_status status = io_npy_read(&(array_stream){zipped_read, f, full}, a, error);
+    zip_fclose(f);
     return status;
 }
 
 /* ---- images ---- */
 
-static float float_at(const npy_array *a, int64_t i)
+static float float_at(const file_array *a, int64_t i)
 {
     float f;
     double v;
@@ -249,9 +240,9 @@ static adj_status settle_bytes(dataset *d, int64_t n, const char *name)
     return settle_range(d, 0, high, n, name);
 }
 
-static adj_status take_floats(dataset *d, const npy_array *a, const char *name)
+static adj_status take_floats(dataset *d, const file_array *a, const char *name)
 {
-    int64_t n = io_npy_elems(a);
+    int64_t n = array_elems(a);
     float low = 0, high = 0;
 
     d->floats = malloc((size_t)n * sizeof *d->floats);
@@ -268,7 +259,7 @@ static adj_status take_floats(dataset *d, const npy_array *a, const char *name)
     return settle_range(d, low, high, n, name);
 }
 
-static adj_status take_images(dataset *d, npy_array *a, const char *name)
+static adj_status take_images(dataset *d, file_array *a, const char *name)
 {
     adj_status status = ADJ_OK;
 
@@ -285,28 +276,14 @@ static adj_status take_images(dataset *d, npy_array *a, const char *name)
     else {
         d->images = a->data;
         a->data = NULL;
-        status = settle_bytes(d, io_npy_elems(a), name);
+        status = settle_bytes(d, array_elems(a), name);
     }
     return status == ADJ_OK ? io_dataset_take_axes(d, name, a->rank, a->size) : status;
 }
 
 /* ---- labels ---- */
 
-/* Returns element i of an integer array, saturated at the largest int64_t. */
-static int64_t integer_at(const npy_array *a, int64_t i)
-{
-    const int unused = 64 - 8 * a->bytes; /* bits */
-    uint64_t v = 0;
-    for (int k = 0; k < a->bytes; k++) {
-        int at = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? a->bytes - 1 - k : k;
-        v = v << 8 | a->data[i * a->bytes + at];
-    }
-    if (a->kind == 'i') /* the sign's bit is repeated */
-        return (int64_t)(v << unused) >> unused;
-    return v > INT64_MAX ? INT64_MAX : (int64_t)v;
-}
-
-static adj_status take_labels(dataset *d, const npy_array *a, const char *name)
+static adj_status take_labels(dataset *d, const file_array *a, const char *name)
 {
     int is_column = a->rank == 1 || (a->rank == 2 && a->size[1] == 1);
     if (!is_column || (a->kind != 'u' && a->kind != 'i'))
@@ -321,7 +298,7 @@ static adj_status take_labels(dataset *d, const npy_array *a, const char *name)
     if (d->labels == NULL)
         return io_dataset_fail(d, ADJ_ENOMEM, "npy: out of memory");
     for (int64_t i = 0; i < d->public.n; i++) {
-        int64_t label = integer_at(a, i);
+        int64_t label = array_integer(a, i);
         if (label < 0 || label >= ADJ_MAX_CLASSES)
             return io_dataset_fail(d, ADJ_EIO,
                                    "npy: %s: the label of image %lld is out of range (got %lld, "
@@ -334,7 +311,7 @@ static adj_status take_labels(dataset *d, const npy_array *a, const char *name)
 
 static adj_status read_pair(dataset *d, const place *p, int k)
 {
-    npy_array x = {0}, y = {0};
+    file_array x = {0}, y = {0};
     adj_error error = {0};
     char name[300];
     const char *where = p->folder != NULL ? p->folder : p->path;

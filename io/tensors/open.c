@@ -3,7 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "io/data/npy.h"
+#include "io/data/array.h"
 #include "io/data/unzip.h"
 #include "io/data/zipped.h"
 #include "file_kind.h"
@@ -24,39 +24,35 @@ static void name_after(const char *path, const char *ending, char name[256])
 
 /* ---- NumPy ---- */
 
-/* Adds an array. is_one_of_many: a valid array that is not supported becomes an unreadable tensor.
- */
-static adj_status add_array(adj_tensors *t, const npy_stream *s, const char *name,
-                            int is_one_of_many, adj_error *error)
+/* Adds an array and frees its data. */
+static adj_status add_array(adj_tensors *t, const file_array *a, const char *name, adj_error *error)
 {
-    npy_array a;
-    adj_shape shape = {0};
-    adj_error why = {0};
-    adj_status status = io_npy_read(s, &a, &why);
+    const adj_elem elem = elem_of_numpy(a->kind, a->bytes);
+    adj_shape shape = {.rank = a->rank};
+    void *data = NULL;
 
-    if (status != ADJ_OK && a.unsupported != NULL && is_one_of_many)
-        return tensors_add_unreadable(t, name, a.unsupported, error);
-    if (status != ADJ_OK)
-        return adj_error_set(error, status, "%s", why.message);
-    const adj_elem elem = elem_of_numpy(a.kind, a.bytes);
+    memcpy(shape.dim, a->size, sizeof shape.dim);
     if (elem == ADJ_ELEM_UNREADABLE)
-        status = adj_error_set(error, ADJ_EIO, "npy: %.300s: its elements have an unknown type",
-                               s->name);
-    shape.rank = a.rank;
-    for (int i = 0; i < a.rank; i++)
-        shape.dim[i] = a.size[i];
-    void *data = status == ADJ_OK ? tensors_add(t, name, elem, shape, error) : NULL;
+        adj_error_set(error, ADJ_EIO, "npy: %.300s: its elements have an unknown type", name);
+    else
+        data = tensors_add(t, name, elem, shape, error);
     if (data != NULL)
-        memcpy(data, a.data, (size_t)io_npy_elems(&a) * (size_t)a.bytes);
-    free(a.data);
+        memcpy(data, a->data, (size_t)array_elems(a) * (size_t)a->bytes);
+    free(a->data);
     return data != NULL ? ADJ_OK : error->status;
 }
 
-static adj_status read_npy(adj_tensors *t, const char *path, unzip *u, adj_error *error)
+/* Adds an archive's member; a valid array that is not supported becomes an unreadable tensor. */
+static adj_status add_member(adj_tensors *t, const array_stream *s, const char *name,
+                             adj_error *error)
 {
-    char name[256];
-    name_after(path, ".npy", name);
-    return add_array(t, &(npy_stream){unzip_read, u, path}, name, 0, error);
+    file_array a;
+    adj_error why = {0};
+    const adj_status status = io_npy_read(s, &a, &why);
+    if (status == ADJ_OK)
+        return add_array(t, &a, name, error);
+    return a.unsupported != NULL ? tensors_add_unreadable(t, name, a.unsupported, error)
+                                 : adj_error_set(error, status, "%s", why.message);
 }
 
 static adj_status read_npz(adj_tensors *t, const char *path, zip_t *z, adj_error *error)
@@ -80,7 +76,7 @@ static adj_status read_npz(adj_tensors *t, const char *path, zip_t *z, adj_error
         snprintf(full, sizeof full, "%.200s: %.150s", path, member);
         snprintf(name, sizeof name, "%.*s", (int)(length - 4 < 250 ? length - 4 : 250), member);
         zip_file_t *f = zip_fopen_index(z, (zip_uint64_t)i, 0);
-        status = f != NULL ? add_array(t, &(npy_stream){zipped_read, f, full}, name, 1, error)
+        status = f != NULL ? add_member(t, &(array_stream){zipped_read, f, full}, name, error)
                            : adj_error_set(error, ADJ_EIO, "npz: %s: %s", full, zip_strerror(z));
         if (f != NULL)
             zip_fclose(f);
@@ -88,51 +84,19 @@ static adj_status read_npz(adj_tensors *t, const char *path, zip_t *z, adj_error
     return status;
 }
 
-/* ---- IDX: 0, 0, type, rank; sizes and elements of most significant byte first ---- */
+/* ---- a file of one array ---- */
 
-static adj_status read_idx(adj_tensors *t, const char *path, unzip *u, adj_error *error)
+static adj_status read_array(adj_tensors *t, const char *path, int is_npy, adj_error *error)
 {
-    static const adj_elem elems[] = {[8] = ADJ_ELEM_U8,   [9] = ADJ_ELEM_I8,   [11] = ADJ_ELEM_I16,
-                                     [12] = ADJ_ELEM_I32, [13] = ADJ_ELEM_F32, [14] = ADJ_ELEM_F64};
-    uint8_t head[4], size[4];
-    adj_shape shape = {0};
+    static const idx_content any = {"data", NULL, "0000, a type and up to 6 axes"};
+    file_array a;
     char name[256];
-    int64_t have = 0;
-
-    int ok = unzip_read(u, head, 4) == 4 && head[2] >= 8 && head[2] <= 14 && head[2] != 10 &&
-             head[3] >= 1 && head[3] <= ADJ_MAX_RANK;
-    for (shape.rank = 0; ok && shape.rank < head[3]; shape.rank++) {
-        ok = unzip_read(u, size, 4) == 4;
-        shape.dim[shape.rank] =
-            (int64_t)size[0] << 24 | (int64_t)size[1] << 16 | (int64_t)size[2] << 8 | size[3];
-    }
-    if (!ok)
-        return adj_error_set(error, ADJ_EIO,
-                             "idx: %.300s: its header is not that of an array of up to %d axes",
-                             path, ADJ_MAX_RANK);
-    const adj_tensor like = {.elem = elems[head[2]], .shape = shape};
-    int64_t bytes = adj_tensor_bytes(&like), each = (int64_t)adj_elem_size(like.elem);
-    uint8_t *data = NULL;
-    for (int64_t room = 1 << 16; bytes >= 0; room *= 2) { /* no more than is there, twice */
-        int64_t want = room < bytes ? room : bytes;
-        uint8_t *more = realloc(data, (size_t)want + 1);
-        if (more == NULL)
-            break;
-        data = more;
-        have += unzip_read(u, data + have, want - have);
-        if (have < want || want == bytes)
-            break;
-    }
-    adj_status status = ADJ_OK;
-    if (bytes < 0 || have < bytes)
-        status = adj_error_set(error, ADJ_EIO, "idx: %.300s: is truncated (got %lld of %lld bytes)",
-                               path, (long long)have, (long long)bytes);
-    name_after(path, ".gz", name);
-    uint8_t *to = status == ADJ_OK ? tensors_add(t, name, like.elem, shape, error) : NULL;
-    for (int64_t i = 0; to != NULL && i < bytes; i++)
-        to[i] = data[i / each * each + each - 1 - i % each];
-    free(data);
-    return to != NULL ? ADJ_OK : error->status;
+    const adj_status status =
+        is_npy ? io_npy_read_file(path, &a, error) : io_idx_read_file(path, &any, &a, error);
+    if (status != ADJ_OK)
+        return status;
+    name_after(path, is_npy ? ".npy" : ".gz", name);
+    return add_array(t, &a, name, error);
 }
 
 /* ---- any of them ---- */
@@ -155,19 +119,6 @@ static int peek(const char *path, uint8_t start[4], adj_error *error)
                       "or idx)",
                       path);
     return got == 4;
-}
-
-static adj_status read_unzipped(adj_tensors *t, const char *path, int is_npy, adj_error *error)
-{
-    const char *why;
-    unzip *u;
-    adj_status status = unzip_open(path, &u, &why);
-
-    if (status != ADJ_OK)
-        return adj_error_set(error, status, "%.200s: %s", path, why);
-    status = is_npy ? read_npy(t, path, u, error) : read_idx(t, path, u, error);
-    unzip_close(u);
-    return status;
 }
 
 adj_status adj_tensors_read(const char *path, adj_tensors **out)
@@ -203,7 +154,7 @@ adj_status adj_tensors_read(const char *path, adj_tensors **out)
     } else if (can_read && is_zip)
         can_read = error.status != ADJ_EIO;
     else if (can_read)
-        read_unzipped(t, path, is_npy, &error);
+        read_array(t, path, is_npy, &error);
     if (error.status == ADJ_OK && t->n == 0) {
         adj_error_set(&error, ADJ_EIO, "%.200s: has no tensors", path);
         can_read = 0;
