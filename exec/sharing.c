@@ -3,31 +3,15 @@
  *
  * verify.c has proved that the plan overwrites nothing that is read later. So a checksum that
  * differs from that of the executor without shared memory is the fault of a kernel. */
-#include <string.h>
-
+#include "base/hash.h"
 #include "exec.h"
 #include "inspect.h"
 #include "run.h"
 
-/* Eight bytes at a time: values are large, not cryptographic. */
-static uint64_t checksum(const char *data, size_t bytes)
-{
-    uint64_t sum = UINT64_C(0xcbf29ce484222325), word;
-    for (; bytes >= sizeof word; data += sizeof word, bytes -= sizeof word) {
-        memcpy(&word, data, sizeof word);
-        sum = (sum ^ word) * UINT64_C(0x9e3779b97f4a7c15);
-        sum ^= sum >> 29;
-    }
-    word = 0;
-    memcpy(&word, data, bytes);
-    sum = (sum ^ word) * UINT64_C(0x9e3779b97f4a7c15);
-    return sum ^ sum >> 29;
-}
-
 static void sum_buffers(const plan *p, int n, const int buffer[], uint64_t sum[])
 {
     for (int k = 0; k < n; k++)
-        sum[k] = checksum(slot_of(p, buffer[k])->data, slot_of(p, buffer[k])->bytes);
+        sum[k] = hash_words(HASH_START, slot_of(p, buffer[k])->data, slot_of(p, buffer[k])->bytes);
 }
 
 void sum_operands(const adj_exec *e, const step *s)

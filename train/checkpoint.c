@@ -45,7 +45,7 @@ static int order_checksum(const settings *s, int64_t n, int64_t epoch, uint64_t 
     if (order == NULL)
         return 0;
     adj_shuffle(n, (uint64_t)s->seed, (uint64_t)epoch, order);
-    *sum = fnv(0, order, (size_t)n * sizeof *order);
+    *sum = hash_bytes(0, order, (size_t)n * sizeof *order);
     free(order);
     return 1;
 }
@@ -91,7 +91,7 @@ static void add_up_selections(const char *const list[SELECTIONS], char sum[ENTRY
 {
     uint64_t all = 0;
     for (int i = 0; i < SELECTIONS; i++)
-        all = fnv(fnv_number(all, i), list[i], strlen(list[i]));
+        all = hash_bytes(hash_number(all, i), list[i], strlen(list[i]));
     snprintf(sum, ENTRY_TEXT, "%016llx", (unsigned long long)all);
 }
 

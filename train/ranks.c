@@ -104,13 +104,13 @@ static int list_settings(adj_trainer *t, item list[MAX_ITEMS])
     entry entries[MAX_ENTRIES];
     char number[ENTRY_TEXT];
     const int n_entry = settings_entries(&t->set, entries);
-    int n = add_item(list, 0, "model", fnv(fnv_start, t->set.model, strlen(t->set.model)));
+    int n = add_item(list, 0, "model", hash_text(HASH_START, t->set.model));
     n = add_item(list, n, "training data", trainer_data_sum(t));
     n = add_item(list, n, "held-out data", t->held_out != NULL ? data_sum(t->held_out) : 0);
     for (int i = 0; i < n_entry; i++) {
         const char *text = entry_text(&entries[i], number);
         if (strcmp(entries[i].key, "threads") != 0 && strcmp(entries[i].key, "model") != 0)
-            n = add_item(list, n, entries[i].key, fnv(fnv_start, text, strlen(text)));
+            n = add_item(list, n, entries[i].key, hash_text(HASH_START, text));
     }
     return add_options(list, n, &t->o);
 }
@@ -134,8 +134,8 @@ static uint64_t hash_kernels(const adj_exec *e)
     uint64_t sum = 0;
     for (int i = 0; i < adj_exec_step_count(e); i++) {
         const adj_step_info s = adj_exec_step_at(e, i);
-        const uint64_t backend = fnv(fnv_start, s.backend, strlen(s.backend));
-        sum += fnv(backend, s.impl, strlen(s.impl));
+        const uint64_t backend = hash_text(HASH_START, s.backend);
+        sum += hash_text(backend, s.impl);
     }
     return sum;
 }
@@ -159,7 +159,7 @@ static adj_status hash_param(const adj_exec *e, int i, char **room, size_t *byte
         *bytes = need;
     }
     adj_status status = adj_get((adj_exec *)e, p, *room, need);
-    *hash = fnv_words(fnv_start, *room, need);
+    *hash = hash_words(HASH_START, *room, need);
     return status;
 }
 

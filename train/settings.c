@@ -42,13 +42,13 @@ static double usual_rate(const adj_optimizer_opts *o)
 /* Sets s->groups to a checksum of the parameter groups. */
 static void set_groups(settings *s, const adj_optimizer_opts *o)
 {
-    uint64_t sum = fnv_start;
+    uint64_t sum = HASH_START;
     for (int i = 0; i < o->n_groups && o->groups != NULL; i++) {
         const adj_param_group *group = &o->groups[i];
         const double decay = group->weight_decay, rate = group->rate != 0 ? group->rate : 1;
         if (group->pattern != NULL)
-            sum = fnv(sum, group->pattern, strlen(group->pattern));
-        sum = fnv(fnv(sum, &decay, sizeof decay), &rate, sizeof rate);
+            sum = hash_text(sum, group->pattern);
+        sum = hash_bytes(hash_bytes(sum, &decay, sizeof decay), &rate, sizeof rate);
     }
     snprintf(s->groups_sum, sizeof s->groups_sum, "%016llx", (unsigned long long)sum);
     s->groups = o->n_groups > 0 ? s->groups_sum : "none";
@@ -112,7 +112,7 @@ static adj_status set_loss_scale(settings *s, const adj_fit_opts *o, adj_error *
 static void set_weighting(settings *s, const float *weights)
 {
     const size_t bytes = weights != NULL ? (size_t)s->classes * sizeof *weights : 0;
-    const uint64_t sum = fnv(fnv_start, weights, bytes);
+    const uint64_t sum = hash_bytes(HASH_START, weights, bytes);
     snprintf(s->weights_sum, sizeof s->weights_sum, "%016llx", (unsigned long long)sum);
     s->weighting = weights != NULL ? s->weights_sum : "none";
 }
