@@ -111,40 +111,6 @@ static adj_status restore_selections(adj_trainer *t, const adj_tensors *file, ad
 
 /* ---- writing ---- */
 
-static int has_key(const adj_metadata list[], int n, const char *key)
-{
-    for (int i = 0; i < n; i++)
-        if (strcmp(list[i].key, key) == 0)
-            return 1;
-    return 0;
-}
-
-/* Saves the parameters with the n metadata and the card's entries whose keys these do not have. */
-static adj_status save_with_card(const adj_trainer *t, const char *path, int n,
-                                 const adj_metadata metadata[], adj_error *error)
-{
-    adj_model_card of_weights = t->predictor->card;
-    adj_metadata *card = NULL;
-    int n_card = 0, count = n;
-
-    of_weights.accuracy = 0; /* of an evaluation, not of these parameters */
-    adj_status status = adj_model_card_write(&of_weights, &card, &n_card, error);
-    if (status != ADJ_OK)
-        return status;
-    adj_metadata *all = malloc((size_t)(n + n_card) * sizeof *all);
-    if (all != NULL) {
-        memcpy(all, metadata, (size_t)n * sizeof *all);
-        for (int i = 0; i < n_card; i++)
-            if (!has_key(metadata, n, card[i].key))
-                all[count++] = card[i];
-        status = adj_weights_save(t->steps_net.exec, path, count, all, error);
-    } else
-        status = adj_error_set(error, ADJ_ENOMEM, "checkpoint: out of memory");
-    free(all);
-    free(card);
-    return status;
-}
-
 static adj_status write_file(adj_trainer *t, const char *path, adj_error *error)
 {
     entry list[MAX_ENTRIES + PLACES];
@@ -174,7 +140,8 @@ static adj_status write_file(adj_trainer *t, const char *path, adj_error *error)
     all[n++] = (adj_metadata){format_key, format_version};
     for (int i = 0; i < t->o.checkpoint.n_metadata; i++)
         all[n++] = t->o.checkpoint.metadata[i];
-    adj_status status = save_with_card(t, path, n, all, error);
+    /* the predictor's accuracy is of an evaluation, not of these parameters */
+    adj_status status = predictor_write(t->predictor, 0, t->steps_net.exec, path, n, all, error);
     free(all);
     return status;
 }

@@ -212,32 +212,48 @@ adj_status predictor_workers(adj_predictor *p, int kind, int64_t images, workers
 
 static const char loss_key[] = "net_loss"; /* of a net with a loss of its own */
 
+static int has_key(int n, const adj_metadata list[], const char *key)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp(list[i].key, key) == 0)
+            return 1;
+    return 0;
+}
+
+adj_status predictor_write(const adj_predictor *p, double accuracy, adj_exec *e, const char *path,
+                           int n, const adj_metadata metadata[], adj_error *error)
+{
+    adj_model_card card = p->card;
+    adj_metadata *own = NULL;
+    int n_own = 0, count = 0;
+
+    card.accuracy = accuracy;
+    adj_status status = adj_model_card_write(&card, &own, &n_own, error);
+    if (status != ADJ_OK)
+        return status;
+    adj_metadata *all = malloc(((size_t)n + (size_t)n_own + 1) * sizeof *all);
+    if (all != NULL) {
+        for (int i = 0; i < n_own; i++)
+            if (!has_key(n, metadata, own[i].key))
+                all[count++] = own[i];
+        if (p->net.loss != NULL && !has_key(n, metadata, loss_key))
+            all[count++] = (adj_metadata){loss_key, net_loss_name(&p->net)};
+        for (int i = 0; i < n; i++)
+            all[count++] = metadata[i];
+        status = adj_weights_save(e, path, count, all, error);
+    } else
+        status = no_memory(error);
+    free(all);
+    free(own);
+    return status;
+}
+
 adj_status adj_predictor_save(adj_predictor *p, const char *path, int n_metadata,
                               const adj_metadata metadata[], adj_error *error)
 {
-    adj_metadata *card = NULL;
-    int n = 0;
-
     if (p == NULL || n_metadata < 0 || p->home == NULL)
         return adj_error_set(error, ADJ_EARG, "predictor: expected one with parameters");
-    adj_status status = adj_model_card_write(&p->card, &card, &n, error);
-    if (status != ADJ_OK)
-        return status;
-    adj_metadata *all = malloc(((size_t)n + (size_t)n_metadata + 1) * sizeof *all);
-    if (all == NULL)
-        status = no_memory(error);
-    else {
-        memcpy(all, card, (size_t)n * sizeof *all);
-        if (n_metadata > 0)
-            memcpy(all + n, metadata, (size_t)n_metadata * sizeof *all);
-        if (p->net.loss != NULL)
-            all[n + n_metadata] = (adj_metadata){loss_key, net_loss_name(&p->net)};
-        status =
-            adj_weights_save(p->home, path, n + n_metadata + (p->net.loss != NULL), all, error);
-    }
-    free(all);
-    free(card);
-    return status;
+    return predictor_write(p, p->card.accuracy, p->home, path, n_metadata, metadata, error);
 }
 
 /* Gives a built-in model the channels, and the card the classes, that a file without them has

@@ -54,6 +54,10 @@ adj_status predictor_name_classes(adj_predictor *p, int64_t n, const char *const
                                   adj_error *error);
 /* Makes the next evaluation plan use these kernels; returns 0 when out of memory. */
 int predictor_select(adj_predictor *p, const char *selection);
+/* Writes the parameters of e with the n metadata and what these do not have of the card, which gets
+ * this accuracy; path NULL: only checks, as in adj_tensors_write. */
+adj_status predictor_write(const adj_predictor *p, double accuracy, adj_exec *e, const char *path,
+                           int n, const adj_metadata metadata[], adj_error *error);
 /* Uses the parameters of from, which the caller owns. images: number of images of an evaluation. */
 adj_status predictor_take(adj_predictor *p, const adj_exec *from, int64_t images, adj_error *error);
 /* Normalizes n images [n, h, w, c] in pixel units into x: (pixel - mean) / deviation. */
