@@ -24,20 +24,9 @@ adj_status io_refuse(const place *p, adj_status status, const char *format, ...)
 
 adj_status io_out_of_memory(const place *p) { return io_refuse(p, ADJ_ENOMEM, "out of memory"); }
 
-adj_status io_system_error(const place *p) { return io_refuse(p, ADJ_EIO, "%s", strerror(errno)); }
-
-adj_status io_replace_begin(const place *p, new_file *f)
+static adj_status system_error(const place *p)
 {
-    const char *why = "";
-    adj_status status = new_file_begin(f, p->path, 1, &why);
-    return status == ADJ_OK ? ADJ_OK : io_refuse(p, status, "%s", why);
-}
-
-adj_status io_replace_end(const place *p, new_file *f, adj_status status)
-{
-    const char *why = "";
-    adj_status ended = new_file_end(f, status, &why);
-    return ended == status ? status : io_refuse(p, ended, "%s", why);
+    return io_refuse(p, ADJ_EIO, "%s", strerror(errno));
 }
 
 /* ---- for others ---- */
@@ -62,7 +51,7 @@ static adj_status identify(const place *p, char *target, int there, struct stat 
         const char *slash = strrchr(target, '/'), *name = slash != NULL ? slash + 1 : target;
         snprintf(id->name, sizeof id->name, "%s", name);
         if (stat(dirname(target), &s) != 0)
-            return io_system_error(p);
+            return system_error(p);
     }
     id->device = (uint64_t)s.st_dev;
     id->number = (uint64_t)s.st_ino;
@@ -79,7 +68,7 @@ adj_status adj_file_identify(const char *path, int partial, adj_file_id *id, adj
         return io_refuse(&p, ADJ_EARG, "the file's name is empty");
     int there = !partial && stat(path, &s) == 0;
     if (!partial && !there && errno != ENOENT)
-        return io_system_error(&p);
+        return system_error(&p);
     char *target = new_file_target(path), *name = target;
     if (target != NULL && partial) {
         if (asprintf(&name, "%s.partial", target) < 0)
@@ -88,7 +77,7 @@ adj_status adj_file_identify(const char *path, int partial, adj_file_id *id, adj
         there = name != NULL && lstat(name, &s) == 0;
     }
     if (name == NULL)
-        return io_system_error(&p);
+        return system_error(&p);
     adj_status status = identify(&p, name, there, s, id);
     free(name);
     return status;
@@ -109,7 +98,7 @@ static adj_status open_in_place(const place *p)
         fd = open(p->path, O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     else if (errno == ENOENT && (target = new_file_target(p->path)) != NULL)
         fd = open(target, O_WRONLY | O_CLOEXEC | O_CREAT | O_EXCL, 0666);
-    adj_status status = fd >= 0 ? ADJ_OK : io_system_error(p);
+    adj_status status = fd >= 0 ? ADJ_OK : system_error(p);
     if (fd >= 0) {
         if (!there)
             unlink(target);
@@ -129,8 +118,10 @@ adj_status adj_file_check(const char *path, int in_place, adj_error *error)
         return io_refuse(&p, ADJ_EARG, "the file's name is empty");
     if (in_place)
         return open_in_place(&p);
-    adj_status status = io_replace_begin(&p, &f);
-    if (status == ADJ_OK)
-        (void)io_replace_end(&p, &f, ADJ_EIO); /* which throws the empty file away */
-    return status;
+    const char *why = "";
+    const adj_status status = new_file_begin(&f, path, 1, &why);
+    if (status != ADJ_OK)
+        return io_refuse(&p, status, "%s", why);
+    (void)new_file_end(&f, ADJ_EIO, &why); /* which throws the empty file away */
+    return ADJ_OK;
 }

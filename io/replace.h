@@ -16,13 +16,6 @@ typedef struct {
 adj_status io_refuse(const place *p, adj_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 adj_status io_out_of_memory(const place *p);
-/* Sets the message for errno. */
-adj_status io_system_error(const place *p);
-
-/* Call new_file_begin and new_file_end and set the message. The status is that of the first
- * failure. */
-adj_status io_replace_begin(const place *p, new_file *f);
-adj_status io_replace_end(const place *p, new_file *f, adj_status status);
 
 /* Replaces a file atomically: write fills FILE.partial, which is flushed to the disk and renamed,
  * so that the file is either the old or the complete new one. write returns 0 on success. If path

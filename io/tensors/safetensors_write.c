@@ -2,10 +2,8 @@
  *
  * Tensors are written by falling element size and the header is padded with spaces, so that all
  * data is aligned. The metadata get a checksum for each tensor and one for the header. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "io/json.h"
 #include "io/replace.h"
@@ -95,46 +93,31 @@ static adj_status add_tensors(const place *p, json_t *header, json_t *metadata, 
     return ADJ_OK;
 }
 
-static adj_status write_all(const place *p, int fd, const void *from, int64_t n)
-{
-    int64_t done = 0;
-    while (done < n) {
-        size_t want = (size_t)(n - done);
-        ssize_t got = write(fd, (const char *)from + done, want < 1 << 30 ? want : 1 << 30);
-        if (got < 0 && errno != EINTR)
-            return io_system_error(p);
-        done += got > 0 ? got : 0;
-    }
-    return ADJ_OK;
-}
+/* Contents of a file. */
+typedef struct {
+    const char *header;
+    int n;
+    const adj_tensor *tensor;
+    const int *order; /* of the tensors */
+} contents;
 
-static adj_status write_file(const place *p, int fd, const char *text, const adj_tensor *t, int n,
-                             const int *order)
+static int put(FILE *f, const void *bytes, size_t n) { return fwrite(bytes, 1, n, f) != n; }
+
+static int write_file(FILE *f, void *user)
 {
-    static const char spaces[LENGTH_BYTES] = "        ";
+    const contents *c = user;
+    const size_t bytes = strlen(c->header), padding = -bytes % LENGTH_BYTES;
     uint8_t length[LENGTH_BYTES];
-    size_t bytes = strlen(text), padding = -bytes % LENGTH_BYTES;
 
     for (int i = 0; i < LENGTH_BYTES; i++)
         length[i] = (uint8_t)((uint64_t)(bytes + padding) >> (8 * i));
-    adj_status status = write_all(p, fd, length, LENGTH_BYTES);
-    if (status == ADJ_OK)
-        status = write_all(p, fd, text, (int64_t)bytes);
-    if (status == ADJ_OK)
-        status = write_all(p, fd, spaces, (int64_t)padding);
-    for (int k = 0; status == ADJ_OK && k < n; k++)
-        status = write_all(p, fd, t[order[k]].data, adj_tensor_bytes(&t[order[k]]));
-    return status;
-}
-
-static adj_status replace_file(const place *p, const char *text, const adj_tensor *t, int n,
-                               const int *order)
-{
-    new_file r;
-    adj_status status = io_replace_begin(p, &r);
-    if (status != ADJ_OK)
-        return status;
-    return io_replace_end(p, &r, write_file(p, r.fd, text, t, n, order));
+    int failed =
+        put(f, length, LENGTH_BYTES) || put(f, c->header, bytes) || put(f, "        ", padding);
+    for (int k = 0; !failed && k < c->n; k++) {
+        const adj_tensor *t = &c->tensor[c->order[k]];
+        failed = put(f, t->data, (size_t)adj_tensor_bytes(t));
+    }
+    return failed;
 }
 
 /* Makes the whole header. */
@@ -169,8 +152,13 @@ adj_status adj_tensors_write(const char *path, int n, const adj_tensor tensors[]
         status = make_header(&p, header, n, tensors, n_metadata, metadata, order);
     if (status == ADJ_OK && (text = io_json_text(header, JSON_COMPACT)) == NULL)
         status = io_out_of_memory(&p);
-    if (status == ADJ_OK && path != NULL)
-        status = replace_file(&p, text, tensors, n, order);
+    if (status == ADJ_OK && path != NULL) {
+        const char *why = "";
+        contents c = {text, n, tensors, order};
+        status = new_file_write(path, 1, write_file, &c, &why);
+        if (status != ADJ_OK)
+            io_refuse(&p, status, "%s", why);
+    }
     free(text);
     free(order);
     json_decref(header);
