@@ -11,12 +11,6 @@
 #include "exec/report.h"
 #include "gradcheck.h"
 
-/* A part of a value, or the same elements elsewhere: where it is wrong, the value is. */
-static int only_moves(const adj_node *n)
-{
-    return (n->op->flags & ADJ_OP_VIEW) || n->op == &adj_op_slice || n->op == &adj_op_transpose;
-}
-
 /* True if the node's value is wrong for the operands that the executor had for it; *is_plan: it is
  * right alone on these, and the graph around it at fault. */
 static int is_wrong_in(subject *s, adj_exec *e, const adj_node *n, int *is_plan)
@@ -64,10 +58,8 @@ static const adj_node *first_wrong(subject *s, int leaf, int *is_plan)
     if (first == NULL) {
         *is_plan = 0;
         if (kept == NULL || memcmp(kept, s->dx[leaf], (size_t)node_elems(dx) * sizeof *kept) == 0)
-            first = dx;
+            first = viewed_node(dx);
     }
-    while (first != NULL && only_moves(first) && !(first->in[0]->op->flags & ADJ_OP_LEAF))
-        first = first->in[0];
     adj_exec_free(e);
     return first;
 }

@@ -21,21 +21,12 @@ static void draw_ties(subject *s)
         }
 }
 
-/* An element at which the reference has no number of its type is not wrong without one. */
-static double excess_of(const subject *s, int leaf, const bound *b, int64_t i)
-{
-    const double got = s->dx[leaf][i], expected = s->dx_ref[leaf][i];
-    const double stored = rounded(s->tested.leaf[leaf]->type.dtype, expected);
-    if (got == stored || (isnan(got) && isnan(stored)))
-        return 0;
-    return check_excess(fabs(got - expected), bound_at(b, i, expected));
-}
-
 adj_status judge_ties(subject *s, int leaf, gradcheck_detail *row)
 {
     bound b;
-    int64_t wrong = 0, worst = 0;
-    double excess = 1;
+    double expected;
+    gradcheck_detail failed = *row;
+    leaf_check c = {.s = s, .leaf = leaf, .row = &failed};
     if ((!s->kinks[leaf] && !(s->node->op->flags & ADJ_OP_ELEMENTWISE)) ||
         s->tested.dx[leaf] == NULL || row->result != ADJ_GRADCHECK_PASS)
         return ADJ_OK;
@@ -49,22 +40,18 @@ adj_status judge_ties(subject *s, int leaf, gradcheck_detail *row)
     }
     if (status == ADJ_OK)
         status = bound_open(s, leaf, &b);
-    for (int64_t i = 0; i < leaf_elems(s, leaf) && status == ADJ_OK; i++) {
-        const double e = excess_of(s, leaf, &b, i);
-        wrong += e > 1;
-        if (e > excess) {
-            excess = e;
-            worst = i;
-        }
-    }
-    if (status != ADJ_OK || wrong == 0)
+    const int64_t n = leaf_elems(s, leaf);
+    for (int64_t i = 0; i < n && status == ADJ_OK; i++)
+        failed.wrong += check_element(&c, &b, i, &expected);
+    if (status != ADJ_OK || failed.wrong == 0)
         return status;
     adj_gradcheck_fault fault;
     const char *blame = blame_text(s, leaf, 0, &fault);
-    blame = log_text(&s->report->log,
-                     "on ties: %lld of %lld wrong, worst %s: got %.9g, expected %.9g -> %s",
-                     (long long)wrong, (long long)leaf_elems(s, leaf), index_text(s, leaf, worst),
-                     s->dx[leaf][worst], s->dx_ref[leaf][worst], blame);
-    gradcheck_blame(fault, blame, row);
+    failed.index = index_text(s, leaf, c.element);
+    failed.origin = b.origin;
+    failed.pattern =
+        log_text(&s->report->log, "%lld of %lld wrong", (long long)failed.wrong, (long long)n);
+    gradcheck_blame(fault, log_text(&s->report->log, "on ties: %s", blame), &failed);
+    *row = failed;
     return status;
 }
