@@ -82,14 +82,10 @@ typedef struct {
     adj_precision precision;
 } adj_compare_config;
 
-/* Parses the text of a configuration. ADJ_EARG for invalid text; the message suggests the nearest
- * valid word. */
-ADJ_API adj_status adj_compare_config_parse(const char *text, adj_compare_config *out,
-                                            adj_error *error);
-/* Parses with the backends of a list; NULL: the built-in ones. */
-ADJ_API adj_status adj_compare_config_parse_with(const char *text,
-                                                 const adj_backend *const *backends,
-                                                 adj_compare_config *out, adj_error *error);
+/* Parses the text of a configuration with the backends of a list; NULL: the built-in ones. ADJ_EARG
+ * for invalid text; the message suggests the nearest valid word. */
+ADJ_API adj_status adj_compare_config_parse(const char *text, const adj_backend *const *backends,
+                                            adj_compare_config *out, adj_error *error);
 
 /* Options of a comparison beyond adj_compare_opts. All zero is the default. */
 typedef struct {

@@ -42,7 +42,7 @@ static adj_status copy_graph(adj_exec *e)
         return e->status;
     const pass_target target = {.opts = &e->opts,
                                 .after_pass = e->internal.after_pass,
-                                .user = e->internal.user,
+                                .user = e->internal.pass_user,
                                 .params_vary = e->internal.varying != NULL,
                                 .reference_only = e->backends.preferred == e->backends.fallback,
                                 .has_backend = has_backend,

@@ -16,8 +16,8 @@ typedef struct adj_exec_internal {
      * that crashes or hangs can be named. NULL: not called. */
     void (*before_kernel)(void *user, const adj_node *first, const char *backend, const char *impl,
                           double estimate);
-    void *user;    /* handed to both */
-    int profile;   /* time every step (report.h) */
+    void *pass_user, *user; /* handed to after_pass; to before_kernel */
+    int profile;            /* time every step (report.h) */
     int checksums; /* keep checksums of the operands and results of each step (inspect.h) */
     /* Kernels to use: the text returned by adj_exec_selection of another executor of the same
      * graph. Steps that it names use the same kernels, so that results are bit-identical; with tune

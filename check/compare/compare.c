@@ -105,7 +105,7 @@ static adj_status read_configs(comparison *c, const adj_compare_opts *o, const a
     for (int i = 0; i < n; i++) {
         c->result[i].reason = "";
         const adj_backend *const *backends = i > 0 ? o->exec.backends : NULL;
-        if (adj_compare_config_parse_with(text[i], backends, &c->config[i], &error) != ADJ_OK)
+        if (adj_compare_config_parse(text[i], backends, &c->config[i], &error) != ADJ_OK)
             return log_fail(&c->log, error.status, "adj_compare: %s", error.message);
         if (c->config[i].isa[0] != '\0' && i == 0)
             return log_fail(&c->log, ADJ_EARG,

@@ -123,13 +123,8 @@ static adj_status read_part(const char *part, const char *before, adj_compare_co
                              .s);
 }
 
-adj_status adj_compare_config_parse(const char *text, adj_compare_config *out, adj_error *error)
-{
-    return adj_compare_config_parse_with(text, NULL, out, error);
-}
-
-adj_status adj_compare_config_parse_with(const char *text, const adj_backend *const *backends,
-                                         adj_compare_config *out, adj_error *error)
+adj_status adj_compare_config_parse(const char *text, const adj_backend *const *backends,
+                                    adj_compare_config *out, adj_error *error)
 {
     char copy[sizeof out->name];
     if (text == NULL || out == NULL)

@@ -164,14 +164,6 @@ static void watch_passes(const trial *t, watch *w, adj_exec_internal *internal)
     internal->after_pass = w->status == ADJ_OK ? watch_graph : NULL;
 }
 
-/* Callback for adj_exec_internal.before_kernel; user: the watch. */
-static void pass_on(void *user, const adj_node *first, const char *backend, const char *impl,
-                    double estimate)
-{
-    const trial *t = ((const watch *)user)->trial;
-    t->internal->before_kernel(t->internal->user, first, backend, impl, estimate);
-}
-
 /* Plans what a user would train by: no next value is fetched, so updates may be computed in place;
  * a parameter is, which is then read after its next value is there. */
 static adj_status plan_updates(const trial *t, adj_exec_opts opts, outcome *o)
@@ -204,8 +196,7 @@ adj_status trial_here(const trial *t, region *p, outcome *o)
     for (int i = 0; i < t->n_fetch; i++)
         o->info[i].step = -1;
     watch w = {.trial = t};
-    adj_exec_internal internal = {
-        .before_kernel = t->internal != NULL ? pass_on : NULL, .user = &w, .profile = !t->bare};
+    adj_exec_internal internal = t->internal != NULL ? *t->internal : (adj_exec_internal){0};
     const adj_exec_debug debug = {.impl = t->config->impl[0] != '\0' ? t->config->impl : NULL,
                                   .no_passes = t->as_built,
                                   .no_fusion = t->config->unfused || t->as_built,
@@ -224,6 +215,8 @@ adj_status trial_here(const trial *t, region *p, outcome *o)
                           .backends = t->backends,
                           .debug = &debug};
     adj_exec *e = NULL;
+    internal.pass_user = &w;
+    internal.profile = !t->bare;
     if (t->bare)
         watch_passes(t, &w, &internal);
     o->status = w.status == ADJ_ENOMEM ? ADJ_ENOMEM : adj_exec_new(t->g, &opts, &e);

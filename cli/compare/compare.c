@@ -111,7 +111,7 @@ static int backends_open(const compare_opts *o)
     for (int i = 0; i < (o->n_config > 0 ? o->n_config : 1) && open; i++) {
         adj_compare_config config;
         adj_exec *e = NULL;
-        if (adj_compare_config_parse_with(name[i], backends, &config, NULL) != ADJ_OK)
+        if (adj_compare_config_parse(name[i], backends, &config, NULL) != ADJ_OK)
             continue; /* adj_compare says so */
         const adj_exec_opts options = {.n_fetch = 1,
                                        .fetch = &y,

@@ -111,19 +111,19 @@ static int read_configs(compare_opts *o)
                         o->config[0]);
     for (int i = 0; i < o->n_config; i++) {
         const adj_backend *const *backends = i > 0 ? checked_backends_list(&o->backends) : NULL;
-        if (adj_compare_config_parse_with(o->config[i], backends, &config, &error) != ADJ_OK)
+        if (adj_compare_config_parse(o->config[i], backends, &config, &error) != ADJ_OK)
             return complain("compare", EXIT_USAGE, "--configs: %s", error.message);
+        if (i == 0 && config.isa[0] != '\0')
+            return complain("compare", EXIT_USAGE,
+                            "--configs: isa= is not possible in the first configuration, the "
+                            "reference (got \"%s\")",
+                            o->config[0]);
         if (backends != NULL && (o->guard || config.isa[0] != '\0'))
             return complain("compare", EXIT_USAGE,
                             "--configs: emitted, whose functions run in processes of their own, "
                             "excludes --guard and isa= (got \"%s\")",
                             o->configs);
     }
-    if (adj_compare_config_parse(o->config[0], &config, NULL) == ADJ_OK && config.isa[0] != '\0')
-        return complain("compare", EXIT_USAGE,
-                        "--configs: isa= is not possible in the first configuration, the reference "
-                        "(got \"%s\")",
-                        o->config[0]);
     return CONTINUE;
 }
 

@@ -191,14 +191,14 @@ Test(compare, isas_that_onednn_does_not_know)
     char version[64] = "";
     cr_assert_eq(adj_backend_describe("onednn", version, sizeof version), ADJ_OK);
     int old = version[0] < '3';
-    cr_assert_eq(adj_compare_config_parse("onednn:isa=avx512_core_amx", &c, NULL), ADJ_OK);
-    cr_assert_eq(adj_compare_config_parse("onednn:isa=avx2_vnni_2", &c, &error),
+    cr_assert_eq(adj_compare_config_parse("onednn:isa=avx512_core_amx", NULL, &c, NULL), ADJ_OK);
+    cr_assert_eq(adj_compare_config_parse("onednn:isa=avx2_vnni_2", NULL, &c, &error),
                  old ? ADJ_EARG : ADJ_OK);
     cr_assert(
         !old || strstr(error.message, "knows no isa \"avx2_vnni_2\" (it knows sse41, avx, avx2, "),
         "%s", error.message);
     if (old)
-        cr_assert_eq(adj_compare_config_parse("onednn:isa=avx10_1_512", &c, NULL), ADJ_EARG);
+        cr_assert_eq(adj_compare_config_parse("onednn:isa=avx10_1_512", NULL, &c, NULL), ADJ_EARG);
 }
 
 Test(compare, configurations_are_read)
@@ -206,18 +206,19 @@ Test(compare, configurations_are_read)
     adj_compare_config c;
     adj_error error;
     cr_assert_eq(
-        adj_compare_config_parse("onednn:bf16:nchw:isa=avx2:impl=gemm:threads=3", &c, NULL),
+        adj_compare_config_parse("onednn:bf16:nchw:isa=avx2:impl=gemm:threads=3", NULL, &c, NULL),
         ADJ_OK);
     cr_assert_str_eq(c.backend, "onednn");
     cr_assert(c.has_dtype && c.dtype == ADJ_BF16 && c.has_format && c.format == ADJ_NCHW);
     cr_assert(strcmp(c.isa, "avx2") == 0 && strcmp(c.impl, "gemm") == 0 && c.threads == 3);
-    cr_assert_eq(adj_compare_config_parse("onednn,max_pool=naive,relu=naive:nchw", &c, NULL),
+    cr_assert_eq(adj_compare_config_parse("onednn,max_pool=naive,relu=naive:nchw", NULL, &c, NULL),
                  ADJ_OK);
     cr_assert_str_eq(c.backend, "onednn,max_pool=naive,relu=naive");
     cr_assert(c.has_format && !c.has_dtype);
     cr_assert(!c.fast && !c.unfused && !c.tune);
     cr_assert_eq(c.precision, ADJ_PRECISION_AS_BUILT);
-    cr_assert_eq(adj_compare_config_parse("onednn:fast:unfused:mixed:tune", &c, NULL), ADJ_OK);
+    cr_assert_eq(adj_compare_config_parse("onednn:fast:unfused:mixed:tune", NULL, &c, NULL),
+                 ADJ_OK);
     cr_assert(c.fast && c.unfused && c.tune && c.precision == ADJ_PRECISION_BF16);
     static const char *const wrong[][2] = {
         {"onednm", "(got \"onednm\", expected one of onednn, direct, naive)"},
@@ -241,7 +242,7 @@ Test(compare, configurations_are_read)
         {"naive:", "unknown part"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        cr_assert_eq(adj_compare_config_parse(wrong[i][0], &c, &error), ADJ_EARG);
+        cr_assert_eq(adj_compare_config_parse(wrong[i][0], NULL, &c, &error), ADJ_EARG);
         cr_assert_not_null(strstr(error.message, wrong[i][1]), "%s", error.message);
     }
 }

@@ -36,7 +36,7 @@ Test(compare_mixed, configurations)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         adj_compare_config c;
         adj_error error = {0};
-        cr_assert_eq(adj_compare_config_parse(cases[i].text, &c, &error), ADJ_OK, "%s",
+        cr_assert_eq(adj_compare_config_parse(cases[i].text, NULL, &c, &error), ADJ_OK, "%s",
                      error.message);
         cr_expect_eq(c.precision, cases[i].precision, "%s", cases[i].text);
         cr_expect_eq(c.has_dtype, cases[i].has_dtype, "%s", cases[i].text);
@@ -44,7 +44,7 @@ Test(compare_mixed, configurations)
     }
     adj_compare_config c;
     adj_error error;
-    cr_assert_eq(adj_compare_config_parse("onednn:mixed:f17", &c, &error), ADJ_EARG);
+    cr_assert_eq(adj_compare_config_parse("onednn:mixed:f17", NULL, &c, &error), ADJ_EARG);
     cr_assert_not_null(strstr(error.message, "did you mean f16?"), "%s", error.message);
 }
 

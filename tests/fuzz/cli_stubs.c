@@ -52,8 +52,7 @@ adj_status __wrap_adj_compare_with(adj_graph *g, const adj_compare_opts *o, cons
     for (int i = 0; i < o->exec.n_fetch; i++)
         must_be_sound(o->exec.fetch[i]);
     for (int i = 0; i < o->n_config; i++)
-        must(adj_compare_config_parse_with(o->config[i], o->exec.backends, &config, &error) ==
-             ADJ_OK);
+        must(adj_compare_config_parse(o->config[i], o->exec.backends, &config, &error) == ADJ_OK);
     must(o->runs >= 1 && o->runs <= 1000 && o->exec.threads >= 0 && o->exec.threads <= 1024);
     must(t != NULL && t->elsewhere != NULL);
     return __real_adj_compare_with(NULL, NULL, NULL, out);

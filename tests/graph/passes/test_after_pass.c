@@ -36,7 +36,7 @@ Test(after_pass, graphs)
         seen s = {.y = y};
         const double v[2] = {1, -2};
         double w[2];
-        const adj_exec_internal internal = {.after_pass = look, .user = &s};
+        const adj_exec_internal internal = {.after_pass = look, .pass_user = &s};
         const adj_exec_opts o = {.n_fetch = 1,
                                  .fetch = &y,
                                  .backend = "naive",
