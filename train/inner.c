@@ -5,26 +5,21 @@
 
 #include "predictor.h"
 
-/* Runs the net on an image and copies its inner node. x: room for the normalized image. */
-static adj_status run(adj_predictor *p, network *n, const float pixels[], float x[], float value[],
+/* Runs the net on an image and copies its inner node. */
+static adj_status run(const adj_predictor *p, network *n, const float pixels[], float value[],
                       adj_error *error)
 {
+    float *x;
+    adj_status status = network_open_batch(n, NULL, 0, &x, error);
+    if (status != ADJ_OK)
+        return status;
     predictor_prepare(p, 1, pixels, x);
-    adj_status status = network_run(n, &(adj_loader_batch){.x = x}, NULL, error);
+    status = network_read(n, adj_run(n->exec), error);
     if (status != ADJ_OK)
         return status;
     status = adj_get(n->exec, n->inner, value, adj_type_bytes(adj_node_type(n->inner)));
     return status == ADJ_OK ? ADJ_OK
                             : adj_error_set(error, status, "%s", adj_exec_message(n->exec));
-}
-
-/* Returns room for a normalized image, to be freed, or NULL with an error. */
-static float *image_of(const network *n, adj_error *error)
-{
-    float *x = calloc((size_t)adj_shape_elems(n->shape), sizeof *x);
-    if (x == NULL)
-        adj_error_set(error, ADJ_ENOMEM, "predictor: out of memory");
-    return x;
 }
 
 /* Selects the node that INNER fetches; drops a network that fetches another. */
@@ -58,12 +53,8 @@ adj_status adj_predictor_fetch(adj_predictor *p, const char *name, int64_t n, co
     network *net = w->each;
     *shape = adj_node_type(net->inner).shape;
     const int64_t each = adj_shape_elems(*shape), image = adj_shape_elems(net->shape);
-    float *x = value != NULL && n > 0 ? image_of(net, error) : NULL;
-    if (x == NULL)
-        return value != NULL && n > 0 ? ADJ_ENOMEM : ADJ_OK;
-    for (int64_t i = 0; i < n && status == ADJ_OK; i++)
-        status = run(p, net, pixels + i * image, x, value + i * each, error);
-    free(x);
+    for (int64_t i = 0; value != NULL && i < n && status == ADJ_OK; i++)
+        status = run(p, net, pixels + i * image, value + i * each, error);
     return status;
 }
 
@@ -82,21 +73,17 @@ adj_status adj_predictor_gradient(adj_predictor *p, int64_t label, const float p
     if (status != ADJ_OK)
         return status;
     network *net = w->each;
-    float *x = image_of(net, error),
-          *upstream = calloc((size_t)p->net.options.classes, sizeof *upstream);
-    if (x == NULL || upstream == NULL) {
-        status = adj_error_set(error, ADJ_ENOMEM, "predictor: out of memory");
-    } else {
-        upstream[label] = 1;
-        status = adj_set(net->exec, net->upstream, upstream,
-                         (size_t)p->net.options.classes * sizeof *upstream);
-        status = status == ADJ_OK ? run(p, net, pixels, x, gradient, error)
-                                  : adj_error_set(error, status, "%s", adj_exec_message(net->exec));
-    }
+    float *upstream = calloc((size_t)p->net.options.classes, sizeof *upstream);
+    if (upstream == NULL)
+        return adj_error_set(error, ADJ_ENOMEM, "predictor: out of memory");
+    upstream[label] = 1;
+    status = adj_set(net->exec, net->upstream, upstream,
+                     (size_t)p->net.options.classes * sizeof *upstream);
+    status = status == ADJ_OK ? run(p, net, pixels, gradient, error)
+                              : adj_error_set(error, status, "%s", adj_exec_message(net->exec));
+    free(upstream);
     for (int64_t i = 0; i < adj_shape_elems(net->shape) && status == ADJ_OK; i++)
         gradient[i] /=
             p->deviation[i % p->net.options.size.c]; /* of x = (pixel - mean) / deviation */
-    free(upstream);
-    free(x);
     return status;
 }

@@ -380,8 +380,7 @@ double network_state(const network *n, const adj_node *state)
 static void set_truth(network *n, const adj_loader_batch *b, int64_t first, int i,
                       adj_status *status)
 {
-    if (b->labels != NULL)
-        set_leaf(n, n->labels, i, b->labels + first, status);
+    set_leaf(n, n->labels, i, b->labels + first, status);
     if (b->targets == NULL)
         return;
     for (int64_t k = 0; k < n->shape.dim[0]; k++)
@@ -393,14 +392,11 @@ static void set_truth(network *n, const adj_loader_batch *b, int64_t first, int 
 static void set_shard(network *n, const adj_loader_batch *b, const step_inputs *step, int i,
                       adj_status *status)
 {
-    static const float whole = 1;
     const int64_t first = i * n->shape.dim[0], elems = adj_shape_elems(n->shape);
-    const float *share = step != NULL && step->share != NULL ? step->share + i : &whole;
     set_leaf(n, n->images, i, b->x + i * elems, status);
     set_truth(n, b, first, i, status);
-    if (b->other_labels != NULL)
-        set_leaf(n, n->other_labels, i, b->other_labels + first, status);
-    set_leaf(n, n->share, i, share, status);
+    set_leaf(n, n->other_labels, i, b->other_labels + first, status);
+    set_leaf(n, n->share, i, step->share + i, status);
 }
 
 /* Copies the executor's message to error. */
@@ -408,19 +404,6 @@ static adj_status failed(const network *n, adj_status status, adj_error *error)
 {
     return status == ADJ_OK ? ADJ_OK
                             : adj_error_set(error, status, "%s", adj_exec_message(n->exec));
-}
-
-static adj_status set_batch(network *n, const adj_loader_batch *b, const step_inputs *step,
-                            adj_error *error)
-{
-    const float rate = step != NULL ? (float)step->lr : 0;
-    adj_status status = ADJ_OK;
-
-    for (int i = 0; i < n->n_shard; i++)
-        set_shard(n, b, step, i, &status);
-    set_leaf(n, n->mix, 0, &b->mix, &status);
-    set_leaf(n, n->lr, 0, &rate, &status);
-    return failed(n, status, error);
 }
 
 adj_status network_open_batch(network *n, const adj_loader_batch *b, int64_t first, float **images,
@@ -450,6 +433,14 @@ adj_status network_read(network *n, adj_status status, adj_error *error)
 adj_status network_run(network *n, const adj_loader_batch *b, const step_inputs *step,
                        adj_error *error)
 {
-    const adj_status status = set_batch(n, b, step, error);
-    return status == ADJ_OK ? network_read(n, adj_run(n->exec), error) : status;
+    const float rate = (float)step->lr;
+    adj_status status = ADJ_OK;
+
+    for (int i = 0; i < n->n_shard; i++)
+        set_shard(n, b, step, i, &status);
+    set_leaf(n, n->mix, 0, &b->mix, &status);
+    set_leaf(n, n->lr, 0, &rate, &status);
+    if (status == ADJ_OK)
+        status = adj_run(n->exec);
+    return network_read(n, status, error);
 }

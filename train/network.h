@@ -66,7 +66,7 @@ double network_state(const network *n, const adj_node *state);
 /* Inputs of a training step besides its batch. */
 typedef struct {
     double lr;
-    const float *share; /* [n_shard]: weight of each shard's loss, 1 on average; NULL: all 1 */
+    const float *share; /* [n_shard]: weight of each shard's loss, 1 on average */
 } step_inputs;
 /* Sets labels and targets from image first of b on, unless b is NULL, and *images to the buffer for
  * the images of the next run of n->exec. For one shard. */
@@ -74,8 +74,7 @@ adj_status network_open_batch(network *n, const adj_loader_batch *b, int64_t fir
                               adj_error *error);
 /* Fills scores and losses after a run with that status, and returns the status. */
 adj_status network_read(network *n, adj_status status, adj_error *error);
-/* Runs the network on a batch (for prediction on its images alone) and fills scores and losses.
- * step: NULL except for training. */
+/* Runs a training step on a batch and fills scores and losses. */
 adj_status network_run(network *n, const adj_loader_batch *b, const step_inputs *step,
                        adj_error *error);
 
