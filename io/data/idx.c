@@ -20,12 +20,10 @@ static int are_labels(const file_array *a)
 static const idx_content image_file = {"images", are_images, "00000803 or 00000804"},
                          label_file = {"labels", are_labels, "00000801 or 00000c02"};
 
-/* Takes the first element of each row as the label. If d->public.classes is 0, labels may be up to
- * ADJ_MAX_CLASSES - 1. */
+/* Takes the first element of each row as the label. */
 static adj_status take_labels(dataset *d, const file_array *a, const char *path)
 {
     const int64_t n = a->size[0], row = array_elems(a) / n, header = 4 + 4 * a->rank;
-    const int64_t classes = d->public.classes > 0 ? d->public.classes : ADJ_MAX_CLASSES;
 
     if (n != d->public.n)
         return io_dataset_fail(
@@ -36,12 +34,12 @@ static adj_status take_labels(dataset *d, const file_array *a, const char *path)
         return io_dataset_no_memory(d);
     for (int64_t i = 0; i < n; i++) {
         const int64_t label = array_integer(a, i * row);
-        if (label < 0 || label >= classes)
+        if (label < 0 || label >= ADJ_MAX_CLASSES)
             return io_dataset_fail(d, ADJ_EIO,
                                    "idx: %s: offset %lld: label is out of range (got %lld, "
-                                   "expected 0 to %lld)",
+                                   "expected 0 to %d)",
                                    path, (long long)(header + i * row * a->bytes), (long long)label,
-                                   (long long)classes - 1);
+                                   ADJ_MAX_CLASSES - 1);
         d->labels[i] = (int32_t)label;
     }
     return ADJ_OK;
@@ -82,23 +80,6 @@ static adj_status read_pair(dataset *d, const char *images, const char *labels)
         status = io_dataset_take_axes(d, images, x.rank, x.size);
     free(y.data);
     return status;
-}
-
-adj_status adj_dataset_idx(const char *images, const char *labels, int classes, adj_dataset **out)
-{
-    dataset *d;
-    adj_status status = io_dataset_new(out, &d);
-    if (status != ADJ_OK)
-        return status;
-    if (images == NULL || labels == NULL)
-        return io_dataset_fail(d, ADJ_EARG, "idx: a file name is missing");
-    if (classes < 0 || classes == 1 || classes > 256)
-        return io_dataset_fail(d, ADJ_EARG,
-                               "idx: number of classes is out of range (got %d, expected 2 to 256)",
-                               classes);
-    d->public.classes = classes;
-    status = read_pair(d, images, labels);
-    return status == ADJ_OK ? io_dataset_finish(d, images, ADJ_TEST, NULL) : status;
 }
 
 /* ---- a folder ---- */
@@ -208,18 +189,4 @@ adj_status io_idx_read(dataset *d, const char *folder, adj_dataset_part part)
     if (!io_join(images, folder, p.images) || !io_join(labels, folder, p.labels))
         return io_dataset_fail(d, ADJ_EIO, "idx: %s: the name is too long", folder);
     return read_pair(d, images, labels);
-}
-
-adj_status adj_dataset_mnist(const char *folder, adj_dataset_part part, adj_dataset **out)
-{
-    dataset *d;
-    adj_status status = io_dataset_new(out, &d);
-    if (status != ADJ_OK)
-        return status;
-    if (folder == NULL || (part != ADJ_TRAIN && part != ADJ_TEST))
-        return io_dataset_fail(d, ADJ_EARG, "mnist: folder is NULL or unknown split");
-    d->public.classes = 10;
-    io_dataset_set_moments(d, DIGIT_MEAN, DIGIT_DEVIATION);
-    status = io_idx_read(d, folder, part);
-    return status == ADJ_OK ? io_dataset_finish(d, folder, part, NULL) : status;
 }

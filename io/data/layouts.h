@@ -1,8 +1,7 @@
 /* layouts.h - the layouts of data sets in files: whether one has a part, and its reader.
  *
  * A reader fills of a data set what it stores in memory (images or floats, stored, labels, n) or
- * the list of its files, and class names if it knows them; with public.classes above 0 a label
- * beyond is refused. io_dataset_finish does the rest. */
+ * the list of its files, and class names if it knows them. io_dataset_finish does the rest. */
 #ifndef IO_DATA_LAYOUTS_H
 #define IO_DATA_LAYOUTS_H
 

@@ -56,17 +56,6 @@ ADJ_API adj_data_layout adj_dataset_layout(const char *path);
  * split. */
 ADJ_API int adj_dataset_has_part(const char *path, adj_dataset_part part);
 
-/* Opens MNIST: a folder with the four files train-images-idx3-ubyte, train-labels-idx1-ubyte,
- * t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte, each plain or with .gz. Ten classes; mean and
- * deviation are those of MNIST's training images. */
-ADJ_API adj_status adj_dataset_mnist(const char *folder, adj_dataset_part part, adj_dataset **d);
-/* Opens a pair of IDX files, plain or gzip whatever their names: images of unsigned bytes [n, h, w]
- * or [n, h, w, c], and labels, bytes [n] or QMNIST's int32 [n, m], of which column 0 is used; of
- * rank 4 the last size is the channels if it is 1, 3 or 4, else the second is, as [n, c, h, w]. A
- * label of classes or more is refused; classes == 0: derived from the labels. */
-ADJ_API adj_status adj_dataset_idx(const char *images, const char *labels, int classes,
-                                   adj_dataset **d);
-
 /* Decodes an image of n bytes in memory like adj_image_read; name is used in messages. */
 ADJ_API adj_status adj_image_decode(const void *bytes, size_t n, const char *name,
                                     const adj_image_opts *options, float *pixels, int *resized,

@@ -6,10 +6,10 @@
 #include <zlib.h>
 
 #include "adjoint_data.h"
-#include "fuzz/memory_file.h"
+#include "fuzz/linked_folder.h"
 #include "io/data/origin.h"
 
-enum { ROOM = 1 << 17, CLASSES = 10, BATCH = 3 };
+enum { ROOM = 1 << 17, BATCH = 3 };
 
 static memory_file file_of(const uint8_t *bytes, size_t n, int compress_it)
 {
@@ -39,7 +39,7 @@ static void use(const adj_dataset *d)
     for (int64_t i = 0; i < d->n * d->size.h * d->size.w * d->size.c; i++)
         sum += d->images[i];
     for (int64_t i = 0; i < d->n; i++)
-        must(d->labels[i] >= 0 && d->labels[i] < CLASSES);
+        must(d->labels[i] >= 0 && d->labels[i] < d->classes);
     adj_batch(d, NULL, d->n - 1, (adj_shape){4, {BATCH, 5, 6, 3}}, x, labels, NULL);
 }
 
@@ -53,13 +53,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memory_file labels = file_of(data + 3 + n, size - 3 - n, data[0] & 2);
     adj_dataset *d = NULL;
 
-    adj_status status = adj_dataset_idx(images.path, labels.path, CLASSES, &d);
+    put_link("train-images-idx3-ubyte", &images);
+    put_link("train-labels-idx1-ubyte", &labels);
+    adj_status status = adj_dataset_open(linked_folder(), ADJ_TRAIN, NULL, &d);
     must(d != NULL && (status == ADJ_OK) == (d->message[0] == '\0'));
     if (status == ADJ_OK)
         use(d);
     else
-        must(d->n == 0 && strncmp(d->message, "idx: ", 5) == 0);
+        must(d->n == 0 &&
+             (strncmp(d->message, "idx: ", 5) == 0 || strncmp(d->message, "data: ", 6) == 0));
     adj_dataset_free(d);
+    remove_link("train-images-idx3-ubyte");
+    remove_link("train-labels-idx1-ubyte");
     memory_file_free(&images);
     memory_file_free(&labels);
     return 0;

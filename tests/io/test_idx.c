@@ -28,7 +28,7 @@ static void put_pair(const folder *f, int number, const void *bytes, size_t n)
 static void expect_good(const folder *f)
 {
     scoped(release_dataset) adj_dataset *d = NULL;
-    cr_assert_eq(adj_dataset_mnist(f->path, ADJ_TRAIN, &d), ADJ_OK, "%s", d->message);
+    cr_assert_eq(adj_dataset_open(f->path, ADJ_TRAIN, NULL, &d), ADJ_OK, "%s", d->message);
     cr_assert(d->n == 2 && d->size.h == 2 && d->size.w == 3 && d->size.c == 1 && d->classes == 10);
     cr_assert(memcmp(d->images, images + 16, 12) == 0 && d->labels[0] == 7 && d->labels[1] == 9);
 }
@@ -37,7 +37,7 @@ static void expect_good(const folder *f)
 static void expect_refused(const folder *f, const char *file, const char *word)
 {
     scoped(release_dataset) adj_dataset *d = NULL;
-    adj_status status = adj_dataset_mnist(f->path, ADJ_TRAIN, &d);
+    adj_status status = adj_dataset_open(f->path, ADJ_TRAIN, NULL, &d);
     cr_expect_eq(status, ADJ_EIO, "%s %s: status %d", file, word, status);
     cr_expect(d->n == 0 && d->images == NULL && d->labels == NULL);
     cr_expect_not_null(strstr(d->message, file), "no %s in: %s", file, d->message);
@@ -161,8 +161,6 @@ Test(idx, lies)
         {"offset 10: ", 1, 4, 4, {0, 0, 0, 3}},
         {"offset 10: ", 1, 4, 4, {0x7f, 255, 255, 255}},
         {"offset 9: more bytes", 1, 4, 4, {0, 0, 0, 1}},
-        {"offset 8: label is out of range (got 10, ", 1, 8, 1, {10}},
-        {"offset 9: label is out of range (got 255, ", 1, 9, 1, {255}},
     };
     scoped(folder_remove) folder f = folder_new();
     struct rlimit limit;
@@ -205,6 +203,7 @@ Test(idx, oversized_and_counts)
 Test(idx, not_files, .timeout = 60)
 {
     folder f = folder_new();
+    put_file(in_folder(&f, label_name).s, labels, sizeof labels);
     expect_refused(&f, image_name, "No such file");
     cr_assert_eq(mkfifo(in_folder(&f, image_name).s, 0600), 0);
     expect_refused(&f, image_name, "not a regular file"); /* and does not wait for a writer */
@@ -213,21 +212,13 @@ Test(idx, not_files, .timeout = 60)
     expect_refused(&f, image_name, "is a folder");
     rmdir(in_folder(&f, image_name).s);
     folder_remove(&f);
-
-    adj_dataset *d = NULL;
-    cr_expect_eq(adj_dataset_mnist("x", ADJ_TRAIN, NULL), ADJ_EARG);
-    cr_expect_eq(adj_dataset_idx("a", "b", 10, NULL), ADJ_EARG);
-    cr_expect_eq(adj_dataset_mnist(NULL, ADJ_TRAIN, &d), ADJ_EARG);
-    adj_dataset_free(d);
-    cr_expect_eq(adj_dataset_idx("a", "b", 1, &d), ADJ_EARG);
-    adj_dataset_free(d);
-    adj_dataset_free(NULL);
 }
 
 static void expect_mnist(adj_dataset_part part, int64_t n, int64_t pixels, const int32_t first[5])
 {
     scoped(release_dataset) adj_dataset *d = NULL;
-    cr_assert_eq(adj_dataset_mnist("../shared/data/mnist", part, &d), ADJ_OK, "%s", d->message);
+    cr_assert_eq(adj_dataset_open("../shared/data/mnist", part, NULL, &d), ADJ_OK, "%s",
+                 d->message);
     int64_t sum = 0;
     for (int64_t i = 0; i < d->n * d->size.h * d->size.w; i++)
         sum += d->images[i];
