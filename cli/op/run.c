@@ -24,7 +24,7 @@ typedef struct {
 typedef struct {
     char name[OPERAND_NAME];
     adj_node *node;
-    const adj_tensor *tensor;
+    const adj_tensor *tensor; /* of the file */
 } operand;
 
 typedef struct {
@@ -32,8 +32,7 @@ typedef struct {
     adj_tensors *file;
     adj_graph *g;
     int n_operand;
-    operand operand[MAX_VALUES];
-    adj_tensor tensor[MAX_VALUES]; /* number of operands, with dy */
+    operand operand[MAX_VALUES]; /* with dy */
     int n_result;
     adj_node *result[MAX_VALUES];
     char name[MAX_VALUES][OPERAND_NAME + 1]; /* of the results */
@@ -101,15 +100,14 @@ static adj_node *given(void *user, const char *name)
     adj_type type;
     if (at < 0 || r->n_operand == MAX_VALUES)
         return NULL;
-    adj_tensor t = r->file->tensor[at];
-    if (!adj_tensor_type(&t, &type)) {
+    const adj_tensor *t = &r->file->tensor[at];
+    if (!adj_tensor_type(t, &type)) {
         complain("op", EXIT_FAILED, "%s: %s has type %s, which no op supports", title(r), name,
-                 adj_elem_name(t.elem));
+                 adj_elem_name(t->elem));
         return NULL;
     }
-    operand *p = &r->operand[r->n_operand];
-    p->tensor = &r->tensor[r->n_operand++];
-    r->tensor[p - r->operand] = t;
+    operand *p = &r->operand[r->n_operand++];
+    p->tensor = t;
     snprintf(p->name, sizeof p->name, "%s", name);
     p->node = adj_input(r->g, p->name, type.dtype, type.shape);
     return p->node;
