@@ -39,7 +39,6 @@ int command_convert(int argc, char **argv);
 int command_emit(int argc, char **argv);
 int command_version(int argc, char **argv);
 
-enum { OPTION_ROOM = 48 };
 typedef struct option {
     const char *name;  /* "--epochs" */
     const char *value; /* "N", for the help; "" for a flag, which has none */
@@ -53,7 +52,6 @@ typedef struct option {
     const char *bare;  /* value if none follows the option; NULL: a value is required */
     /* Further values for shell completion, besides words; returns NULL past the last. */
     const char *(*names)(int i);
-    char *room; /* OPTION_ROOM bytes for the text of a list, truncated; NULL: none */
     /* Not NULL: the value is a list of these items, such as "adamw,clip=1". The array ends with an
      * item without a name. Names have no dashes; "" is the item that is written without a name. */
     const struct option *items;
@@ -115,11 +113,8 @@ const char *list_words(const char *words, char list[WORD_LIST]);
 enum { CONTINUE = -1 };
 /* Reads "--name value" and "--name=value", a name's beginning for the name where it is the only
  * such one. CONTINUE, or the exit status after --help, a hidden --document=FORM (help.h) or an
- * error (which is then printed). */
+ * error (which is then printed). Values point into argv, in which lists are split. */
 int parse_options(const usage *u, int argc, char **argv);
-/* Stores the option's value, as parse_options does; CONTINUE, or an exit status after a complaint.
- */
-int option_read(const char *command, const option *o, const char *text);
 
 /* These two print a sentence, whose arguments may be any text, on a line of its own (say.c): to the
  * output; as "adjoint COMMAND: sentence" to stderr, which returns status. A sentence that begins

@@ -8,7 +8,7 @@
 
 #include "help.h"
 
-enum { MAX_OPTIONS = 64 };
+enum { MAX_OPTIONS = 64, INSIDE = 176 };
 
 const option *option_at(const usage *u, int i)
 {
@@ -21,7 +21,7 @@ const option *option_at(const usage *u, int i)
 }
 
 /* Writes the option under which the word is an item or a value, "--schedule warmup=X", or "". */
-static void find_inside(const usage *u, const char *word, char text[OPTION_ROOM + WORD_LIST])
+static void find_inside(const usage *u, const char *word, char text[INSIDE])
 {
     const option *o = NULL;
     text[0] = '\0';
@@ -30,17 +30,17 @@ static void find_inside(const usage *u, const char *word, char text[OPTION_ROOM 
         const char *name = NULL;
         for (const option *i = o->items; i != NULL && i->name != NULL; i++)
             if (i->name[0] != '\0' && strcmp(i->name, word) == 0)
-                snprintf(text, OPTION_ROOM + WORD_LIST, "%s %s%s%s", o->name, word,
-                         i->flag == NULL ? "=" : "", i->value);
+                snprintf(text, INSIDE, "%s %s%s%s", o->name, word, i->flag == NULL ? "=" : "",
+                         i->value);
         for (int i = 0; o->names != NULL && (name = o->names(i)) != NULL; i++)
             if (strcmp(name, word) == 0)
-                snprintf(text, OPTION_ROOM + WORD_LIST, "%s %s", o->name, word);
+                snprintf(text, INSIDE, "%s %s", o->name, word);
     }
 }
 
 static int unknown(const usage *u, const char *name)
 {
-    char inside[OPTION_ROOM + WORD_LIST];
+    char inside[INSIDE];
     const char *names[MAX_OPTIONS];
     char otherwise[64];
     int n = 0;
@@ -89,9 +89,7 @@ option_fault option_store(const option *o, const char *text)
     if (o->text != NULL) {
         if (o->words != NULL && word_index(o->words, text) < 0)
             return NO_SUCH_WORD;
-        if (o->room != NULL)
-            snprintf(o->room, OPTION_ROOM, "%s", text);
-        *o->text = o->room != NULL ? o->room : text;
+        *o->text = text;
         return NO_FAULT;
     }
     long long integer = whole ? strtoll(text, &end, 10) : 0;
@@ -110,7 +108,7 @@ option_fault option_store(const option *o, const char *text)
 /* ---- lists of items ---- */
 
 /* Prints an error for an unknown item, with the accepted ones: "flip, shift=N or mixup=X". */
-static int unknown_item(const char *command, const option *o, const char *text, size_t length)
+static int unknown_item(const char *command, const option *o, const char *text)
 {
     char list[256] = "";
     for (const option *i = o->items; i->name != NULL; i++) {
@@ -119,34 +117,36 @@ static int unknown_item(const char *command, const option *o, const char *text, 
         snprintf(list + used, sizeof list - used, "%s%s%s%s", between, i->name,
                  i->name[0] != '\0' && i->flag == NULL ? "=" : "", i->value);
     }
-    return complain(command, EXIT_USAGE, "%s: got \"%.*s\", expected %s", o->name, (int)length,
-                    text, list);
+    return complain(command, EXIT_USAGE, "%s: got \"%s\", expected %s", o->name, text, list);
 }
 
-/* Returns the item that the first `length` bytes of the text name, or NULL. */
-static const option *find_item(const option *o, const char *text, size_t length)
+/* Returns the item of that name; without a value, a flag or the item that is written without a
+ * name. NULL: there is none. */
+static const option *find_item(const option *o, const char *name, int has_value)
 {
     const option *unnamed = NULL;
-    const char *equals = memchr(text, '=', length);
-    const size_t n = equals != NULL ? (size_t)(equals - text) : length;
     for (const option *i = o->items; i->name != NULL; i++) {
         if (i->name[0] == '\0')
             unnamed = i;
-        else if (strlen(i->name) == n && memcmp(i->name, text, n) == 0 &&
-                 (equals != NULL || i->flag != NULL))
+        else if (strcmp(i->name, name) == 0 && (has_value || i->flag != NULL))
             return i;
     }
-    return equals == NULL ? unnamed : NULL;
+    return has_value || name[0] == '\0' ? NULL : unnamed;
 }
 
-static int read_item(const char *command, const option *o, const char *text, size_t length)
-{
-    char name[2 * OPTION_ROOM], value[2 * OPTION_ROOM];
-    const option *item = find_item(o, text, length);
-    const char *equals = memchr(text, '=', length);
+static int option_read(const char *command, const option *o, char *text);
 
-    if (item == NULL || length == 0)
-        return unknown_item(command, o, text, length);
+static int read_item(const char *command, const option *o, char *text)
+{
+    char name[96], *equals = strchr(text, '=');
+    if (equals != NULL)
+        *equals = '\0';
+    const option *item = find_item(o, text, equals != NULL);
+    if (item == NULL) {
+        if (equals != NULL)
+            *equals = '=';
+        return unknown_item(command, o, text);
+    }
     snprintf(name, sizeof name, "%s%s%s", o->name, item->name[0] != '\0' ? " " : "", item->name);
     if (item->flag != NULL) {
         if (equals != NULL)
@@ -154,25 +154,26 @@ static int read_item(const char *command, const option *o, const char *text, siz
         *item->flag = 1;
         return CONTINUE;
     }
-    const char *from = equals != NULL ? equals + 1 : text;
-    snprintf(value, sizeof value, "%.*s", (int)(text + length - from), from);
     option named = *item;
     named.name = name;
-    return option_read(command, &named, value);
+    return option_read(command, &named, equals != NULL ? equals + 1 : text);
 }
 
-static int read_items(const char *command, const option *o, const char *text)
+/* Reads the items of a list, which ends each of them with a 0, as values point into it. */
+static int read_items(const char *command, const option *o, char *text)
 {
-    for (;;) {
-        const size_t length = strcspn(text, ",");
-        const int status = read_item(command, o, text, length);
-        if (status != CONTINUE || text[length] == '\0')
-            return status;
-        text += length + 1;
+    int status = CONTINUE;
+    for (char *next; text != NULL && status == CONTINUE; text = next) {
+        next = strchr(text, ',');
+        if (next != NULL)
+            *next++ = '\0';
+        status = read_item(command, o, text);
     }
+    return status;
 }
 
-int option_read(const char *command, const option *o, const char *text)
+/* Stores the option's value; CONTINUE, or an exit status after a complaint. */
+static int option_read(const char *command, const option *o, char *text)
 {
     char list[WORD_LIST];
     if (o->items != NULL)
@@ -260,7 +261,7 @@ static int is_value(const usage *u, const char *next)
 }
 
 /* Stores option o of argv[*i]. Its value follows equals (NULL: no "="), or is the next word. */
-static int take_option(const usage *u, const option *o, char **argv, int *i, const char *equals)
+static int take_option(const usage *u, const option *o, char **argv, int *i, char *equals)
 {
     if (o->instead != NULL)
         return complain(u->command, EXIT_USAGE, "%s: %s", o->name, o->instead);
@@ -270,9 +271,9 @@ static int take_option(const usage *u, const option *o, char **argv, int *i, con
         *o->flag = 1;
         return CONTINUE;
     }
-    const char *text = equals != NULL ? equals + 1 : NULL;
+    char *text = equals != NULL ? equals + 1 : NULL;
     if (text == NULL && o->bare != NULL && !is_value(u, argv[*i + 1]))
-        text = o->bare;
+        text = (char *)o->bare; /* no list */
     if (text == NULL)
         text = argv[++*i]; /* argv ends with NULL */
     if (text == NULL)

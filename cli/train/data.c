@@ -16,9 +16,9 @@ const data_opts data_defaults = {.size = "model", .resize = "auto"};
 void list_data_options(data_opts *o, option items[SIZE_ITEMS], option list[DATA_OPTIONS])
 {
     const option size[SIZE_ITEMS] = {
-        {"", "N", "", .text = &o->size, .room = o->kept[0]},
+        {"", "N", "", .text = &o->size},
         {"channels", "N", "", .integer = &o->channels, .range = {1, 4}},
-        {"resize", "R", "", .text = &o->resize, .room = o->kept[1], .words = RESIZE_WORDS},
+        {"resize", "R", "", .text = &o->resize, .words = RESIZE_WORDS},
         {0},
     };
     const option all[DATA_OPTIONS] = {

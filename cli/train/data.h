@@ -11,9 +11,8 @@ typedef struct {
     const char *size, *resize; /* "32", "48x64" or "model"; a word of RESIZE_WORDS */
     /* Channels; 0: those of the images. Maximum number of images; 0: all. */
     int64_t channels, limit;
-    int64_t skip_broken;       /* image files that cannot be read are left out */
-    char kept[2][OPTION_ROOM]; /* texts of size and resize */
-    double val_split;          /* this and limit select the same images for every --seed */
+    int64_t skip_broken; /* image files that cannot be read are left out */
+    double val_split;    /* this and limit select the same images for every --seed */
 } data_opts;
 
 #define RESIZE_WORDS "auto error" /* in the order of adj_resize_rule */

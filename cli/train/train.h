@@ -13,7 +13,6 @@ typedef struct {
     const char *precision, *math; /* "f32", "bf16" or "f16"; "exact" or "fast" */
     const char *weights, *head;   /* to begin with; "keep" or "new" */
     const char *map;              /* naming scheme of the weights; NULL: adjoint's */
-    char kept[2][OPTION_ROOM];    /* texts of optimizer and schedule */
     const char *freeze;           /* patterns of parameters; "none" */
     const char *schedule;         /* "constant", "step", ... */
     const char *class_weights;    /* "none", "balanced" or a list, see class_weights.h */
