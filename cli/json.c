@@ -52,6 +52,16 @@ json_t *json_sizes(int64_t n, const int64_t size[])
     return list;
 }
 
+json_t *json_words(const char *words)
+{
+    json_t *list = json_array();
+    for (size_t n; *words != '\0'; words += n + strspn(words + n, ", ")) {
+        n = strcspn(words, ", ");
+        (void)json_array_append_new(list, json_stringn(words, n));
+    }
+    return list;
+}
+
 /* Prints a value on the line of its key: for an object "key value, ...", for a list its values. */
 static void put_value(FILE *f, const json_t *v)
 {

@@ -15,6 +15,8 @@ json_t *json_text(const char *text);
 json_t *json_number(double v);
 /* Returns the sizes of a shape as a list. */
 json_t *json_sizes(int64_t n, const int64_t size[]);
+/* Returns the words of "a, b" or "a b" as a list. */
+json_t *json_words(const char *words);
 /* Sets jansson's allocator to one that notes failures. Call it before any other call of jansson. */
 void json_watch_memory(void);
 /* True if an allocation inside jansson has failed. */

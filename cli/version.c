@@ -68,25 +68,13 @@ static json_t *peak_json(const machine_peak *p)
                      known(p->flops), "by", p->flops > 0 ? json_text(p->unit) : json_null());
 }
 
-/* Returns the words as a list; null without words. */
-static json_t *words_json(const char *words)
-{
-    json_t *list = words[0] != '\0' ? json_array() : json_null();
-    while (*words != '\0') {
-        size_t n = strcspn(words, " ");
-        (void)json_array_append_new(list, json_stringn(words, n));
-        words += n + strspn(words + n, " ");
-    }
-    return list;
-}
-
 static json_t *machine_json(const machine_facts *m, const machine_speed *s)
 {
     char spin[64];
+    const int has_features = m->features[0] != '\0';
     return json_pack("{s:o, s:o, s:o, s:o, s:s?, s:i, s:f, s:{s:o, s:o, s:o}, s:{s:o, s:o, s:o}}",
-                     "instruction_sets", words_json(m->features), "amx",
-                     m->features[0] != '\0' ? json_boolean(machine_has(m, "amx_tile"))
-                                            : json_null(),
+                     "instruction_sets", has_features ? json_words(m->features) : json_null(),
+                     "amx", has_features ? json_boolean(machine_has(m, "amx_tile")) : json_null(),
                      "cores", known_integer(m->cores), "processors", known_integer(m->processors),
                      "waiting_threads", spin_setting(spin, sizeof spin), "threads", s->threads,
                      "measured_ms", 1e3 * s->seconds, "multiply_add", "f32", peak_json(&s->f32),

@@ -208,22 +208,11 @@ static json_t *op_json(const adj_op *op)
                      types, "gradient_of", op->forward != NULL ? op->forward->name : NULL);
 }
 
-/* Returns the words of "a, b" as a list. */
-static json_t *words_json(const char *words)
-{
-    json_t *list = json_array();
-    for (size_t n; *words != '\0'; words += n + strspn(words + n, ", ")) {
-        n = strcspn(words, ",");
-        json_array_append_new(list, json_stringn(words, n));
-    }
-    return list;
-}
-
 static json_t *composition_json(const op_composition *c)
 {
     return json_pack("{s:s, s:o, s:b, s:[], s:[], s:o}", "name", c->name, "operands",
-                     words_json(c->operands), "any_number_of_operands", 0, "attributes", "dtypes",
-                     "made_of", words_json(c->made_of));
+                     json_words(c->operands), "any_number_of_operands", 0, "attributes", "dtypes",
+                     "made_of", json_words(c->made_of));
 }
 
 /* True if name is the wanted one; wanted NULL: true for all. */

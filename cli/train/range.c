@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "cli/command.h"
+#include "cli/json.h"
 #include "cli/terminal.h"
 #include "range.h"
 
@@ -73,12 +74,11 @@ void say_range(const adj_range_test *t, double lr)
             found, found > lr ? "the default" : "a tenth of the default");
 }
 
-/* JSON has no infinity: null. */
 static json_t *numbers(int n, const double value[])
 {
     json_t *list = json_array();
     for (int i = 0; i < n; i++)
-        json_array_append_new(list, isfinite(value[i]) ? json_real(value[i]) : json_null());
+        json_array_append_new(list, json_number(value[i]));
     return list;
 }
 
