@@ -118,12 +118,10 @@ int parse_options(const usage *u, int argc, char **argv);
 
 /* These two print a sentence, whose arguments may be any text, on a line of its own (say.c): to the
  * output; as "adjoint COMMAND: sentence" to stderr, which returns status. A sentence that begins
- * with "note:" has no command in front. */
+ * with "note:" has no command in front; complain leaves out the name of the library's function in
+ * front, "adj_run: ". */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int complain(const char *command, int status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* A sentence of the library's without the name of the function in front: "adj_run: ". complain
- * leaves such names out itself. */
-const char *without_function(const char *sentence);
 
 #endif

@@ -18,15 +18,14 @@ void say(const char *format, ...)
     fputc('\n', stdout);
 }
 
-/* Returns the length of a function's name, such as "adj_exec_new: ", at the start of the text; else
- * 0. */
-static size_t function_length(const char *text)
+/* Returns the sentence without the name of a function in front, such as "adj_exec_new: ". */
+static const char *without_function(const char *sentence)
 {
-    size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyz_0123456789");
-    return strncmp(text, "adj_", 4) == 0 && text[n] == ':' && text[n + 1] == ' ' ? n + 2 : 0;
+    const size_t n = strspn(sentence, "abcdefghijklmnopqrstuvwxyz_0123456789");
+    const int has_name =
+        strncmp(sentence, "adj_", 4) == 0 && sentence[n] == ':' && sentence[n + 1] == ' ';
+    return sentence + (has_name ? n + 2 : 0);
 }
-
-const char *without_function(const char *sentence) { return sentence + function_length(sentence); }
 
 /* Prints text without names of functions at the start and after each ": ". */
 static void put_plain(FILE *f, const char *text)
