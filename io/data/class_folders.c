@@ -32,9 +32,12 @@ static const struct dirent *next_entry(DIR *d)
     return e;
 }
 
-/* Lists a class folder's images and counts what else is there. Returns 0 if memory is short or the
- * folder is unreadable (errno). */
-static int list_images(const char *folder, string_list *names, left_out *l)
+typedef enum { IMAGES, FOLDERS } entry_kind;
+
+/* Lists the images of a class folder, or the folders in a folder of classes, that are not ignored,
+ * and counts what else is there. Returns 0 if memory is short or the folder is unreadable (errno).
+ */
+static int list_entries(const char *folder, entry_kind wanted, string_list *names, left_out *l)
 {
     char path[PATH_MAX];
     int is_good = 1;
@@ -43,36 +46,18 @@ static int list_images(const char *folder, string_list *names, left_out *l)
     if (d == NULL)
         return 0;
     for (const struct dirent *e; is_good && (e = next_entry(d)) != NULL;) {
-        if (is_ignored_name(e->d_name))
-            l->ignored++;
-        else if (is_image_name(e->d_name))
+        const int is_image = wanted == IMAGES && is_image_name(e->d_name);
+        const int is_subfolder = !is_image && io_is_class_folder(folder, e, path);
+        if (is_image || (is_subfolder && wanted == FOLDERS))
             is_good = strings_add(names, e->d_name, "");
-        else if (io_is_class_folder(folder, e, path))
+        else if (is_ignored_name(e->d_name))
+            l->ignored++;
+        else if (wanted == FOLDERS)
+            l->outside++;
+        else if (is_subfolder)
             l->inside++;
         else
             left_out_file(l, e->d_name);
-    }
-    closedir(d);
-    return is_good && strings_sort(names);
-}
-
-/* Lists the folders in folder that are not ignored and counts what else is there. Returns 0 if
- * memory is short or folder is unreadable (errno). */
-static int list_folders(const char *folder, string_list *names, left_out *l)
-{
-    char path[PATH_MAX];
-    int is_good = 1;
-    DIR *d = opendir(folder);
-
-    if (d == NULL)
-        return 0;
-    for (const struct dirent *e; is_good && (e = next_entry(d)) != NULL;) {
-        if (is_ignored_name(e->d_name))
-            l->ignored++;
-        else if (!io_is_class_folder(folder, e, path))
-            l->outside++;
-        else
-            is_good = strings_add(names, e->d_name, "");
     }
     closedir(d);
     return is_good && strings_sort(names);
@@ -106,7 +91,7 @@ static int list_class_folders(const listing *p, const char *path, string_list *n
     const part_folders *parts = parts_in(p, path);
     const int has_classes = parts == NULL || parts->name[ADJ_TRAIN][0] == '\0';
     string_list all = {0};
-    int is_good = list_folders(path, &all, l);
+    int is_good = list_entries(path, FOLDERS, &all, l);
 
     for (int64_t i = 0; i < all.n && is_good; i++) {
         const char *name = strings_at(&all, i);
@@ -293,7 +278,7 @@ static adj_status add_class(listing *p, const char *name, class_list *c)
     string_list images = {0};
     adj_status status = io_join(path, p->path, name) ? ADJ_OK : too_long(p->d, p->path);
 
-    if (status == ADJ_OK && !list_images(path, &images, &p->left))
+    if (status == ADJ_OK && !list_entries(path, IMAGES, &images, &p->left))
         status = cannot_list(p->d, path);
     if (status == ADJ_OK && images.n == 0)
         left_out_folder(&p->left, WITHOUT_IMAGES, name);

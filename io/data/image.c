@@ -15,30 +15,19 @@ const char *io_image_refused(int64_t h, int64_t w)
                : NULL;
 }
 
-/* A format, known by a file's first bytes. */
-typedef struct {
-    int (*is)(const uint8_t *bytes, size_t n);
-    adj_status (*header)(const uint8_t *bytes, size_t n, const char *name, image_header *header,
-                         adj_error *error);
-    adj_status (*decode)(const uint8_t *bytes, size_t n, const char *name, image *result,
-                         adj_error *error);
-} format;
-
-static const format *find_format(const uint8_t *bytes, size_t n)
+static const image_format *find_format(const uint8_t *bytes, size_t n)
 {
-    static const format formats[] = {{io_is_png, io_png_header, io_png_decode},
-                                     {io_is_jpeg, io_jpeg_header, io_jpeg_decode},
-                                     {io_is_webp, io_webp_header, io_webp_decode}};
+    static const image_format *const formats[] = {&png_format, &jpeg_format, &webp_format};
     for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++)
-        if (formats[i].is(bytes, n))
-            return &formats[i];
+        if (formats[i]->is(bytes, n))
+            return formats[i];
     return NULL;
 }
 
 adj_status io_image_header(const uint8_t *bytes, size_t n, const char *name, image_header *header,
                            adj_error *error)
 {
-    const format *f = find_format(bytes, n);
+    const image_format *f = find_format(bytes, n);
     if (f == NULL)
         return adj_error_set(error, ADJ_EIO, "image: %.300s: %s", name,
                              n > 0 ? "is neither PNG, JPEG nor WEBP" : "the file is empty");
@@ -96,7 +85,7 @@ static adj_status turn(image *x, int orientation, const char *name, adj_error *e
 adj_status io_image_decode(const uint8_t *bytes, size_t n, const char *name, image *result,
                            adj_error *error)
 {
-    const format *f = find_format(bytes, n);
+    const image_format *f = find_format(bytes, n);
     image_header header = {0};
     *result = (image){0};
     adj_status status = io_image_header(bytes, n, name, &header, error);

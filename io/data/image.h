@@ -37,27 +37,18 @@ adj_status io_image_decode(const uint8_t *bytes, size_t n, const char *name, ima
 adj_status io_image_load(const char *path, int64_t most, uint8_t **bytes, size_t *n,
                          adj_error *error);
 
-/* ---- the formats: as above ---- */
+/* ---- the formats ---- */
 
-int io_is_png(const uint8_t *bytes, size_t n);
-adj_status io_png_header(const uint8_t *bytes, size_t n, const char *name, image_header *header,
+typedef struct {
+    int (*is)(const uint8_t *bytes, size_t n); /* by a file's first bytes */
+    /* As io_image_header, of an image before turning. */
+    adj_status (*header)(const uint8_t *bytes, size_t n, const char *name, image_header *header,
                          adj_error *error);
-/* Decodes without turning; alpha is kept: 1 to 4 channels. *result must be empty before, and is to
- * be freed in every case. */
-adj_status io_png_decode(const uint8_t *bytes, size_t n, const char *name, image *result,
+    /* As io_image_decode, without turning; *result is empty before. */
+    adj_status (*decode)(const uint8_t *bytes, size_t n, const char *name, image *result,
                          adj_error *error);
-
-int io_is_jpeg(const uint8_t *bytes, size_t n);
-adj_status io_jpeg_header(const uint8_t *bytes, size_t n, const char *name, image_header *header,
-                          adj_error *error);
-adj_status io_jpeg_decode(const uint8_t *bytes, size_t n, const char *name, image *result,
-                          adj_error *error);
-
-int io_is_webp(const uint8_t *bytes, size_t n);
-adj_status io_webp_header(const uint8_t *bytes, size_t n, const char *name, image_header *header,
-                          adj_error *error);
-adj_status io_webp_decode(const uint8_t *bytes, size_t n, const char *name, image *result,
-                          adj_error *error);
+} image_format;
+extern const image_format png_format, jpeg_format, webp_format;
 
 /* Returns the orientation in the first directory of a TIFF header, as stored by EXIF; 1 if there is
  * none. */

@@ -5,7 +5,7 @@
 
 #include "image.h"
 
-int io_is_jpeg(const uint8_t *bytes, size_t n)
+static int is_jpeg(const uint8_t *bytes, size_t n)
 {
     return n >= 3 && bytes[0] == 0xff && bytes[1] == 0xd8 && bytes[2] == 0xff;
 }
@@ -52,8 +52,8 @@ static adj_status refuse_colors(const char *name, adj_error *error)
                          name);
 }
 
-adj_status io_jpeg_header(const uint8_t *bytes, size_t n, const char *name, image_header *header,
-                          adj_error *error)
+static adj_status jpeg_header(const uint8_t *bytes, size_t n, const char *name,
+                              image_header *header, adj_error *error)
 {
     static const char exif[6] = "Exif\0";
     size_t at = 2;
@@ -129,8 +129,8 @@ static adj_status decompress(tjhandle t, const uint8_t *bytes, size_t n, const c
     return status;
 }
 
-adj_status io_jpeg_decode(const uint8_t *bytes, size_t n, const char *name, image *result,
-                          adj_error *error)
+static adj_status decode_jpeg(const uint8_t *bytes, size_t n, const char *name, image *result,
+                              adj_error *error)
 {
     tjhandle t = tjInitDecompress();
     if (t == NULL)
@@ -139,3 +139,5 @@ adj_status io_jpeg_decode(const uint8_t *bytes, size_t n, const char *name, imag
     tjDestroy(t);
     return status;
 }
+
+const image_format jpeg_format = {is_jpeg, jpeg_header, decode_jpeg};

@@ -12,7 +12,7 @@
 
 static const uint8_t signature[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
 
-int io_is_png(const uint8_t *bytes, size_t n)
+static int is_png(const uint8_t *bytes, size_t n)
 {
     return n >= sizeof signature && memcmp(bytes, signature, sizeof signature) == 0;
 }
@@ -40,8 +40,8 @@ static int find_orientation(const uint8_t *bytes, size_t n)
     return 0;
 }
 
-adj_status io_png_header(const uint8_t *bytes, size_t n, const char *name, image_header *header,
-                         adj_error *error)
+static adj_status png_header(const uint8_t *bytes, size_t n, const char *name, image_header *header,
+                             adj_error *error)
 {
     enum { IHDR_END = 8 + 8 + 13, COLOR = 2 };
     if (n < IHDR_END)
@@ -199,8 +199,8 @@ static adj_status decode(reader *r, const char *name, adj_error *error)
     return ADJ_OK;
 }
 
-adj_status io_png_decode(const uint8_t *bytes, size_t n, const char *name, image *result,
-                         adj_error *error)
+static adj_status decode_png(const uint8_t *bytes, size_t n, const char *name, image *result,
+                             adj_error *error)
 {
     reader r = {.bytes = bytes, .n = n, .result = result};
     r.png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, &r, on_error, on_warning, &r, on_malloc,
@@ -216,3 +216,5 @@ adj_status io_png_decode(const uint8_t *bytes, size_t n, const char *name, image
     png_destroy_read_struct(&r.png, &r.info, NULL);
     return status;
 }
+
+const image_format png_format = {is_png, png_header, decode_png};

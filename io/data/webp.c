@@ -8,7 +8,7 @@
 
 enum { RIFF_HEADER = 12, CHUNK_HEADER = 8 };
 
-int io_is_webp(const uint8_t *bytes, size_t n)
+static int is_webp(const uint8_t *bytes, size_t n)
 {
     return n >= RIFF_HEADER && memcmp(bytes, "RIFF", 4) == 0 && memcmp(bytes + 8, "WEBP", 4) == 0;
 }
@@ -48,8 +48,8 @@ static int find_orientation(const uint8_t *bytes, size_t n)
     return 0;
 }
 
-adj_status io_webp_header(const uint8_t *bytes, size_t n, const char *name, image_header *header,
-                          adj_error *error)
+static adj_status webp_header(const uint8_t *bytes, size_t n, const char *name,
+                              image_header *header, adj_error *error)
 {
     WebPBitstreamFeatures f = {0};
     const VP8StatusCode code = WebPGetFeatures(bytes, n, &f);
@@ -76,8 +76,8 @@ adj_status io_webp_header(const uint8_t *bytes, size_t n, const char *name, imag
 
 /* ---- the pixels ---- */
 
-adj_status io_webp_decode(const uint8_t *bytes, size_t n, const char *name, image *result,
-                          adj_error *error)
+static adj_status decode_webp(const uint8_t *bytes, size_t n, const char *name, image *result,
+                              adj_error *error)
 {
     WebPDecoderConfig c;
     if (!WebPInitDecoderConfig(&c) || WebPGetFeatures(bytes, n, &c.input) != VP8_STATUS_OK)
@@ -103,3 +103,5 @@ adj_status io_webp_decode(const uint8_t *bytes, size_t n, const char *name, imag
                              ? "the file ends before its last pixel"
                              : "the pixels are corrupt");
 }
+
+const image_format webp_format = {is_webp, webp_header, decode_webp};
