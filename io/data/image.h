@@ -41,10 +41,10 @@ adj_status io_image_load(const char *path, int64_t most, uint8_t **bytes, size_t
 
 typedef struct {
     int (*is)(const uint8_t *bytes, size_t n); /* by a file's first bytes */
-    /* As io_image_header, of an image before turning. */
+    /* Reads a header like io_image_header, of an image before turning. */
     adj_status (*header)(const uint8_t *bytes, size_t n, const char *name, image_header *header,
                          adj_error *error);
-    /* As io_image_decode, without turning; *result is empty before. */
+    /* Decodes like io_image_decode, without turning; *result is empty before. */
     adj_status (*decode)(const uint8_t *bytes, size_t n, const char *name, image *result,
                          adj_error *error);
 } image_format;
