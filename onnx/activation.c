@@ -117,6 +117,18 @@ int import_clip(call *n)
     return give_like(n, has_in(n, 2) ? adj_minimum(x, in_real(n, 2)) : x);
 }
 
+int fold_clip(call *n)
+{
+    double low, high;
+    const numbers *x = in_known(n, 0);
+    if (!bound_of(n, 1, "min", -INFINITY, &low) || !bound_of(n, 2, "max", INFINITY, &high))
+        return refuse(n, "a limit is not a number");
+    numbers *v = x != NULL ? new_numbers(n->f, x->elem, x->shape) : NULL;
+    for (int64_t i = 0; v != NULL && i < v->n; i++)
+        number_set(v, i, fmin(fmax(number_at(x, i), low), high));
+    return give_known(n, v);
+}
+
 /* ---- softmax ---- */
 
 /* Applies a function of the last axis to `axis`. */

@@ -103,6 +103,7 @@ int fold_each(call *n, double (*function)(double x))
 
 double minus(double x) { return -x; }
 double is_zero(double x) { return x == 0; }
+double sign(double x) { return (x > 0) - (x < 0); }
 
 /* ---- selection, expansion, products ---- */
 

@@ -5,6 +5,7 @@
 #include "import.h"
 
 int fold_cast(call *n);
+int fold_clip(call *n);
 int fold_concat(call *n);
 int fold_constant(call *n);
 int fold_constant_of_shape(call *n);
@@ -124,5 +125,6 @@ void copy_element(const numbers *a, int64_t from, numbers *b, int64_t to);
 int next_place(const adj_shape *s, int64_t at[]);
 double minus(double x);
 double is_zero(double x);
+double sign(double x);
 
 #endif

@@ -350,3 +350,25 @@ Test(onnx_load, no_model)
     snprintf(path, sizeof path, "%s", folder.s);
     expect_refused("is not a regular file");
 }
+
+/* Sizes that are computed by Clip and Sign: [9, 2] to [4, 2], [-7, 4] to [-1, 1]. */
+Test(onnx_load, clip_and_sign_of_known_values)
+{
+    static int64_t count[3], sizes[] = {9, 2}, signs[] = {-7, 4}, most[] = {4};
+    maker m;
+    maker_start(&m, 18);
+    maker_input(&m, "x", 1, (int64_t[]){8});
+    maker_output(&m, "y");
+    maker_output(&m, "z");
+    maker_ints(&m, "sizes", 2, &count[0], sizes);
+    maker_ints(&m, "signs", 2, &count[1], signs);
+    maker_ints(&m, "most", 1, &count[2], most);
+    maker_node(&m, "Clip", "sizes - most", "clipped");
+    maker_node(&m, "Sign", "signs", "sign");
+    maker_node(&m, "Reshape", "x clipped", "y");
+    maker_node(&m, "Reshape", "x sign", "z");
+    maker_write(&m, path);
+    cr_assert_eq(adj_onnx_load(g, path, NULL, &net, &error), ADJ_OK, "%s", error.message);
+    cr_expect_eq(adj_node_type(net->output[0]).shape.dim[0], 4);
+    cr_expect_eq(adj_node_type(net->output[1]).shape.dim[0], 8);
+}
