@@ -34,7 +34,10 @@ typedef struct {
     const char *name;
     int elem;             /* type in the file */
     const numbers *known; /* NULL: not known while loading */
-    int is_weight;        /* 1: a float initializer of rank 1 or more, which can be trained */
+    int is_weight;        /* 1: a float initializer that can be trained */
+    int is_initial;       /* 1: a float initializer that can be a parameter or a state */
+    int is_listed;        /* 1: such a one that PyTorch's newer exporter names */
+    adj_node *next;       /* of running statistics in training; NULL: none */
     int is_random;        /* 1: the weights of a new last layer */
     const Onnx__NodeProto *copied_by; /* NULL, or the Identity that gives it initial values */
     int is_merged;   /* 1: has more than ADJ_MAX_RANK axes in the file; the last ones are one */
@@ -81,6 +84,8 @@ struct import {
     int n_head;
     adj_node **param; /* parameters and states: at most one for each value */
     int n_param;
+    value **moved; /* running statistics that the nodes so far update, n_moved of them */
+    int n_moved;
     int n_refused;
     char refused[ADJ_MESSAGE];
 };
@@ -124,6 +129,13 @@ adj_dtype dtype_of_elem(const import *f, int elem);
 int add_values(import *f);
 /* Adds the initializers of the graph or of a branch. Returns 0 on failure. */
 int add_initializers(import *f, const Onnx__GraphProto *g);
+
+/* ---- origin.c ---- */
+
+/* Returns the notes of PyTorch's newer exporter on parameters; NULL if there are none. */
+const char *signature_text(const Onnx__GraphProto *g);
+/* Gives nodes parameters of their own, where equal ones are stored once. Returns 0 on failure. */
+int name_parameters(import *f);
 
 /* ---- load.c ---- */
 

@@ -98,6 +98,19 @@ static int add_input(import *f, const Onnx__ValueInfoProto *info)
     return v->node != NULL;
 }
 
+/* True for a file of PyTorch's older exporter. */
+static int is_traced(const import *f)
+{
+    const char *by = f->model->producer_name;
+    return by != NULL && strcmp(by, "pytorch") == 0 && f->model->graph->n_metadata_props == 0;
+}
+
+/* True if a number is a parameter: one of PyTorch's older exporter, where it names no constant. */
+static int is_scalar_param(const import *f, const char *name)
+{
+    return is_traced(f) && strncmp(name, "onnx::", 6) != 0;
+}
+
 static int add_initializer(import *f, const Onnx__TensorProto *t)
 {
     if (t->name == NULL || t->name[0] == '\0')
@@ -109,7 +122,9 @@ static int add_initializer(import *f, const Onnx__TensorProto *t)
     if (v->known == NULL)
         return 0;
     v->elem = v->known->elem;
-    v->is_weight = elem_is_float(v->elem) && v->known->shape.rank > 0;
+    v->is_initial =
+        elem_is_float(v->elem) && (v->known->shape.rank > 0 || is_scalar_param(f, t->name));
+    v->is_weight = v->is_initial;
     return 1;
 }
 
@@ -123,22 +138,23 @@ int add_initializers(import *f, const Onnx__GraphProto *g)
     return 1;
 }
 
-/* Gives an Identity of equal initial values a parameter of its own. PyTorch stores a tensor once if
- * others equal it, such as the ones and zeros of all batch norms before training. */
+/* Gives an Identity of initial values a parameter of its own. PyTorch's older exporter stores a
+ * tensor once if others equal it, such as copies of a layer, or the ones and zeros of all batch
+ * norms before training. In files of others the values must all be equal. */
 static int copy_initial(import *f, const Onnx__NodeProto *n)
 {
     if (n->op_type == NULL || strcmp(n->op_type, "Identity") != 0 || n->n_input != 1 ||
         n->n_output != 1 || n->input[0] == NULL || n->output[0] == NULL)
         return 1;
     const value *from = find_value(f, n->input[0]);
-    if (from == NULL || !from->is_weight || !are_equal(from->known))
+    if (from == NULL || !from->is_weight || !(is_traced(f) || are_equal(from->known)))
         return 1;
     value *to = add_value(f, n->output[0]);
     if (to == NULL)
         return 0;
     to->elem = from->elem;
     to->known = from->known;
-    to->is_weight = 1;
+    to->is_weight = to->is_initial = 1;
     to->copied_by = n;
     return 1;
 }
@@ -156,7 +172,7 @@ static void count_values(const Onnx__GraphProto *g, int64_t *n)
 {
     *n += (int64_t)g->n_initializer + (int64_t)g->n_input;
     for (size_t i = 0; i < g->n_node; i++) {
-        *n += (int64_t)g->node[i]->n_output;
+        *n += (int64_t)g->node[i]->n_output + (int64_t)g->node[i]->n_input + 1;
         for (size_t k = 0; k < g->node[i]->n_attribute; k++)
             if (g->node[i]->attribute[k]->g != NULL)
                 count_values(g->node[i]->attribute[k]->g, n);
@@ -173,10 +189,11 @@ int add_values(import *f)
         f->n_bucket *= 2;
     f->value = import_alloc(f, f->n_bucket, sizeof *f->value);
     f->param = import_alloc(f, n + 1, sizeof *f->param);
-    if (f->value == NULL || f->param == NULL || !add_initializers(f, g))
+    f->moved = import_alloc(f, n + 1, sizeof *f->moved);
+    if (f->value == NULL || f->param == NULL || f->moved == NULL || !add_initializers(f, g))
         return 0;
     for (size_t i = 0; i < g->n_input; i++)
         if (!add_input(f, g->input[i]))
             return 0;
-    return copy_initials(f, g);
+    return name_parameters(f) && copy_initials(f, g);
 }

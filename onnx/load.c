@@ -350,6 +350,8 @@ static int import_all(import *f)
 {
     if (!find_opset(f) || !add_values(f) || !replace_head(f) || !import_nodes(f, f->model->graph))
         return 0;
+    for (int i = 0; i < f->n_moved; i++)
+        adj_layer_update_add(f->moved[i]->node, f->moved[i]->next);
     if (f->n_refused > 0)
         return import_fail(f, ADJ_EARG, "%d node%s not supported: %s", f->n_refused,
                            f->n_refused == 1 ? " is" : "s are", f->refused);

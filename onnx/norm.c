@@ -45,6 +45,16 @@ static adj_node *moved(adj_node *old, adj_node *new, double momentum, double fac
     return adj_add(adj_scale(old, momentum), adj_scale(new, (1 - momentum) * factor));
 }
 
+/* Moves the running statistics that are operand i, once more for a batch norm that is applied
+ * twice. */
+static void move(call *n, int i, adj_node *new, double momentum, double factor)
+{
+    value *v = n->in[i];
+    if (v->next == NULL)
+        n->f->moved[n->f->n_moved++] = v;
+    v->next = moved(v->next != NULL ? v->next : v->node, new, momentum, factor);
+}
+
 /* Running statistics of a net in training: the variance is the unbiased one, as in PyTorch. */
 static void update_running(call *n, adj_node *mean, adj_node *variance, adj_node *stats,
                            const adj_node *x)
@@ -53,10 +63,9 @@ static void update_running(call *n, adj_node *mean, adj_node *variance, adj_node
     const adj_shape s = shape_of(x);
     const double m = (double)adj_shape_elems(s) / (double)(s.dim[1] > 0 ? s.dim[1] : 1);
     if (adj_node_is_state(mean))
-        adj_layer_update_add(mean, moved(mean, row_of_stats(stats, 0), momentum, 1));
+        move(n, 3, row_of_stats(stats, 0), momentum, 1);
     if (adj_node_is_state(variance))
-        adj_layer_update_add(
-            variance, moved(variance, row_of_stats(stats, 1), momentum, m > 1 ? m / (m - 1) : 1));
+        move(n, 4, row_of_stats(stats, 1), momentum, m > 1 ? m / (m - 1) : 1);
 }
 
 /* True if the patterns of options.freeze match scale and bias. */

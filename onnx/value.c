@@ -140,7 +140,7 @@ static adj_node *node_of(call *n, value *v, int is_state)
 {
     if (v->node != NULL || v->known == NULL)
         return v->node;
-    if (v->is_weight)
+    if (is_state ? v->is_initial : v->is_weight)
         v->node = add_param(n, v, same, is_state);
     else
         v->node = const_node(n->f, v->known, dtype_of_elem(n->f, v->elem));

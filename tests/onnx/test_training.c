@@ -94,6 +94,26 @@ Test(onnx_training, equal_initial_values_are_parameters_of_their_own)
     adj_exec_free(e);
 }
 
+/* A batch norm that is applied twice moves its statistics twice: from 0 and 1 by a tenth to the
+ * batch's mean 4 and variance 10, then to the 0 and nearly 4 / 3 of the normalized batch. */
+Test(onnx_training, batch_norm_applied_twice)
+{
+    static const float x[] = {1, 2, 5, 8};
+    const adj_onnx_opts training = {.training = 1};
+    adj_exec *e;
+    initial_batch_norm("x scale bias mean variance");
+    m.node[2].output[0] = (char *)"u";
+    maker_node(&m, "BatchNormalization", "u scale bias mean variance", "y");
+    maker_write(&m, path);
+    cr_assert_eq(adj_onnx_load(g, path, &training, &net, &error), ADJ_OK, "%s", error.message);
+    const adj_exec_opts o = {.n_fetch = 1, .fetch = net->output, .updates = adj_layer_updates(g)};
+    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK);
+    cr_assert(adj_set(e, net->input[0], x, sizeof x) == ADJ_OK && adj_run(e) == ADJ_OK);
+    cr_expect_float_eq(value_of(e, "mean"), 0.9F * 0.4F, 1e-6);
+    cr_expect_float_eq(value_of(e, "variance"), 0.9F * 1.9F + 0.1F * 4 / 3, 1e-5);
+    adj_exec_free(e);
+}
+
 Test(onnx_training, statistics_that_are_a_parameter)
 {
     const adj_onnx_opts training = {.training = 1};
