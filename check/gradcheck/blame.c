@@ -25,12 +25,13 @@ static int is_wrong_in(subject *s, adj_exec *e, const adj_node *n, int *is_plan)
     adj_compare_error error = {.n = 0};
     int wrong_alone = 0;
     const double *wide = value_in(s, e, n, &p);
-    int is_known = wide != NULL && n->n_in <= MAX_IN;
+    double **operand = operands_in(s, e, n, &p);
+    const int is_known = wide != NULL && operand != NULL && n->n_in <= MAX_IN;
     reference.dtype = s->wide;
     snprintf(tested.backend, sizeof tested.backend, "%s", r->conditions.backend);
     for (int k = 0; k < n->n_in && is_known; k++) {
         c.dtype[k] = ADJ_F64;
-        is_known = (c.operand[k] = value_in(s, e, n->in[k], &p)) != NULL;
+        c.operand[k] = operand[k];
     }
     void *value = is_known ? convert(&p, ADJ_F64, wide, n->type.dtype, node_elems(n)) : NULL;
     if (value != NULL && node_judge(&b, &c, &tested, value, &p, &error, &wrong_alone) == ADJ_ENOMEM)
@@ -97,7 +98,6 @@ int is_right_unmerged(subject *s, int leaf)
     subject u;
     leaf_check c = {.s = &u, .leaf = leaf};
     estimate e;
-    bound b;
     double size;
     int is_right = 0;
     s->report->is_unmerged = 1;
@@ -109,11 +109,11 @@ int is_right_unmerged(subject *s, int leaf)
         u.dy = s->dy;
         draw_direction(&u, leaf, 0, 0);
         if (check_differentiate(&c, &e) == ADJ_OK && backward(&u) == ADJ_OK &&
-            bound_open(&u, leaf, &b) == ADJ_OK) {
+            bound_open(&u, leaf, &c.bound) == ADJ_OK) {
             const int64_t n = leaf_elems(&u, leaf);
             const double merged = check_projection(s->dx_ref[leaf], u.v, n, &size);
             const double sum = check_projection(u.dx_ref[leaf], u.v, n, &size);
-            const double tolerance = check_rule_tolerance(&c, &b, e, size);
+            const double tolerance = check_rule_tolerance(&c, e, size);
             is_right = check_excess(fabs(sum - e.value), tolerance) <= 1 &&
                        check_excess(fabs(merged - e.value), tolerance) > 1;
         }

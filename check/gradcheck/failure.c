@@ -27,23 +27,23 @@ enum { MAX_LOOKED_AT = 1024 };
 
 /* An element's comparison: the gradient under test with the reference; or, where the rule is wrong,
  * the reference with differences. */
-static int judge_element(leaf_check *c, failure *f, const bound *b, int64_t i)
+static int judge_element(leaf_check *c, failure *f, int64_t i)
 {
     subject *s = c->s;
     estimate e;
     int kink;
     f->looked_at++;
     if (!f->rule_is_wrong)
-        return check_element(c, b, i, &s->numeric[i]);
+        return check_element(c, i, &s->numeric[i]);
     if (check_differentiate_element(c, i, &e, &kink) != ADJ_OK)
         return 0;
     s->numeric[i] = e.value;
     return !kink && check_record(c, i, s->dx_ref[c->leaf][i], e,
-                                 check_rule_tolerance(c, b, e, b->magnitude[i]));
+                                 check_rule_tolerance(c, e, c->bound.magnitude[i]));
 }
 
 /* One wrong element of a rule among many: the half whose projection is wrong, again and again. */
-static int64_t bisect(leaf_check *c, const bound *b)
+static int64_t bisect(leaf_check *c)
 {
     subject *s = c->s;
     int64_t low = 0, high = leaf_elems(s, c->leaf);
@@ -57,7 +57,7 @@ static int64_t bisect(leaf_check *c, const bound *b)
         if (check_differentiate(c, &e) != ADJ_OK)
             break;
         double sum = check_projection(s->dx_ref[c->leaf], s->v, leaf_elems(s, c->leaf), &size);
-        if (check_excess(fabs(sum - e.value), check_rule_tolerance(c, b, e, size)) > 1)
+        if (check_excess(fabs(sum - e.value), check_rule_tolerance(c, e, size)) > 1)
             high = middle;
         else
             low = middle;
@@ -72,10 +72,9 @@ static void locate(leaf_check *c, failure *f)
     subject *s = c->s;
     int64_t n = leaf_elems(s, c->leaf);
     char *wrong = region_alloc(&s->region, (size_t)n + 1, 1);
-    bound b;
     if (wrong == NULL)
         log_no_memory(&s->report->log);
-    if (bound_open(s, c->leaf, &b) != ADJ_OK)
+    if (c->bound.magnitude == NULL && bound_open(s, c->leaf, &c->bound) != ADJ_OK)
         return;
     double each = 1; /* a forward pass */
     for (uint32_t id = 0; id <= s->reference.y->id; id++) {
@@ -89,18 +88,18 @@ static void locate(leaf_check *c, failure *f)
     c->worst = 0;
     c->compared = 0;
     for (int64_t i = 0; i < n && s->report->log.status == ADJ_OK; i += stride) {
-        wrong[i] = (char)judge_element(c, f, &b, i);
+        wrong[i] = (char)judge_element(c, f, i);
         c->row->wrong += wrong[i] != 0;
     }
     if (stride > 1 && c->row->wrong == 0) {
-        const int64_t one = bisect(c, &b);
-        c->row->wrong = judge_element(c, f, &b, one);
+        const int64_t one = bisect(c);
+        c->row->wrong = judge_element(c, f, one);
         wrong[one] = c->row->wrong != 0;
     }
     if (f->rule_is_wrong)
         c->row->origin = "uncertainty of the differences, and rounding in the reference";
     else if (!c->exact)
-        c->row->origin = b.origin;
+        c->row->origin = c->bound.origin;
     f->wrong = wrong;
 }
 

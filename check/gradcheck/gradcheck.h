@@ -186,6 +186,7 @@ typedef struct {
     int rule_wrong, kernel_wrong; /* in this draw */
     int exact;                    /* true if this draw is on integers */
     int drawn;                    /* number of the values in use */
+    bound bound;                  /* for these */
 } leaf_check;
 
 /* An error in tolerances; NaN is as wrong as can be. */
@@ -195,11 +196,11 @@ int check_record(leaf_check *c, int64_t element, double analytic, estimate numer
                  double tolerance);
 /* Compares an element of the gradient under test with the reference, rounded where the draw is on
  * integers: *expected. True if it is wrong. */
-int check_element(leaf_check *c, const bound *b, int64_t element, double *expected);
+int check_element(leaf_check *c, int64_t element, double *expected);
 /* sum a_i v_i, and of the absolute values in *size. */
 double check_projection(const double *a, const double *v, int64_t n, double *size);
 /* Tolerance of the reference against the numeric value along v. */
-double check_rule_tolerance(const leaf_check *c, const bound *b, estimate e, double size);
+double check_rule_tolerance(const leaf_check *c, estimate e, double size);
 /* Along v; along one element, if there is no kink. */
 adj_status check_differentiate(const leaf_check *c, estimate *e);
 adj_status check_differentiate_element(leaf_check *c, int64_t element, estimate *e, int *kink);
@@ -242,9 +243,8 @@ adj_step_info step_of(const adj_exec *e, const adj_node *n);
 /* reference.c. Returns the node's value in float64 after a run; NULL if it has none, or if memory
  * is short, which the report then says. */
 double *value_in(subject *s, adj_exec *e, const adj_node *n, region *p);
-/* Returns the values of each operand of n, a node of the reference's graph, in the
- * last run of reference.backward; NULL if one has none, or if memory is short. */
-double **reference_operands(subject *s, const adj_node *n, region *p);
+/* Returns those of n's operands; NULL if one has none, or if memory is short. */
+double **operands_in(subject *s, adj_exec *e, const adj_node *n, region *p);
 /* Checks the last run of reference.backward by the ops' formulas. Returns NULL, or whose fault it
  * is that one of its values is wrong. */
 const char *check_reference(subject *s);

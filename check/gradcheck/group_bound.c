@@ -11,25 +11,18 @@
 static void *value_of(const subject *s, const adj_node *n, region *p)
 {
     const int64_t elems = node_elems(n);
-    const int is_float = adj_is_float(n->type.dtype);
-    const adj_dtype to = is_float ? ADJ_F64 : n->type.dtype;
-    void *v = region_alloc(p, (size_t)elems + 1, sizeof(double));
-    double fill;
-    if (v == NULL)
-        return NULL;
+    const adj_dtype dtype = n->type.dtype;
+    const double *v = n == s->tested.dy ? s->dy : NULL;
+    double fill, *filled = NULL;
     for (int i = 0; i < s->n_leaf; i++)
-        if (s->tested.leaf[i] == n)
-            return adj_convert(ADJ_F64, s->x[i], to, v, elems), v;
-    if (n == s->tested.dy)
-        return adj_convert(ADJ_F64, s->dy, to, v, elems), v;
+        v = s->tested.leaf[i] == n ? s->x[i] : v;
     if (n->op == &adj_op_const)
-        return adj_convert(n->type.dtype, ((const adj_const_attrs *)n->attrs)->data, to, v, elems),
-               v;
-    if (!adj_is_fill(n, &fill))
-        return NULL;
-    for (int64_t i = 0; i < elems; i++)
-        adj_store(to, v, i, fill);
-    return v;
+        v = convert(p, dtype, ((const adj_const_attrs *)n->attrs)->data, ADJ_F64, elems);
+    if (adj_is_fill(n, &fill))
+        v = filled = region_alloc(p, (size_t)elems + 1, sizeof *filled);
+    for (int64_t i = 0; i < elems && filled != NULL; i++)
+        filled[i] = fill;
+    return v != NULL ? convert(p, ADJ_F64, v, adj_is_float(dtype) ? ADJ_F64 : dtype, elems) : NULL;
 }
 
 typedef struct {

@@ -63,18 +63,18 @@ double check_projection(const double *a, const double *v, int64_t n, double *siz
 
 /* A rule of several kernels may round a half type more often than once. Where the type has no
  * number for the reference's, none is expected. */
-int check_element(leaf_check *c, const bound *b, int64_t element, double *expected)
+int check_element(leaf_check *c, int64_t element, double *expected)
 {
     const subject *s = c->s;
     const adj_dtype dtype = s->tested.leaf[c->leaf]->type.dtype;
     const double dx_ref = s->dx_ref[c->leaf][element], dx = s->dx[c->leaf][element];
     const double stored = rounded(dtype, dx_ref);
-    const int is_bit_exact = c->exact && (!adj_is_half(dtype) || b->kernels == 1);
+    const int is_bit_exact = c->exact && (!adj_is_half(dtype) || c->bound.kernels == 1);
     *expected = c->exact || !isfinite(stored) ? stored : dx_ref;
     if (!isfinite(stored) && (dx == stored || (isnan(dx) && isnan(stored))))
         return 0;
     return check_record(c, element, dx, (estimate){.value = *expected},
-                        is_bit_exact ? 0 : bound_at(b, element, dx_ref));
+                        is_bit_exact ? 0 : bound_at(&c->bound, element, dx_ref));
 }
 
 static double rms(const double *v, int64_t n)
@@ -86,18 +86,18 @@ static double rms(const double *v, int64_t n)
 }
 
 /* Compares each element, and the whole gradient with the effect of rounding. */
-static void compare_kernels(leaf_check *c, const bound *b)
+static void compare_kernels(leaf_check *c)
 {
     const subject *s = c->s;
     const adj_gradcheck_opts *o = &s->report->opts;
     double expected;
     for (int64_t i = 0, n = leaf_elems(s, c->leaf); i < n; i++)
-        c->kernel_wrong |= check_element(c, b, i, &expected);
+        c->kernel_wrong |= check_element(c, i, &expected);
     if (c->exact || o->rtol > 0 || o->atol > 0)
         return;
     const adj_type type = {ADJ_F64, s->tested.leaf[c->leaf]->type.shape};
     const expectation x = {
-        .dtype = ADJ_F64, .expected = s->dx_ref[c->leaf], .noise = (double *)b->noise};
+        .dtype = ADJ_F64, .expected = s->dx_ref[c->leaf], .noise = (double *)c->bound.noise};
     const adj_compare_error e = judge(type, s->dx[c->leaf], &x);
     if (e.noise > 0)
         c->kernel_wrong |=
@@ -112,10 +112,9 @@ static adj_status check_exact(leaf_check *c, int draw, int *exact)
 {
     subject *s = c->s;
     int64_t n = leaf_elems(s, c->leaf);
-    bound b = {.kernels = 1};
-
     memset(s->mask, 0, (size_t)s->n_y);
     c->drawn = draw;
+    c->bound = (bound){.kernels = 1};
     draw_values(s, draw, 1);
     draw_direction(s, c->leaf, draw, 1);
     backward(s);
@@ -126,7 +125,7 @@ static adj_status check_exact(leaf_check *c, int draw, int *exact)
              all_exact(dx_ref, n);
     const int half = adj_is_half(s->tested.leaf[c->leaf]->type.dtype);
     if (*exact && half)
-        status = bound_open(s, c->leaf, &b);
+        status = bound_open(s, c->leaf, &c->bound);
     if (status != ADJ_OK || !*exact)
         return status;
 
@@ -136,16 +135,17 @@ static adj_status check_exact(leaf_check *c, int draw, int *exact)
     double left = check_projection(s->dy, s->y_high, s->n_y, &size);
     c->rule_wrong = check_record(c, ALONG_V, right, (estimate){.value = left}, 0);
     c->exact = 1;
-    compare_kernels(c, &b);
+    compare_kernels(c);
     c->row->origin = half ? "exact on integers, rounded once" : "exact on integers";
     return status;
 }
 
 /* Returns how far rounding and truncation may take the reference from the numeric value: what it
  * rounds itself, and the rounding of operands that are moved. */
-double check_rule_tolerance(const leaf_check *c, const bound *b, estimate e, double size)
+double check_rule_tolerance(const leaf_check *c, estimate e, double size)
 {
     const subject *s = c->s;
+    const bound *b = &c->bound;
     const adj_gradcheck_opts *o = &s->report->opts;
     double square = 0;
     if (o->rtol > 0 || o->atol > 0)
@@ -200,15 +200,14 @@ static adj_status check_directional(leaf_check *c, int draw)
 {
     subject *s = c->s;
     estimate e;
-    bound b;
     double size;
     if (draw_smooth(c, draw) != ADJ_OK || check_differentiate(c, &e) != ADJ_OK ||
-        backward(s) != ADJ_OK || bound_open(s, c->leaf, &b) != ADJ_OK)
+        backward(s) != ADJ_OK || bound_open(s, c->leaf, &c->bound) != ADJ_OK)
         return s->report->log.status;
-    compare_kernels(c, &b);
-    c->row->origin = b.origin;
+    compare_kernels(c);
+    c->row->origin = c->bound.origin;
     double sum = check_projection(s->dx_ref[c->leaf], s->v, leaf_elems(s, c->leaf), &size);
-    c->rule_wrong = check_record(c, ALONG_V, sum, e, check_rule_tolerance(c, &b, e, size));
+    c->rule_wrong = check_record(c, ALONG_V, sum, e, check_rule_tolerance(c, e, size));
     return ADJ_OK;
 }
 
@@ -231,12 +230,11 @@ adj_status check_differentiate_element(leaf_check *c, int64_t element, estimate 
 static adj_status check_elements(leaf_check *c, int draw)
 {
     subject *s = c->s;
-    bound b;
     draw_values(s, draw, 0);
     memset(s->mask, 0, (size_t)s->n_y);
     adj_status status = backward(s);
     if (status == ADJ_OK)
-        status = bound_open(s, c->leaf, &b);
+        status = bound_open(s, c->leaf, &c->bound);
     for (int64_t i = 0, n = leaf_elems(s, c->leaf); i < n && status == ADJ_OK; i++) {
         estimate e;
         int kink;
@@ -247,11 +245,11 @@ static adj_status check_elements(leaf_check *c, int draw)
         c->row->kinks += kink;
         if (kink)
             continue;
-        double rule = check_rule_tolerance(c, &b, e, b.magnitude[i]),
-               kernel = bound_at(&b, i, dx_ref);
+        double rule = check_rule_tolerance(c, e, c->bound.magnitude[i]),
+               kernel = bound_at(&c->bound, i, dx_ref);
         c->rule_wrong |= check_record(c, i, dx_ref, e, rule);
         c->kernel_wrong |= check_record(c, i, dx, (estimate){.value = dx_ref}, kernel);
-        c->row->origin = b.origin;
+        c->row->origin = c->bound.origin;
     }
     return status;
 }

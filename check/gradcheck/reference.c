@@ -22,24 +22,13 @@ double *value_in(subject *s, adj_exec *e, const adj_node *n, region *p)
     return v;
 }
 
-/* The node's value in the last run. */
-static double *value_of(subject *s, const adj_node *n, region *p)
-{
-    for (int leaf = 0; leaf < s->n_leaf; leaf++)
-        if (s->reference.leaf[leaf] == n)
-            return s->x[leaf];
-    if (n == s->reference.dy)
-        return s->dy;
-    return value_in(s, s->reference.backward, n, p);
-}
-
-double **reference_operands(subject *s, const adj_node *n, region *p)
+double **operands_in(subject *s, adj_exec *e, const adj_node *n, region *p)
 {
     double **v = region_alloc(p, (size_t)n->n_in + 1, sizeof *v);
     if (v == NULL)
         log_no_memory(&s->report->log);
     for (int k = 0; v != NULL && k < n->n_in; k++)
-        if ((v[k] = value_of(s, n->in[k], p)) == NULL)
+        if ((v[k] = value_in(s, e, n->in[k], p)) == NULL)
             return NULL;
     return v;
 }
@@ -48,7 +37,8 @@ double **reference_operands(subject *s, const adj_node *n, region *p)
 static void judge_value(subject *s, const adj_node *n, region *p)
 {
     const int64_t elems = node_elems(n);
-    double **operand = reference_operands(s, n, p), *got = value_of(s, n, p);
+    adj_exec *e = s->reference.backward;
+    double **operand = operands_in(s, e, n, p), *got = value_in(s, e, n, p);
     if (operand == NULL || got == NULL)
         return;
     double *bound = region_alloc(p, (size_t)elems + 1, sizeof *bound);
@@ -62,8 +52,8 @@ static void judge_value(subject *s, const adj_node *n, region *p)
     const double max = fmax(terms, max_magnitude(value, elems));
     for (int64_t i = 0; i < elems; i++)
         bound[i] = tolerance * (isfinite(max) ? max : 1);
-    const expectation e = {.dtype = ADJ_F64, .expected = value, .bound = bound};
-    s->refuted_by = judge((adj_type){ADJ_F64, n->type.shape}, got, &e);
+    const expectation right = {.dtype = ADJ_F64, .expected = value, .bound = bound};
+    s->refuted_by = judge((adj_type){ADJ_F64, n->type.shape}, got, &right);
     if (s->refuted_by.wrong > 0)
         s->refuted = n;
 }

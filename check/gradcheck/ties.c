@@ -23,7 +23,6 @@ static void draw_ties(subject *s)
 
 adj_status judge_ties(subject *s, int leaf, gradcheck_detail *row)
 {
-    bound b;
     double expected;
     gradcheck_detail failed = *row;
     leaf_check c = {.s = s, .leaf = leaf, .row = &failed};
@@ -39,16 +38,16 @@ adj_status judge_ties(subject *s, int leaf, gradcheck_detail *row)
         return status;
     }
     if (status == ADJ_OK)
-        status = bound_open(s, leaf, &b);
+        status = bound_open(s, leaf, &c.bound);
     const int64_t n = leaf_elems(s, leaf);
     for (int64_t i = 0; i < n && status == ADJ_OK; i++)
-        failed.wrong += check_element(&c, &b, i, &expected);
+        failed.wrong += check_element(&c, i, &expected);
     if (status != ADJ_OK || failed.wrong == 0)
         return status;
     adj_gradcheck_fault fault;
     const char *blame = blame_text(s, leaf, 0, &fault);
     failed.index = index_text(s, leaf, c.element);
-    failed.origin = b.origin;
+    failed.origin = c.bound.origin;
     failed.pattern =
         log_text(&s->report->log, "%lld of %lld wrong", (long long)failed.wrong, (long long)n);
     gradcheck_blame(fault, log_text(&s->report->log, "on ties: %s", blame), &failed);

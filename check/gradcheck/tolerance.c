@@ -78,7 +78,8 @@ static adj_status cost_of(subject *s, const adj_node *dx, cost *c)
 static double max_terms(subject *s, int leaf)
 {
     const adj_node *dx = s->reference.dx[leaf];
-    double **operand = reference_operands(s, dx, &s->region), *size = reals(s, node_elems(dx));
+    double **operand = operands_in(s, s->reference.backward, dx, &s->region);
+    double *size = reals(s, node_elems(dx));
     const int has_terms = operand != NULL && size != NULL && formula_terms(dx, operand, size);
     return has_terms ? max_magnitude(size, node_elems(dx)) : 0;
 }
