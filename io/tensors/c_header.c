@@ -11,6 +11,7 @@
 
 #include "base/c_locale.h"
 #include "base/printable.h"
+#include "graph/op.h"
 #include "io/json.h"
 #include "io/replace.h"
 #include "tensors.h"
@@ -157,11 +158,8 @@ static void put_tensor(FILE *f, const adj_tensor *t, const char *name)
 
     fputs("/* ", f);
     put_comment(f, t->name);
-    fprintf(f, ": %s [", adj_elem_name(t->elem));
-    for (int64_t i = 0; i < t->shape.rank; i++)
-        fprintf(f, "%s%lld", i > 0 ? ", " : "", (long long)t->shape.dim[i]);
-    fprintf(f, "] */\nstatic const %s %s[%lld] = {", elem_in_c(t->elem), name,
-            (long long)(n > 0 ? n : 1));
+    fprintf(f, ": %s %s */\nstatic const %s %s[%lld] = {", adj_elem_name(t->elem),
+            adj_shape_text(t->shape).s, elem_in_c(t->elem), name, (long long)(n > 0 ? n : 1));
     for (int64_t i = 0; i < n; i++) {
         fputs(i % A_LINE == 0 ? "\n    " : " ", f);
         put_value(f, t, i);

@@ -55,8 +55,4 @@ adj_status map_import(const map_entry *e, const adj_tensors *theirs, adj_tensors
 adj_status map_export(const map_entry *e, const adj_tensors *ours, adj_tensors *theirs,
                       adj_error *error);
 
-enum { SHAPE_TEXT = 160 };
-/* "[5, 5, 1, 32]" */
-const char *shape_text(adj_shape s, char text[SHAPE_TEXT]);
-
 #endif

@@ -4,18 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "graph/op.h"
 #include "io/tensors/formats.h"
 #include "map.h"
-
-const char *shape_text(adj_shape s, char text[SHAPE_TEXT])
-{
-    int n = snprintf(text, SHAPE_TEXT, "[");
-    for (int i = 0; i < s.rank; i++)
-        n += snprintf(text + n, (size_t)(SHAPE_TEXT - n), "%s%lld", i > 0 ? ", " : "",
-                      (long long)s.dim[i]);
-    snprintf(text + n, (size_t)(SHAPE_TEXT - n), "]");
-    return text;
-}
 
 /* ---- shapes ---- */
 
@@ -102,10 +93,9 @@ static void moving_free(moving *t)
 static adj_status does_not_fit(const map_entry *e, const char *name, adj_shape shape, int step,
                                adj_error *error)
 {
-    char got[SHAPE_TEXT], list[SHAPE_TEXT];
     return adj_error_set(error, ADJ_ESHAPE, "%.80s: %s %s does not fit tensor %.80s (got %s)",
                          e->ours, e->step[step].is_reshape ? "reshape" : "permute",
-                         shape_text(e->step[step].list, list), name, shape_text(shape, got));
+                         adj_shape_text(e->step[step].list).s, name, adj_shape_text(shape).s);
 }
 
 /* ---- there ---- */

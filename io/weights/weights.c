@@ -103,14 +103,14 @@ static adj_status wrong_type(const loading *l, target *t, const adj_tensor *from
     const adj_type want = adj_node_type(t->node);
     const int k = adj_tensors_find(l->file, t->tensor);
     const adj_tensor theirs = k >= 0 ? l->file->tensor[k] : *from;
-    char got[SHAPE_TEXT], expected[SHAPE_TEXT], mapped[SHAPE_TEXT], here[SHAPE_TEXT + 16] = "";
+    char here[sizeof(adj_text) + 16] = "";
 
     if (!adj_shape_equal(theirs.shape, from->shape))
-        snprintf(here, sizeof here, ", %s mapped", shape_text(from->shape, mapped));
+        snprintf(here, sizeof here, ", %s mapped", adj_shape_text(from->shape).s);
     return adj_error_set(&t->why, ADJ_ESHAPE,
                          "tensor %.80s has the wrong type or shape (got %s %s%s, expected %s %s)",
-                         t->tensor, adj_elem_name(theirs.elem), shape_text(theirs.shape, got), here,
-                         adj_dtype_name(want.dtype), shape_text(want.shape, expected));
+                         t->tensor, adj_elem_name(theirs.elem), adj_shape_text(theirs.shape).s,
+                         here, adj_dtype_name(want.dtype), adj_shape_text(want.shape).s);
 }
 
 static int is_float(adj_elem elem) { return elem <= ADJ_ELEM_BF16; }
