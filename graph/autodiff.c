@@ -35,8 +35,7 @@ static void mark_leading(walk *w, int n_x, adj_node *const x[])
 static adj_status accumulate(walk *w, const adj_node *operand, adj_node *share)
 {
     adj_node **sum = &w->grad[operand->id];
-    if (share->type.dtype != operand->type.dtype ||
-        !adj_shape_equal(share->type.shape, operand->type.shape))
+    if (!is_same_type(share->type, operand->type))
         return adj_fail(w->graph, ADJ_ESHAPE,
                         "adj_grad: a gradient of %s has the wrong type (got %s %s, expected %s %s)",
                         operand->op->name, adj_dtype_name(share->type.dtype),
@@ -72,8 +71,7 @@ static adj_status check_seed(adj_graph *g, const adj_node *y, const adj_node *dy
     if (dy == NULL && y->type.shape.rank != 0)
         return adj_fail(g, ADJ_ESHAPE, "adj_grad: without dy, y must be a scalar (got %s)",
                         adj_shape_text(y->type.shape).s);
-    if (dy != NULL && (dy->graph != g || dy->type.dtype != y->type.dtype ||
-                       !adj_shape_equal(dy->type.shape, y->type.shape)))
+    if (dy != NULL && (dy->graph != g || !is_same_type(dy->type, y->type)))
         return adj_fail(g, ADJ_ESHAPE,
                         "adj_grad: dy does not fit y (got %s %s, expected %s %s of the same graph)",
                         adj_dtype_name(dy->type.dtype), adj_shape_text(dy->type.shape).s,

@@ -31,13 +31,10 @@ static adj_node *copy_over(adj_node *n, adj_node *const image[], adj_node **in)
 }
 
 /* Fills image for the nodes up to y that y depends on. */
-static void copy_nodes(const adj_node *y, adj_node **image, char *is_needed, adj_node **in)
+static void copy_nodes(const adj_node *y, adj_node **image, char *needed, adj_node **in)
 {
     adj_graph *g = y->graph;
-    is_needed[y->id] = 1;
-    for (int id = (int)y->id; id >= 0; id--)
-        for (int k = 0; is_needed[id] && k < g->node[id]->n_in; k++)
-            is_needed[g->node[id]->in[k]->id] = 1;
+    mark_needed(g, 1, &y, needed);
     for (int i = 0; i < adj_updates_count(g->layer_updates); i++) {
         const adj_node *stats = batch_stats(g->layer_updates->list[i].next);
         if (stats != NULL && stats->id <= y->id)
@@ -45,7 +42,7 @@ static void copy_nodes(const adj_node *y, adj_node **image, char *is_needed, adj
     }
     for (int id = 0; id <= (int)y->id && g->status == ADJ_OK; id++) {
         adj_node *n = g->node[id];
-        if (!is_needed[id] || image[id] != NULL)
+        if (!needed[id] || image[id] != NULL)
             continue;
         image[id] = n->op == &adj_op_dropout ? image[n->in[0]->id] : copy_over(n, image, in);
     }
@@ -57,18 +54,15 @@ adj_node *adj_evaluation(adj_node *y)
         return NULL;
     adj_graph *g = y->graph;
     region p = {.allocator = g->region.allocator};
-    const size_t n = (size_t)y->id + 1;
-    int most = 0;
-    for (size_t id = 0; id < n; id++)
-        most = g->node[id]->n_in > most ? g->node[id]->n_in : most;
+    const size_t n = (size_t)g->n_node;
     adj_node **image = region_alloc(&p, n, sizeof *image);
-    adj_node **in = region_alloc(&p, (size_t)most + 1, sizeof *in);
-    char *is_needed = region_alloc(&p, n, 1);
+    adj_node **in = region_alloc(&p, (size_t)max_operands(g), sizeof *in);
+    char *needed = region_alloc(&p, n, 1);
     adj_node *result = NULL;
-    if (image == NULL || in == NULL || is_needed == NULL)
+    if (image == NULL || in == NULL || needed == NULL)
         adj_fail(g, ADJ_ENOMEM, "adj_evaluation: out of memory");
     else {
-        copy_nodes(y, image, is_needed, in);
+        copy_nodes(y, image, needed, in);
         result = g->status == ADJ_OK ? image[y->id] : NULL;
     }
     region_free(&p);

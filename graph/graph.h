@@ -93,6 +93,8 @@ void mark_needed(const adj_graph *g, int n_root, const adj_node *const root[], c
 /* Returns the users of each node, by id, among the nodes that the roots need; allocated from p.
  * NULL if out of memory. */
 adj_uses *find_uses(const adj_graph *g, int n_root, const adj_node *const root[], region *p);
+/* Returns the largest number of operands of a node, at least 1. */
+int max_operands(const adj_graph *g);
 /* True if the roots need the node. */
 static inline int is_needed(const adj_uses *u) { return u->is_root || u->n_user > 0; }
 

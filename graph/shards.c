@@ -192,17 +192,9 @@ static adj_status make_layers(shards *s, adj_node **in)
     return s->g->status;
 }
 
-static int max_operands(const shards *s)
-{
-    int max = 1;
-    for (int id = 0; id < s->n; id++)
-        max = s->g->node[id]->n_in > max ? s->g->node[id]->n_in : max;
-    return max;
-}
-
 adj_status shards_make(shards *s)
 {
-    adj_node **in = region_alloc(s->p, (size_t)max_operands(s), sizeof *in);
+    adj_node **in = region_alloc(s->p, (size_t)max_operands(s->g), sizeof *in);
     if (in == NULL)
         return adj_fail(s->g, ADJ_ENOMEM, "adj_data_parallel: out of memory");
     return s->is_common != NULL ? make_layers(s, in) : make_shards(s, in);

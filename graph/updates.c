@@ -22,8 +22,7 @@ static adj_status check_update(const adj_updates *u, const adj_node *leaf, const
         return adj_fail(g, ADJ_EARG,
                         "adj_updates_add: only a param or state can be assigned (got %s)",
                         leaf->op->name);
-    if (leaf->type.dtype != next->type.dtype ||
-        !adj_shape_equal(leaf->type.shape, next->type.shape))
+    if (!is_same_type(leaf->type, next->type))
         return adj_fail(
             g, ADJ_ESHAPE,
             "adj_updates_add: next value of \"%s\" has the wrong type (got %s %s, expected %s %s)",

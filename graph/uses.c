@@ -12,6 +12,14 @@ void mark_needed(const adj_graph *g, int n_root, const adj_node *const root[], c
             needed[g->node[id]->in[k]->id] = 1;
 }
 
+int max_operands(const adj_graph *g)
+{
+    int max = 1;
+    for (int id = 0; id < g->n_node; id++)
+        max = g->node[id]->n_in > max ? g->node[id]->n_in : max;
+    return max;
+}
+
 /* Lists the users of each node: one counting pass sizes the lists, one fills them. last_user is
  * scratch, by id: a user that reads an operand twice is listed once. */
 static int list_users(const adj_graph *g, const char *needed, region *p, int *last_user,

@@ -18,7 +18,7 @@ static adj_status verify_node(adj_graph *g, const adj_node *n, int id)
     adj_status status = infer_type(n, attrs, &type);
     if (status != ADJ_OK)
         return status;
-    if (type.dtype != n->type.dtype || !adj_shape_equal(type.shape, n->type.shape))
+    if (!is_same_type(type, n->type))
         return adj_fail(g, ADJ_ESHAPE,
                         "verify: node %d (%s) changed its type (got %s, expected %s)", id,
                         n->op->name, adj_shape_text(type.shape).s, adj_shape_text(n->type.shape).s);

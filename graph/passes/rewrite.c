@@ -13,10 +13,7 @@ adj_status rewrite(rewriting *w, rewrite_rule *rule)
 {
     const adj_graph *from = w->from;
     adj_graph *to = w->to;
-    int max = 1;
-    for (int id = 0; id < from->n_node; id++)
-        max = from->node[id]->n_in > max ? from->node[id]->n_in : max;
-    adj_node **in = adj_graph_alloc(to, (size_t)max * sizeof(adj_node *));
+    adj_node **in = adj_graph_alloc(to, (size_t)max_operands(from) * sizeof(adj_node *));
     if (in == NULL)
         return to->status;
     for (int id = 0; id < from->n_node; id++) {
