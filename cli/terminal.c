@@ -118,20 +118,14 @@ void say_wrapped(const terminal *t, const char *format, ...)
 {
     char *text = NULL;
     size_t size = 0;
-    FILE *whole = open_memstream(&text, &size);
+    const int is_folded = t != NULL ? t->lines : terminal_open().lines;
+    FILE *whole = is_folded ? open_memstream(&text, &size) : NULL;
     va_list args;
     va_start(args, format);
-    const int is_folded = t != NULL ? t->lines : terminal_open().lines;
-    if (whole != NULL && is_folded) {
-        vput_escaped(whole, FOR_TERMINAL, format, args);
-        if (fclose(whole) == 0)
-            put_wrapped(stdout, text, 0, terminal_columns());
-    } else {
-        if (whole != NULL)
-            fclose(whole);
-        vput_escaped(stdout, FOR_TERMINAL, format, args);
-    }
+    vput_escaped(whole != NULL ? whole : stdout, FOR_TERMINAL, format, args);
     va_end(args);
+    if (whole != NULL && fclose(whole) == 0)
+        put_wrapped(stdout, text, 0, terminal_columns());
     fputc('\n', stdout);
     free(text);
 }

@@ -12,19 +12,6 @@
 enum { N_DTYPE = 4 };
 static const adj_dtype dtypes[N_DTYPE] = {ADJ_F32, ADJ_F64, ADJ_F16, ADJ_BF16};
 
-/* Returns the i-th op that is not a leaf, and sets *i to its index among all names; NULL past the
- * last. */
-static const adj_op *listed(int *i)
-{
-    for (const char *name; (name = op_name_at(*i)) != NULL;) {
-        const adj_op *op = op_find(name);
-        ++*i;
-        if (!(op->flags & ADJ_OP_LEAF))
-            return op;
-    }
-    return NULL;
-}
-
 /* Returns the i-th name that adjoint ops accepts, or NULL past the last. */
 static const char *listed_name_at(int i)
 {
@@ -221,15 +208,20 @@ static int is_wanted(const char *wanted, const char *name)
     return wanted == NULL || strcmp(wanted, name) == 0;
 }
 
+/* True if the op is listed: a wanted one that --op can name and that is not a leaf. */
+static int is_listed(const char *wanted, const adj_op *op)
+{
+    return !(op->flags & (ADJ_OP_INTERNAL | ADJ_OP_LEAF)) && is_wanted(wanted, op->name);
+}
+
 /* Writes the op or composition named by source; NULL: all. */
 static int write_ops(FILE *f, const void *source)
 {
     const char *only = source;
-    const adj_op *op = NULL;
     json_t *list = json_array();
-    for (int i = 0; (op = listed(&i)) != NULL;)
-        if (is_wanted(only, op->name))
-            json_array_append_new(list, op_json(op));
+    for (int i = 0; adj_ops[i] != NULL; i++)
+        if (is_listed(only, adj_ops[i]))
+            json_array_append_new(list, op_json(adj_ops[i]));
     for (int i = 0; i < N_COMPOSITION; i++)
         if (is_wanted(only, op_compositions[i].name))
             json_array_append_new(list, composition_json(&op_compositions[i]));
@@ -238,10 +230,9 @@ static int write_ops(FILE *f, const void *source)
 
 static void print_ops(const char *only)
 {
-    const adj_op *op = NULL;
-    for (int i = 0; (op = listed(&i)) != NULL;)
-        if (is_wanted(only, op->name))
-            print_op(op);
+    for (int i = 0; adj_ops[i] != NULL; i++)
+        if (is_listed(only, adj_ops[i]))
+            print_op(adj_ops[i]);
     if (only == NULL)
         printf("\nbuilders that are made of other ops (adj_NAME in C):\n");
     for (int i = 0; i < N_COMPOSITION; i++)
