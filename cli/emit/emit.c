@@ -118,9 +118,7 @@ static adj_node *build(work *w, const emit_opts *o, const char *name, adj_error 
 {
     const adj_model_card none = {0}, *c = w->card != NULL ? w->card : &none;
     adj_model_opts sizes = {.batch = o->batch,
-                            .size.h = c->options.size.h,
-                            .size.w = c->options.size.w,
-                            .size.c = c->options.size.c,
+                            .size = c->options.size,
                             .classes = c->options.classes,
                             .multiplier = c->options.multiplier,
                             .training = o->train && !o->head_only,
