@@ -85,7 +85,7 @@ Test(onnx_origin, bias_of_a_product)
     cr_expect(adj_find(g, "b.bias") != NULL && adj_find(g, "b.weight") == NULL);
 }
 
-/* Operands of a batch norm are told apart by their places; statistics are states. */
+/* Operands of a batch norm are distinguished by their places; statistics are states. */
 Test(onnx_origin, statistics_that_equal_parameters)
 {
     start("p_weight: PARAMETER target='n.weight'\np_bias: PARAMETER target='n.bias'\n"
