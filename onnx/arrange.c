@@ -24,6 +24,10 @@ int import_reshape(call *n)
             return refuse(n, "entry %d of the shape is 0 without an axis to copy", i);
         s.dim[i] = is_copied ? from.dim[i] : list[i];
     }
+    /* The sizes of a file without a dynamic batch begin with its own. */
+    if (n->in[0]->is_rebatched && count > 0 && list[0] == n->f->file_batch && from.rank > 0 &&
+        from.dim[0] == n->f->o->batch)
+        s.dim[0] = n->f->o->batch;
     return give(n, adj_reshape(x, s));
 }
 

@@ -40,9 +40,10 @@ typedef struct {
     adj_node *next;       /* of running statistics in training; NULL: none */
     int is_random;        /* 1: the weights of a new last layer */
     const Onnx__NodeProto *copied_by; /* NULL, or the Identity that gives it initial values */
-    int is_merged;   /* 1: has more than ADJ_MAX_RANK axes in the file; the last ones are one */
-    adj_node *node;  /* NULL: none yet */
-    adj_node **part; /* a sequence's elements, n_part of them; NULL: no sequence */
+    int is_rebatched; /* 1: computed from an input of another batch than the file's */
+    int is_merged;    /* 1: has more than ADJ_MAX_RANK axes in the file; the last ones are one */
+    adj_node *node;   /* NULL: none yet */
+    adj_node **part;  /* a sequence's elements, n_part of them; NULL: no sequence */
     int64_t n_part;
 } value;
 
@@ -157,6 +158,8 @@ value *add_value(import *f, const char *name);
 
 /* True if operand i is given. */
 int has_in(const call *n, int i);
+/* True if an operand is computed from an input of another batch than the file's. */
+int is_rebatched(const call *n);
 /* Returns operand i as a node: that of the graph, a parameter or a constant. NULL on failure. */
 adj_node *in_node(call *n, int i);
 /* True if operand 1 begins at an axis of operand 0 that is named, as before opset 7. */

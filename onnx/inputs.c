@@ -92,6 +92,7 @@ static int add_input(import *f, const Onnx__ValueInfoProto *info)
                            info->name, elem_name(v->elem));
     const adj_type type = {dtype_of_elem(f, v->elem), shape};
     v->is_merged = info->type->tensor_type->shape->n_dim > ADJ_MAX_RANK;
+    v->is_rebatched = f->file_batch > 0 && f->o->batch > 0 && f->file_batch != f->o->batch;
     if (f->n_given < f->o->n_given)
         return take_given(f, v, type, f->o->given[f->n_given++]);
     v->node = adj_input(f->g, info->name, type.dtype, shape);

@@ -149,6 +149,7 @@ static int add_results(import *f, const call *n)
             return 0;
         v->elem = n->out[i].elem;
         v->is_merged = n->out[i].is_merged;
+        v->is_rebatched = is_rebatched(n);
         v->known = n->out[i].known;
         v->part = n->out[i].part;
         v->n_part = n->out[i].n_part;

@@ -119,10 +119,10 @@ Test(onnx_load, shapes_are_computed_while_loading)
     cr_assert(s.rank == 2 && s.dim[0] == 4 && s.dim[1] == 6);
 }
 
-/* A file for one batch that has it in a Reshape: the message says what to do. */
+/* A file for one batch that has a multiple of it in a Reshape: the message says what to do. */
 Test(onnx_load, exported_for_one_batch)
 {
-    int64_t x[] = {2, 3, 4}, n_shape, shape[] = {2, 12};
+    int64_t x[] = {2, 3, 4}, n_shape, shape[] = {6, 4};
     maker m;
     maker_start(&m, 17);
     maker_input(&m, "x", 3, x);
@@ -371,4 +371,27 @@ Test(onnx_load, clip_and_sign_of_known_values)
     cr_assert_eq(adj_onnx_load(g, path, NULL, &net, &error), ADJ_OK, "%s", error.message);
     cr_expect_eq(adj_node_type(net->output[0]).shape.dim[0], 4);
     cr_expect_eq(adj_node_type(net->output[1]).shape.dim[0], 8);
+}
+
+/* A reshape of images to the file's batch is one to the caller's; that of a weight is not. */
+Test(onnx_load, reshape_to_the_files_batch)
+{
+    static float weights[8];
+    static int64_t count, sizes[] = {1, -1}, shape[] = {4, 2};
+    maker m;
+    maker_start(&m, 18);
+    maker_input(&m, "x", 3, (int64_t[]){1, 3, 2});
+    maker_output(&m, "y");
+    maker_output(&m, "z");
+    maker_ints(&m, "sizes", 2, &count, sizes);
+    maker_floats(&m, "w", 2, shape, weights);
+    maker_node(&m, "Relu", "x", "u");
+    maker_node(&m, "Reshape", "u sizes", "y");
+    maker_node(&m, "Reshape", "w sizes", "z");
+    maker_write(&m, path);
+    const adj_onnx_opts four = {.batch = 4};
+    cr_assert_eq(adj_onnx_load(g, path, &four, &net, &error), ADJ_OK, "%s", error.message);
+    cr_expect_eq(adj_node_type(net->output[0]).shape.dim[0], 4);
+    cr_expect_eq(adj_node_type(net->output[0]).shape.dim[1], 6);
+    cr_expect_eq(adj_node_type(net->output[1]).shape.dim[0], 1);
 }
