@@ -57,38 +57,11 @@ static void set_groups(settings *s, const adj_optimizer_opts *o)
 static void set_optimizer(settings *s, const adj_optimizer_opts *o)
 {
     s->optimizer = optimizer_name(o);
+    s->rule = *o;
     s->kind = o->kind;
-    s->momentum = o->momentum;
     s->nesterov = o->nesterov != 0;
-    s->beta1 = o->beta1;
-    s->beta2 = o->beta2;
-    s->epsilon = o->epsilon;
-    s->weight_decay = o->weight_decay;
-    s->clip_norm = o->clip_norm;
     set_groups(s, o);
     s->lr = o->lr != 0 ? o->lr : usual_rate(o);
-}
-
-static void set_schedule(settings *s, const adj_schedule *given)
-{
-    static const adj_schedule cosine = {.kind = ADJ_SCHEDULE_COSINE};
-    const adj_schedule *c = given != NULL ? given : &cosine;
-    s->schedule = c->kind;
-    s->warmup = c->warmup;
-    s->total = c->total;
-    s->period = c->period;
-    s->base = c->base;
-    s->factor = c->factor;
-    s->last = c->last;
-}
-
-static void set_augment(settings *s, const adj_augment *a)
-{
-    s->flip = a->flip != 0;
-    s->shift = a->shift;
-    s->cutout = a->cutout;
-    s->jitter = a->jitter;
-    s->mixup = a->mixup;
 }
 
 /* f16 has a scale that follows the gradients unless a fixed one is given; others if the optimizer
@@ -188,7 +161,9 @@ static void cut_batch(settings *s, int64_t n)
 adj_status settings_complete(settings *s, const adj_net *net, const adj_fit_opts *o, int64_t n,
                              adj_error *error)
 {
+    static const adj_schedule cosine = {.kind = ADJ_SCHEDULE_COSINE};
     const int ranks = o->distributed.ranks != NULL ? o->distributed.ranks->size : 1;
+    const adj_schedule *rate = o->schedule != NULL ? o->schedule : &cosine;
     *s = (settings){.model = net_name(net),
                     .backend = o->exec.backend != NULL ? o->exec.backend : "onednn",
                     .freeze = net->options.freeze != NULL ? net->options.freeze : "none",
@@ -208,11 +183,13 @@ adj_status settings_complete(settings *s, const adj_net *net, const adj_fit_opts
                     .sync_batch_norm = o->distributed.parallel.sync_batch_norm != 0,
                     .seed = (int64_t)o->exec.seed,
                     .threads = o->exec.threads != 0 ? o->exec.threads : default_threads(),
-                    .smoothing = o->loss.smoothing};
+                    .smoothing = o->loss.smoothing,
+                    .schedule = rate->kind,
+                    .rate = *rate,
+                    .flip = o->augment.flip != 0,
+                    .augment = o->augment};
     set_weighting(s, o->loss.class_weights);
     set_optimizer(s, &o->optimizer);
-    set_schedule(s, o->schedule);
-    set_augment(s, &o->augment);
     adj_status status = set_loss_scale(s, o, error);
     if (status == ADJ_OK)
         status = check(s, error);
@@ -225,13 +202,9 @@ adj_status settings_complete(settings *s, const adj_net *net, const adj_fit_opts
 
 double settings_rate(const settings *s, int64_t epoch, int64_t step, int64_t steps)
 {
-    const adj_schedule c = {.kind = (adj_schedule_kind)s->schedule,
-                            .base = s->base != 0 ? s->base : s->lr,
-                            .warmup = s->warmup,
-                            .total = s->total != 0 ? s->total : (s->epochs - s->begun) * steps,
-                            .period = s->period,
-                            .factor = s->factor,
-                            .last = s->last};
+    adj_schedule c = s->rate;
+    c.base = c.base != 0 ? c.base : s->lr;
+    c.total = c.total != 0 ? c.total : (s->epochs - s->begun) * steps;
     return adj_schedule_rate(&c, (epoch - s->begun) * steps + step);
 }
 
@@ -258,7 +231,7 @@ int settings_entries(settings *s, entry list[MAX_ENTRIES])
         {"shards", .integer = &s->shards, .low = 1, .high = 10000, .is_optional = 1},
         {"same_bits", .integer = &s->same_bits, .high = 1, .is_optional = 1},
         {"sync_batch_norm", .integer = &s->sync_batch_norm, .high = 1, .is_optional = 1},
-        {"shift", .integer = &s->shift, .high = ADJ_MAX_SHIFT},
+        {"shift", .integer = &s->augment.shift, .high = ADJ_MAX_SHIFT},
         {"seed", .integer = &s->seed, .high = huge},
         {"lr", .real = &s->lr, .low = 1e-12, .high = 1e6},
         {"threads", .integer = &s->threads, .high = MAX_THREADS},
@@ -268,28 +241,28 @@ int settings_entries(settings *s, entry list[MAX_ENTRIES])
         {"width", .integer = &s->width, .low = 1, .high = ADJ_MAX_SIDE},
         {"channels", .integer = &s->channels, .low = 1, .high = ADJ_MAX_CHANNELS},
         {"schedule", .integer = &s->schedule, .high = 3, .words = schedules},
-        {"warmup", .integer = &s->warmup, .high = huge},
-        {"total", .integer = &s->total, .high = huge},
-        {"period", .integer = &s->period, .high = huge},
-        {"base", .real = &s->base, .high = 1e6},
-        {"factor", .real = &s->factor, .high = 1e6},
-        {"last", .real = &s->last, .high = 1e6},
+        {"warmup", .integer = &s->rate.warmup, .high = huge},
+        {"total", .integer = &s->rate.total, .high = huge},
+        {"period", .integer = &s->rate.period, .high = huge},
+        {"base", .real = &s->rate.base, .high = 1e6},
+        {"factor", .real = &s->rate.factor, .high = 1e6},
+        {"last", .real = &s->rate.last, .high = 1e6},
         {"kind", .integer = &s->kind, .high = 4, .words = kinds},
-        {"momentum", .real = &s->momentum, .high = 1},
+        {"momentum", .real = &s->rule.momentum, .high = 1},
         {"nesterov", .integer = &s->nesterov, .high = 1},
-        {"beta1", .real = &s->beta1, .high = 1},
-        {"beta2", .real = &s->beta2, .high = 1},
-        {"epsilon", .real = &s->epsilon, .high = 1},
-        {"weight_decay", .real = &s->weight_decay, .high = 1e6},
-        {"clip_norm", .real = &s->clip_norm, .high = 1e30},
+        {"beta1", .real = &s->rule.beta1, .high = 1},
+        {"beta2", .real = &s->rule.beta2, .high = 1},
+        {"epsilon", .real = &s->rule.epsilon, .high = 1},
+        {"weight_decay", .real = &s->rule.weight_decay, .high = 1e6},
+        {"clip_norm", .real = &s->rule.clip_norm, .high = 1e30},
         {"groups", .text = &s->groups, .is_optional = 1},
         {"net_loss", .text = &s->loss, .is_optional = 1},
         {"weighting", .text = &s->weighting},
         {"smoothing", .real = &s->smoothing, .high = 1},
         {"flip", .integer = &s->flip, .high = 1},
-        {"cutout", .integer = &s->cutout, .high = ADJ_MAX_SIDE},
-        {"jitter", .real = &s->jitter, .high = 100},
-        {"mixup", .real = &s->mixup, .high = 1e6},
+        {"cutout", .integer = &s->augment.cutout, .high = ADJ_MAX_SIDE},
+        {"jitter", .real = &s->augment.jitter, .high = 100},
+        {"mixup", .real = &s->augment.mixup, .high = 1e6},
         {"loss_scale", .real = &s->loss_scale, .high = 0x1p126},
         {"loss_scale_follows", .integer = &s->scale_follows, .high = 1},
         {"loss_scale_initial", .real = &s->scale.initial, .high = 0x1p126},

@@ -18,16 +18,16 @@ typedef struct {
     int64_t precision, math, schedule;
     int64_t height, width, channels, classes;
     int64_t epochs, batch, seed, threads;
-    int64_t accumulate, shards;    /* batches of a step; shards of a batch */
-    int64_t same_bits;             /* 1: for any number of threads */
-    int64_t sync_batch_norm;       /* 1: over all shards of a step */
-    int64_t begun;                 /* epochs that were done when the schedule began */
-    int64_t warmup, total, period; /* of the schedule; total 0: all its steps */
-    double lr, base, factor, last; /* base 0: lr */
-    int64_t kind, nesterov;        /* of the optimizer */
-    double momentum, beta1, beta2, epsilon, weight_decay, clip_norm, smoothing;
-    int64_t flip, shift, cutout;
-    double jitter, mixup;
+    int64_t accumulate, shards; /* batches of a step; shards of a batch */
+    int64_t same_bits;          /* 1: for any number of threads */
+    int64_t sync_batch_norm;    /* 1: over all shards of a step */
+    int64_t begun;              /* epochs that were done when the schedule began */
+    double lr, smoothing;
+    adj_schedule rate;       /* its kind is schedule; total 0: all steps; base 0: lr */
+    adj_optimizer_opts rule; /* its kind and nesterov are the next two */
+    int64_t kind, nesterov;
+    adj_augment augment; /* its flip is the next */
+    int64_t flip;
     double loss_scale;     /* a fixed one; 0: there is none */
     int64_t scale_follows; /* one that follows the gradients, with these options */
     adj_loss_scale scale;
