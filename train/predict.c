@@ -105,15 +105,6 @@ adj_status adj_predict_floats(adj_predictor *p, int64_t n, const float pixels[],
 
 /* ---- a data set ---- */
 
-static int64_t best_of(const float *score, int64_t classes)
-{
-    int64_t best = 0;
-    for (int64_t k = 1; k < classes; k++)
-        if (score[k] > score[best])
-            best = k;
-    return best;
-}
-
 /* Contribution of a batch to a score. */
 typedef struct {
     double loss; /* the sum over its images */
@@ -141,7 +132,7 @@ static batch_score score_part(const adj_predictor *p, const network *n, int64_t 
     if (p->net.loss != NULL)
         return own;
     for (int64_t i = 0; confusion != NULL && i < count; i++)
-        confusion[labels[i] * n->classes + best_of(n->scores + i * n->classes, n->classes)]++;
+        confusion[labels[i] * n->classes + best_class(n->scores + i * n->classes, n->classes)]++;
     return (batch_score){.loss = (double)n->losses[0] * (double)count, /* a mean over these */
                          .right = adj_count_right(count, n->classes, n->scores, labels),
                          .count = count};

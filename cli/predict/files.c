@@ -12,8 +12,8 @@ enum { MAX_DEPTH = 16 }; /* most nested folders, as a link may form a loop */
 
 static adj_status append(file_list *list, const char *path, adj_error *error)
 {
-    return strings_add(&list->paths, path, "") ? ADJ_OK
-                                               : adj_error_set(error, ADJ_ENOMEM, "out of memory");
+    return strings_add(&list->paths, path) ? ADJ_OK
+                                           : adj_error_set(error, ADJ_ENOMEM, "out of memory");
 }
 
 static adj_status add_folder(file_list *list, const char *folder, int depth, adj_error *error);

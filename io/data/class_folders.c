@@ -49,7 +49,7 @@ static int list_entries(const char *folder, entry_kind wanted, string_list *name
         const int is_image = wanted == IMAGES && is_image_name(e->d_name);
         const int is_subfolder = !is_image && io_is_class_folder(folder, e, path);
         if (is_image || (is_subfolder && wanted == FOLDERS))
-            is_good = strings_add(names, e->d_name, "");
+            is_good = strings_add(names, e->d_name);
         else if (is_ignored_name(e->d_name))
             l->ignored++;
         else if (wanted == FOLDERS)
@@ -104,7 +104,7 @@ static int list_class_folders(const listing *p, const char *path, string_list *n
         else if (is_found || !has_classes)
             left_out_folder(l, NO_PART, name);
         else
-            is_good = strings_add(names, name, "");
+            is_good = strings_add(names, name);
     }
     strings_free(&all);
     return is_good;
@@ -140,8 +140,7 @@ static adj_status list_classes(const listing *p, const char *path, string_list *
     if (!list_class_folders(p, path, &all, &uncounted))
         status = cannot_list(d, path);
     for (int64_t i = 0; i < all.n && status == ADJ_OK; i++)
-        if (has_images_anywhere(p, strings_at(&all, i)) &&
-            !strings_add(names, strings_at(&all, i), ""))
+        if (has_images_anywhere(p, strings_at(&all, i)) && !strings_add(names, strings_at(&all, i)))
             status = io_dataset_no_memory(d);
     strings_free(&all);
     if (status == ADJ_OK && names->n > ADJ_MAX_CLASSES)
@@ -263,7 +262,7 @@ static adj_status add_images(listing *p, const char *folder, const string_list *
     for (int64_t i = 0; i < names->n && status == ADJ_OK; i++) {
         if (!io_join(path, folder, strings_at(names, i)))
             status = too_long(p->d, folder);
-        else if (!strings_add(p->paths, path, ""))
+        else if (!strings_add(p->paths, path))
             status = io_dataset_no_memory(p->d);
         else
             status = add_label(p, label);

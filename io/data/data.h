@@ -83,7 +83,7 @@ typedef struct {
     char **broken;             /* origin.broken */
     struct reading *readings;  /* of a folder's headers, until io_dataset_measure */
     double seconds;            /* seconds that io_dataset_measure took to read the images */
-    adj_dataset_origin origin; /* public.origin */
+    adj_dataset_origin origin; /* public.origin; owns its source */
 } dataset;
 
 /* Creates a data set, also as *out. ADJ_EARG if out is NULL; ADJ_ENOMEM with *out NULL. */
@@ -99,9 +99,6 @@ adj_status io_dataset_fail(dataset *d, adj_status status, const char *format, ..
 /* Fails with ADJ_ENOMEM and its message. */
 adj_status io_dataset_no_memory(dataset *d);
 
-/* Makes the data set read its images from source and own it; labels and sizes are not taken from
- * source. */
-void io_dataset_use_source(dataset *d, const adj_source *source);
 /* Publishes images in memory (d->stored_images or d->floats, of size d->stored) with the size
  * wanted: directly, or resized by adj_dataset_read. background as for io_fitting_open. */
 adj_status io_dataset_use_memory(dataset *d, adj_image_size wanted, const uint8_t *background);

@@ -105,8 +105,6 @@ static adj_status read_memory(void *user, int64_t i, float *pixels, adj_error *e
     return ADJ_OK;
 }
 
-void io_dataset_use_source(dataset *d, const adj_source *source) { d->origin.source = *source; }
-
 adj_status io_dataset_use_memory(dataset *d, adj_image_size wanted, const uint8_t *background)
 {
     d->public.size = wanted;
@@ -118,7 +116,7 @@ adj_status io_dataset_use_memory(dataset *d, adj_image_size wanted, const uint8_
         return io_dataset_no_memory(d);
     d->origin.resized = d->stored.h != wanted.h || d->stored.w != wanted.w ? d->public.n : 0;
     d->origin.recolored = io_is_color(d->stored.c) != io_is_color(wanted.c) ? d->public.n : 0;
-    io_dataset_use_source(d, &(adj_source){.read = read_memory, .user = d});
+    d->origin.source = (adj_source){.read = read_memory, .user = d};
     return ADJ_OK;
 }
 
@@ -272,7 +270,7 @@ adj_status adj_dataset_from_source(const adj_dataset *like, const adj_source *so
             source->free(source->user);
         return status;
     }
-    io_dataset_use_source(d, source);
+    d->origin.source = *source;
     if (source->read == NULL)
         return io_dataset_fail(d, ADJ_EARG, "data: the source cannot be read");
     if (like == NULL)

@@ -8,14 +8,8 @@ int64_t adj_count_right(int64_t n, int64_t classes, const float scores[], const 
 {
     int64_t right = 0;
 
-    for (int64_t i = 0; i < n; i++) {
-        const float *score = scores + i * classes;
-        int64_t best = 0;
-        for (int64_t k = 1; k < classes; k++)
-            if (score[k] > score[best])
-                best = k;
-        right += best == labels[i];
-    }
+    for (int64_t i = 0; i < n; i++)
+        right += best_class(scores + i * classes, classes) == labels[i];
     return right;
 }
 

@@ -51,8 +51,7 @@ adj_status io_folder_read(dataset *d, const char *folder, adj_dataset_part part)
     d->files = calloc(1, sizeof *d->files);
     if (d->files == NULL)
         return io_dataset_no_memory(d);
-    io_dataset_use_source(d,
-                          &(adj_source){.read = read_file, .free = free_files, .user = d->files});
+    d->origin.source = (adj_source){.read = read_file, .free = free_files, .user = d->files};
     return io_list_classes(d, folder, part, &d->files->paths);
 }
 

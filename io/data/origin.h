@@ -61,6 +61,15 @@ ADJ_API adj_status adj_image_decode(const void *bytes, size_t n, const char *nam
                                     const adj_image_opts *options, float *pixels, int *resized,
                                     adj_error *error);
 
+/* Returns the class with the highest score. */
+static inline int64_t best_class(const float score[], int64_t classes)
+{
+    int64_t best = 0;
+    for (int64_t k = 1; k < classes; k++)
+        if (score[k] > score[best])
+            best = k;
+    return best;
+}
 /* Returns the number of rows of scores [n, classes] whose maximum is at their label; rows labeled
  * -1 are ignored. */
 ADJ_API int64_t adj_count_right(int64_t n, int64_t classes, const float scores[],

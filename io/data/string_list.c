@@ -25,15 +25,14 @@ static int make_room(string_list *s, size_t bytes)
     return 1;
 }
 
-int strings_add(string_list *s, const char *first, const char *second)
+int strings_add(string_list *s, const char *text)
 {
-    size_t n = strlen(first), m = strlen(second) + 1;
-    if (!make_room(s, n + m) || s->text == NULL)
+    const size_t bytes = strlen(text) + 1;
+    if (!make_room(s, bytes) || s->text == NULL)
         return 0;
-    memcpy(s->text + s->used, first, n);
-    memcpy(s->text + s->used + n, second, m);
+    memcpy(s->text + s->used, text, bytes);
     s->at[s->n++] = s->used;
-    s->used += n + m;
+    s->used += bytes;
     return 1;
 }
 
@@ -55,7 +54,7 @@ int strings_sort(string_list *s)
     if (is_done && s->n > 0)
         qsort(order, (size_t)s->n, sizeof *order, compare);
     for (int64_t i = 0; is_done && i < s->n; i++)
-        is_done = strings_add(&sorted, order[i], "");
+        is_done = strings_add(&sorted, order[i]);
     free(order);
     if (!is_done) {
         strings_free(&sorted);

@@ -12,8 +12,8 @@ typedef struct {
     int64_t n, n_room;
 } string_list;
 
-/* Appends the concatenation of first and second. Returns 0 when out of memory. */
-int strings_add(string_list *s, const char *first, const char *second);
+/* Appends a string. Returns 0 when out of memory. */
+int strings_add(string_list *s, const char *text);
 static inline const char *strings_at(const string_list *s, int64_t i) { return s->text + s->at[i]; }
 /* Sorts the strings by their bytes. Returns 0 when out of memory. */
 int strings_sort(string_list *s);
