@@ -299,6 +299,8 @@ adj_status compare_whole(comparing *r, int k);
 adj_status compare_special(comparing *r, int k, compare_row *row);
 /* nodes.c: n on its operands' values under configuration k. */
 node_case case_of(const comparing *r, int k, const adj_node *n);
+/* group.c. "conv2d+bias_add+relu"; NULL: no memory. */
+char *group_name(const adj_group *g, region *p);
 /* group.c: after configuration k's plain run t, whose outcome is o; image: by id. Fills
  * group_row. */
 adj_status compare_groups(comparing *r, int k, const trial *t, adj_node *const image[],

@@ -62,13 +62,12 @@ static adj_status group_of(const plan_view *l, int step, region *p, adj_group *o
     return ADJ_OK;
 }
 
-/* "conv2d+bias_add+relu" */
-static const char *name_of(const plan_view *l, const adj_group *g)
+char *group_name(const adj_group *g, region *p)
 {
     size_t bytes = 1;
     for (int i = 0; i < g->n_node; i++)
         bytes += strlen(g->node[i]->op->name) + 1;
-    char *name = region_alloc(&l->r->c->log.region, bytes, 1), *end = name;
+    char *name = region_alloc(p, bytes, 1), *end = name;
     for (int i = 0; name != NULL && i < g->n_node; i++)
         end += snprintf(end, bytes - (size_t)(end - name), "%s%s", i > 0 ? "+" : "",
                         g->node[i]->op->name);
@@ -199,7 +198,7 @@ static void judge_out(comparison *c, const adj_group *g, int i, const outcome *o
 static adj_status compare_group(const plan_view *l, const adj_group *g, region *p,
                                 compare_row row[])
 {
-    const char *name = name_of(l, g);
+    const char *name = group_name(g, &l->r->c->log.region);
     adj_compare_config config = l->r->c->config[l->k];
     void **operand = region_alloc(p, (size_t)g->n_in, sizeof(void *));
     expectation *e = region_alloc(p, (size_t)g->n_out, sizeof *e);

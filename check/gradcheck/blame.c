@@ -11,9 +11,9 @@
 #include "exec/report.h"
 #include "gradcheck.h"
 
-/* True if the node's value is wrong for the operands that the executor had for it; *is_plan: it is
- * right alone on these, and the graph around it at fault. */
-static int is_wrong_in(subject *s, adj_exec *e, const adj_node *n, int *is_plan)
+/* True if the node's value is wrong for the operands that the executor had for it; *is_alone: the
+ * node alone is wrong on these as well. */
+static int is_wrong_in(subject *s, adj_exec *e, const adj_node *n, int *is_alone)
 {
     const gradcheck_report *r = s->report;
     const adj_compare_opts opts = {.exec.threads = r->conditions.threads,
@@ -23,7 +23,6 @@ static int is_wrong_in(subject *s, adj_exec *e, const adj_node *n, int *is_plan)
     region p = {.allocator = s->region.allocator};
     node_case c = {.node = n};
     adj_compare_error error = {.n = 0};
-    int wrong_alone = 0;
     const double *wide = value_in(s, e, n, &p);
     double **operand = operands_in(s, e, n, &p);
     const int is_known = wide != NULL && operand != NULL && n->n_in <= MAX_IN;
@@ -34,61 +33,50 @@ static int is_wrong_in(subject *s, adj_exec *e, const adj_node *n, int *is_plan)
         c.operand[k] = operand[k];
     }
     void *value = is_known ? convert(&p, ADJ_F64, wide, n->type.dtype, node_elems(n)) : NULL;
-    if (value != NULL && node_judge(&b, &c, &tested, value, &p, &error, &wrong_alone) == ADJ_ENOMEM)
+    if (value != NULL && node_judge(&b, &c, &tested, value, &p, &error, is_alone) == ADJ_ENOMEM)
         log_no_memory(&s->report->log);
     region_free(&p);
-    *is_plan = !wrong_alone;
     return is_wrong(&error);
 }
 
-/* The first node that is wrong where every node keeps its value; dx, if none is. NULL: dx is
- * another there. is_plan: the node is right alone. */
-static const adj_node *first_wrong(subject *s, int leaf, int *is_plan)
+/* Where every node keeps its value, the first one that is wrong for its operands has the faulty
+ * kernel, or the group in which it is computed has; a node that is right alone and in no group is
+ * the plan's fault. If none is wrong there and dx is another, what is left out is at fault: the
+ * group's values between its nodes, or the plan. */
+static const char *blame_kernel(subject *s, int leaf, adj_gradcheck_fault *fault)
 {
     const adj_node *dx = s->tested.dx[leaf], *first = NULL;
+    const adj_group *g = NULL;
     adj_exec *e = NULL;
-    int n = 0;
+    int n = 0, is_alone = 0;
     adj_node **node = nodes_behind(s, &s->tested, 1, &dx, &n);
     adj_status status =
         node != NULL ? open_exec(s, &s->tested, 0, n, node, &e) : log_no_memory(&s->report->log);
     if (status == ADJ_OK)
         status = run_exec(s, e, &s->tested, 0);
     for (int i = 0; i < n && status == ADJ_OK && first == NULL; i++)
-        first = is_wrong_in(s, e, node[i], is_plan) ? node[i] : NULL;
+        first = is_wrong_in(s, e, node[i], &is_alone) ? node[i] : NULL;
     const double *kept = first == NULL && status == ADJ_OK ? value_in(s, e, dx, &s->region) : NULL;
-    if (first == NULL) {
-        *is_plan = 0;
-        if (kept == NULL || memcmp(kept, s->dx[leaf], (size_t)node_elems(dx) * sizeof *kept) == 0)
-            first = viewed_node(dx);
-    }
+    const int is_found = first != NULL;
+    is_alone |= !is_found && (kept == NULL || memcmp(kept, s->dx[leaf],
+                                                     (size_t)node_elems(dx) * sizeof *kept) == 0);
+    if (!is_found)
+        first = viewed_node(dx);
+    const adj_step_info step = step_of(is_found && !is_alone ? e : s->tested.backward, first, &g);
+    const char *name = is_alone          ? first->op->name
+                       : step.n_node > 1 ? group_name(g, &s->report->log.region)
+                                         : NULL;
+    *fault = name != NULL ? ADJ_FAULT_KERNEL : ADJ_FAULT_PLAN;
+    const char *sentence = "right where every node keeps its value -> fault is in the plan";
+    if (name != NULL)
+        sentence = log_text(&s->report->log, "fault is in backend %s's kernel for %s (%s)",
+                            step.backend, name, step.impl);
+    else if (is_found)
+        sentence = log_text(&s->report->log,
+                            "%s is wrong in the graph, and right alone -> fault is in the plan",
+                            first->op->name);
     adj_exec_free(e);
-    return first;
-}
-
-/* The fused group that computes dx; NULL: one node does. */
-static const adj_group *group_of_dx(const subject *s, int leaf)
-{
-    const adj_step_info step = step_of(s->tested.backward, s->tested.dx[leaf]);
-    for (int i = 0; i < adj_exec_step_count(s->tested.backward); i++)
-        if (adj_exec_step_at(s->tested.backward, i).node == step.node && step.n_node > 1)
-            return adj_exec_step_group(s->tested.backward, i);
-    return NULL;
-}
-
-/* Blames the fused group that computes the gradient, or the plan, where every node alone is right.
- */
-static const char *blame_whole_step(subject *s, int leaf, adj_gradcheck_fault *fault)
-{
-    const adj_group *g = group_of_dx(s, leaf);
-    const adj_step_info step = step_of(s->tested.backward, s->tested.dx[leaf]);
-    char name[200] = "";
-    for (int i = 0; g != NULL && i < g->n_node; i++)
-        snprintf(name + strlen(name), sizeof name - strlen(name), "%s%s", i > 0 ? "+" : "",
-                 g->node[i]->op->name);
-    *fault = g != NULL ? ADJ_FAULT_KERNEL : ADJ_FAULT_PLAN;
-    return g != NULL ? log_text(&s->report->log, "fault is in backend %s's kernel for %s (%s)",
-                                step.backend, name, step.impl)
-                     : "right where every node keeps its value -> fault is in the plan";
+    return sentence;
 }
 
 /* ---- the graph ---- */
@@ -145,7 +133,6 @@ const char *blame_text(subject *s, int leaf, int rule_is_wrong, adj_gradcheck_fa
 {
     const adj_status again = run_exec(s, s->reference.backward, &s->reference, 0);
     const char *wrong = again == ADJ_OK ? check_reference(s) : NULL;
-    int is_plan;
     if (wrong != NULL) {
         *fault = ADJ_FAULT_REFERENCE;
         return wrong;
@@ -162,16 +149,5 @@ const char *blame_text(subject *s, int leaf, int rule_is_wrong, adj_gradcheck_fa
                                   : "gradient rule",
                         s->order == 2 ? "the gradient of " : "", s->node->op->name);
     }
-    const adj_node *faulty = first_wrong(s, leaf, &is_plan);
-    if (faulty == NULL)
-        return blame_whole_step(s, leaf, fault);
-    const adj_step_info step = step_of(s->tested.backward, faulty);
-    *fault = is_plan ? ADJ_FAULT_PLAN : ADJ_FAULT_KERNEL;
-    if (is_plan)
-        return log_text(&s->report->log,
-                        "%s is wrong in the graph, and right alone -> fault is in "
-                        "the plan",
-                        faulty->op->name);
-    return log_text(&s->report->log, "fault is in backend %s's kernel for %s (%s)", step.backend,
-                    faulty->op->name, step.impl);
+    return blame_kernel(s, leaf, fault);
 }

@@ -117,6 +117,8 @@ const char *operand_name(const adj_node *n, int operand);
 /* "[h=2,w=0,c=5]", or "" for a scalar. */
 const char *index_text(const subject *s, int leaf, int64_t element);
 char axis_name(const subject *s, int leaf, int axis);
+/* The index along an axis of a value's element. */
+int64_t index_at(adj_shape shape, int64_t element, int axis);
 
 /* Values in x, dy: draw number `draw`, in the ops' domains. Integers (powers of two in dy) if
  * `integer`. */
@@ -237,8 +239,9 @@ const char *gradcheck_other_impl(gradcheck_report *r, const char *backend, const
 double reference_eps(const subject *s);
 /* Returns "naive float64", or the name of the reference for the caller's own op. */
 const char *reference_name(const subject *s);
-/* The step that computes n; else the last one that computes anything. */
-adj_step_info step_of(const adj_exec *e, const adj_node *n);
+/* The step that computes n; else the last one that computes anything. *group: what it computes;
+ * group may be NULL. */
+adj_step_info step_of(const adj_exec *e, const adj_node *n, const adj_group **group);
 
 /* reference.c. Returns the node's value in float64 after a run; NULL if it has none, or if memory
  * is short, which the report then says. */

@@ -9,13 +9,6 @@ enum { TEXT = 256 };
 
 /* ---- where ---- */
 
-static int64_t index_at(adj_shape shape, int64_t element, int axis)
-{
-    for (int64_t a = shape.rank - 1; a > axis; a--)
-        element /= shape.dim[a];
-    return element % shape.dim[axis];
-}
-
 /* Appends ", all with h=2" or ", all with h=2..3" if the wrong elements have indices in at most
  * half of the axis, and an element that was found right has another one. */
 static void describe_along(const subject *s, const failure *f, int axis, char text[TEXT])

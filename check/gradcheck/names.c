@@ -46,22 +46,24 @@ char axis_name(const subject *s, int leaf, int axis)
     return adj_format_of(reader) == ADJ_NCHW ? "nchw"[axis] : "nhwc"[axis];
 }
 
+int64_t index_at(adj_shape shape, int64_t element, int axis)
+{
+    for (int64_t a = shape.rank - 1; a > axis; a--)
+        element /= shape.dim[a];
+    return element % shape.dim[axis];
+}
+
 const char *index_text(const subject *s, int leaf, int64_t element)
 {
     adj_shape shape = s->tested.leaf[leaf]->type.shape;
-    int64_t at[ADJ_MAX_RANK];
     char text[ADJ_MAX_RANK * 24] = "[";
 
     if (shape.rank == 0 || adj_shape_elems(shape) == 0)
         return "";
-    for (int64_t i = shape.rank - 1; i >= 0; i--) {
-        at[i] = element % shape.dim[i];
-        element /= shape.dim[i];
-    }
     for (int i = 0; i < shape.rank; i++) {
         size_t used = strlen(text);
         snprintf(text + used, sizeof text - used, "%s%c=%lld", i > 0 ? "," : "",
-                 axis_name(s, leaf, i), (long long)at[i]);
+                 axis_name(s, leaf, i), (long long)index_at(shape, element, i));
     }
     return log_text(&s->report->log, "%s]", text);
 }

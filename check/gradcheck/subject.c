@@ -189,19 +189,23 @@ static int has_op(const adj_group *g, const adj_op *op)
 }
 
 /* A node within a group, or one that is computed in another layout, is no step's by its name. */
-adj_step_info step_of(const adj_exec *e, const adj_node *n)
+adj_step_info step_of(const adj_exec *e, const adj_node *n, const adj_group **group)
 {
     adj_step_info last = {.op = "", .impl = "", .backend = ""};
     int is_found = 0;
     for (int i = 0; i < adj_exec_step_count(e); i++) {
         adj_step_info step = adj_exec_step_at(e, i);
-        const int has = has_op(adj_exec_step_group(e, i), n->op);
+        const adj_group *g = adj_exec_step_group(e, i);
+        const int has = has_op(g, n->op);
         if (has) /* a group's is its first node's */
             step.op = n->op->name;
-        if (step.node == n && has)
-            return step;
-        if (has || (step.impl[0] != '\0' && !is_found))
+        if (has || (step.impl[0] != '\0' && !is_found)) {
             last = step;
+            if (group != NULL)
+                *group = g;
+        }
+        if (step.node == n && has)
+            break;
         is_found |= has;
     }
     return last;
