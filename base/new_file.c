@@ -11,12 +11,20 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "new_file.h"
 
-static const char suffix[] = ".partial";
+/* The new file is open and locked between begin and end. */
+typedef struct {
+    char *target;  /* the file itself: symbolic links are followed */
+    char *partial; /* name of the new file until it is complete: TARGET.partial */
+    int fd;        /* -1 if it is not open */
+    mode_t mode;   /* mode at the end */
+} new_file;
+
 static const char in_use[] = "in use by another process";
 
 static adj_status fail(adj_status status, const char *sentence, const char **why)
@@ -123,11 +131,11 @@ static adj_status find_target(const char *path, char **target, struct stat *old,
 
 /* Waits for the lock up to a time limit. Returns 0 if it is locked, or if this file system has
  * no locks. */
-static int lock(int fd, int wait)
+static int lock(int fd)
 {
     enum { TRIES = 200, PAUSE = 50 * 1000 * 1000 };
     const struct timespec pause = {0, PAUSE};
-    for (int i = 0; i < (wait ? TRIES : 1); i++) {
+    for (int i = 0; i < TRIES; i++) {
         if (i > 0)
             nanosleep(&pause, NULL);
         if (flock(fd, LOCK_EX | LOCK_NB) == 0 || (errno != EWOULDBLOCK && errno != EINTR))
@@ -139,7 +147,7 @@ static int lock(int fd, int wait)
 /* Removes a file with the new file's name: a killed process left it, or another process is
  * writing it, which is waited for. Nothing is ever written into it, since it may belong to
  * another user or have another name too. */
-static adj_status clear_name(const char *name, int wait, const char **why)
+static adj_status clear_name(const char *name, const char **why)
 {
     struct stat s;
     if (lstat(name, &s) != 0)
@@ -152,7 +160,7 @@ static adj_status clear_name(const char *name, int wait, const char **why)
         fd = open(name, O_RDONLY | flags);
     if (fd < 0 && errno == ENOENT) /* the writer has ended; the name is another new file's */
         return ADJ_OK;
-    int locked = fd < 0 || lock(fd, wait) == 0; /* unreadable: its lock cannot be tested */
+    int locked = fd < 0 || lock(fd) == 0; /* unreadable: its lock cannot be tested */
     adj_status status = locked ? ADJ_OK : fail(ADJ_EIO, in_use, why);
     if (locked && (fd < 0 || is_named(fd, name)) && unlink(name) != 0 && errno != ENOENT)
         status = system_error(why);
@@ -164,7 +172,7 @@ static adj_status clear_name(const char *name, int wait, const char **why)
 /* Creates and locks the empty file of that name. The name is always the same, so that killed
  * processes leave at most one file. Retries if another process removed the file before it was
  * locked. */
-static adj_status open_new(new_file *f, mode_t mode, int wait, const char **why)
+static adj_status open_new(new_file *f, mode_t mode, const char **why)
 {
     enum { TRIES = 100 };
     const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
@@ -173,12 +181,12 @@ static adj_status open_new(new_file *f, mode_t mode, int wait, const char **why)
         if (f->fd < 0 && errno != EEXIST)
             return system_error(why);
         if (f->fd >= 0) {
-            if (lock(f->fd, wait) == 0 && is_named(f->fd, f->partial))
+            if (lock(f->fd) == 0 && is_named(f->fd, f->partial))
                 return ADJ_OK;
             close(f->fd);
             f->fd = -1;
         }
-        adj_status status = clear_name(f->partial, wait, why);
+        adj_status status = clear_name(f->partial, why);
         if (status != ADJ_OK)
             return status;
     }
@@ -214,26 +222,6 @@ static void flush_folder(char *name)
     }
 }
 
-adj_status new_file_begin(new_file *f, const char *path, int wait, const char **why)
-{
-    struct stat old;
-    *f = (new_file){.fd = -1};
-    adj_status status = find_target(path, &f->target, &old, why);
-    if (status == ADJ_OK) {
-        size_t size = strlen(f->target) + sizeof suffix;
-        f->partial = malloc(size);
-        if (f->partial == NULL)
-            status = fail(ADJ_ENOMEM, "out of memory", why);
-        else
-            snprintf(f->partial, size, "%s%s", f->target, suffix);
-    }
-    if (status == ADJ_OK) /* a file that may be secret is never open to others, not even empty */
-        status = open_new(f, old.st_nlink == 0 ? 0666 : 0600, wait, why);
-    if (status == ADJ_OK)
-        status = keep_mode(f, &old, why);
-    return status == ADJ_OK ? ADJ_OK : new_file_end(f, status, why);
-}
-
 /* Flushes the file, gives it its final mode and renames it. */
 static adj_status finish(const new_file *f, const char **why)
 {
@@ -245,7 +233,9 @@ static adj_status finish(const new_file *f, const char **why)
     return ADJ_OK;
 }
 
-adj_status new_file_end(new_file *f, adj_status status, const char **why)
+/* Finishes the new file. If status is not ADJ_OK it is removed instead, status is returned, and
+ * *why is unchanged. */
+static adj_status end(const new_file *f, adj_status status, const char **why)
 {
     if (f->fd >= 0) {
         if (status == ADJ_OK)
@@ -258,29 +248,50 @@ adj_status new_file_end(new_file *f, adj_status status, const char **why)
     }
     free(f->partial);
     free(f->target);
-    *f = (new_file){.fd = -1};
     return status;
 }
 
-adj_status new_file_write(const char *path, int wait, int (*write)(FILE *f, void *user), void *user,
-                          const char **why)
+/* Opens the new file. */
+static adj_status begin(new_file *f, const char *path, const char **why)
 {
-    new_file f;
-    adj_status status = new_file_begin(&f, path, wait, why);
-    if (status != ADJ_OK)
-        return status;
-    int fd = dup(f.fd); /* fclose closes the duplicate only; the lock stays */
+    struct stat old;
+    adj_status status = find_target(path, &f->target, &old, why);
+    char *partial = NULL;
+    if (status == ADJ_OK && asprintf(&partial, "%s.partial", f->target) < 0)
+        return fail(ADJ_ENOMEM, "out of memory", why);
+    f->partial = partial;
+    if (status == ADJ_OK) /* a file that may be secret is never open to others, not even empty */
+        status = open_new(f, old.st_nlink == 0 ? 0666 : 0600, why);
+    return status == ADJ_OK ? keep_mode(f, &old, why) : status;
+}
+
+static adj_status fill(const new_file *f, int (*write)(FILE *f, void *user), void *user,
+                       const char **why)
+{
+    int fd = dup(f->fd); /* fclose closes the duplicate only; the lock stays */
     FILE *stream = fd >= 0 ? fdopen(fd, "w") : NULL;
     if (stream == NULL) {
-        status = system_error(why);
+        const adj_status status = system_error(why);
         if (fd >= 0)
             close(fd);
-    } else {
-        errno = 0;
-        int failed = write(stream, user) != 0;
-        failed |= fclose(stream) != 0;
-        if (failed)
-            status = errno != 0 ? system_error(why) : fail(ADJ_EIO, "cannot be written", why);
+        return status;
     }
-    return new_file_end(&f, status, why);
+    errno = 0;
+    int failed = write(stream, user) != 0;
+    failed |= fclose(stream) != 0;
+    if (!failed)
+        return ADJ_OK;
+    return errno != 0 ? system_error(why) : fail(ADJ_EIO, "cannot be written", why);
+}
+
+adj_status new_file_write(const char *path, int (*write)(FILE *f, void *user), void *user,
+                          const char **why)
+{
+    new_file f = {.fd = -1};
+    adj_status status = begin(&f, path, why);
+    const int is_check = status == ADJ_OK && write == NULL;
+    if (status == ADJ_OK)
+        status = is_check ? ADJ_EIO : fill(&f, write, user, why);
+    status = end(&f, status, why); /* which throws the empty file of a check away */
+    return is_check ? ADJ_OK : status;
 }

@@ -200,7 +200,7 @@ static adj_status write_file(writer *w, const char *path, int n_metadata,
     onnx__model_proto__pack(&model, data);
     p.data = data;
     const char *why = NULL;
-    const adj_status status = new_file_write(path, 1, write_packed, &p, &why);
+    const adj_status status = new_file_write(path, write_packed, &p, &why);
     return status == ADJ_OK ? ADJ_OK : adj_error_set(w->error, status, "%s: %s", path, why);
 }
 

@@ -236,7 +236,7 @@ void tune_write(adj_exec *e)
         return;
     if (t->makes_folders)
         make_folders(t->path);
-    if (new_file_write(t->path, 1, write_text, t, &why) != ADJ_OK)
+    if (new_file_write(t->path, write_text, t, &why) != ADJ_OK)
         warn(e, "tune file %.200s cannot be written: %s", t->path, why);
 }
 

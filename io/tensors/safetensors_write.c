@@ -155,7 +155,7 @@ adj_status adj_tensors_write(const char *path, int n, const adj_tensor tensors[]
     if (status == ADJ_OK && path != NULL) {
         const char *why = "";
         contents c = {text, n, tensors, order};
-        status = new_file_write(path, 1, write_file, &c, &why);
+        status = new_file_write(path, write_file, &c, &why);
         if (status != ADJ_OK)
             io_refuse(&p, status, "%s", why);
     }
