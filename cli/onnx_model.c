@@ -185,7 +185,7 @@ static adj_status write_net(const char *path, const onnx_tensors *from, adj_exec
         status = list_card(from->path, net, &sizes, &card, &n, error);
     if (status == ADJ_OK && (entries = calloc((size_t)n + N_CONTENTS, sizeof *entries)) == NULL)
         status = adj_error_set(error, ADJ_ENOMEM, "out of memory");
-    if (status == ADJ_OK) {
+    if (status == ADJ_OK && entries != NULL) {
         snprintf(opset, sizeof opset, "%lld", (long long)adj_onnx_details(net).opset);
         describe(inputs, net, net->n_input, net->input);
         describe(outputs, net, net->n_output, net->output);
