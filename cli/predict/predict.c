@@ -91,21 +91,11 @@ static const char *class_name(const work *w, int64_t k, char number[24])
     return number;
 }
 
-/* Returns the most probable class. */
-static int64_t best_of(const work *w, const float probability[])
-{
-    int64_t best = 0;
-    for (int64_t k = 1; k < w->card->options.classes; k++)
-        if (probability[k] > probability[best])
-            best = k;
-    return best;
-}
-
 /* Returns the most probable class and sets its probability to -1, so that the next call returns the
  * next one. */
 static int64_t next_best(const work *w, float *probability, double *value)
 {
-    const int64_t best = best_of(w, probability);
+    const int64_t best = best_class(probability, w->card->options.classes);
     *value = (double)probability[best];
     probability[best] = -1;
     return best;
@@ -156,7 +146,7 @@ static int put_json(const work *w, const char *path, float *probability)
 static int64_t keep_good(work *w, const string_list *paths, int64_t first, int64_t count,
                          const char *good[])
 {
-    const int64_t elems = w->input.size.h * w->input.size.w * w->input.size.c;
+    const int64_t elems = size_elems(w->input.size);
     int64_t n = 0;
     for (int64_t i = 0; i < count; i++) {
         if (w->error[i].status != ADJ_OK) {
@@ -204,7 +194,7 @@ static int64_t keep_finite(work *w, int64_t n, const char *good[])
 
 static int predict_batch(work *w, const string_list *paths, int64_t first, int64_t count)
 {
-    const int64_t elems = w->input.size.h * w->input.size.w * w->input.size.c;
+    const int64_t elems = size_elems(w->input.size);
     const char *good[ADJ_PREDICT_BATCH];
     adj_error error = {0};
 
@@ -219,10 +209,10 @@ static int predict_batch(work *w, const string_list *paths, int64_t first, int64
     const int64_t n = keep_finite(w, n_read, good);
     if (computed != ADJ_OK && n == n_read)
         return complain("predict", EXIT_FAILED, "%s", error.message);
-    const int status =
-        n > 0 && w->o->saliency != NULL
-            ? write_saliency(w->p, w->o->saliency, w->pixels, best_of(w, w->probabilities))
-            : CONTINUE;
+    const int status = n > 0 && w->o->saliency != NULL
+                           ? write_saliency(w->p, w->o->saliency, w->pixels,
+                                            best_class(w->probabilities, w->card->options.classes))
+                           : CONTINUE;
     for (int64_t i = 0; i < n; i++) {
         float *probability = w->probabilities + i * w->card->options.classes;
         if (w->o->as_json)
@@ -337,7 +327,7 @@ static int open_work(work *w, predict_opts *o)
         w->input.resize = ADJ_RESIZE_ERROR;
     if (o->top > w->card->options.classes)
         o->top = w->card->options.classes;
-    const size_t image = (size_t)(w->input.size.h * w->input.size.w * w->input.size.c);
+    const size_t image = (size_t)size_elems(w->input.size);
     w->pixels = calloc(ADJ_PREDICT_BATCH * image, sizeof *w->pixels);
     w->probabilities =
         calloc(ADJ_PREDICT_BATCH * (size_t)w->card->options.classes, sizeof *w->probabilities);

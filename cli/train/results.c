@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "cli/json.h"
+#include "io/data/origin.h"
 #include "io/replace.h"
 #include "report.h"
 #include "results.h"
@@ -21,14 +22,6 @@ typedef struct {
 } gathered;
 
 /* ---- answers ---- */
-
-static int32_t largest(int64_t classes, const float probability[])
-{
-    int64_t best = 0;
-    for (int64_t k = 1; k < classes; k++)
-        best = probability[k] > probability[best] ? k : best;
-    return (int32_t)best;
-}
 
 static int allocate_answers(gathered *g, int64_t n)
 {
@@ -58,7 +51,7 @@ static adj_status ask(adj_predictor *p, adj_loader *l, const adj_dataset *d, gat
         for (int64_t i = 0; i < b.count && status == ADJ_OK; i++, at++) {
             const float *of_image = probabilities + i * classes;
             g->truth[at] = b.labels[i];
-            g->guess[at] = largest(classes, of_image);
+            g->guess[at] = (int32_t)best_class(of_image, classes);
             g->probability[at] = of_image[g->guess[at]];
         }
     }
@@ -103,7 +96,7 @@ static void spread(float *x, int64_t n)
 static adj_status take_picture(const adj_dataset *d, int64_t i, picture *p, adj_error *error)
 {
     const int64_t c = d->size.c >= 3 ? 3 : 1;
-    float *x = calloc((size_t)(d->size.h * d->size.w * d->size.c), sizeof *x);
+    float *x = calloc((size_t)size_elems(d->size), sizeof *x);
     uint8_t *pixels = calloc((size_t)(d->size.h * d->size.w * c), 1);
 
     *p = (picture){d->size.w, d->size.h, c, pixels};
@@ -113,7 +106,7 @@ static adj_status take_picture(const adj_dataset *d, int64_t i, picture *p, adj_
     }
     const adj_status status = adj_dataset_read(d, i, x, error);
     if (d->normalized)
-        spread(x, d->size.h * d->size.w * d->size.c);
+        spread(x, size_elems(d->size));
     for (int64_t k = 0; k < d->size.h * d->size.w * c && status == ADJ_OK; k++)
         pixels[k] = (uint8_t)(fminf(fmaxf(x[k / c * d->size.c + k % c], 0), 255) + 0.5F);
     free(x);
