@@ -9,23 +9,16 @@
 #include "io/json.h"
 #include "weights.h"
 
-enum {
-    MAX_SIDE = 32768,
-    MAX_CLASSES = 100000,
-    N_FORMAT = 2,
-    N_PRECISION = 3,
-    N_MATH = 2,
-    N_RESIZE = 2,
-    N_INPUT = 2
-};
+enum { MAX_SIDE = 32768, MAX_CLASSES = 100000 };
 
-static const char *const formats[N_FORMAT] = {[ADJ_NHWC] = "NHWC", [ADJ_NCHW] = "NCHW"};
-static const char *const precisions[N_PRECISION] = {
-    [ADJ_PRECISION_AS_BUILT] = "f32", [ADJ_PRECISION_BF16] = "bf16", [ADJ_PRECISION_F16] = "f16"};
-static const char *const maths[N_MATH] = {[ADJ_MATH_EXACT] = "exact", [ADJ_MATH_FAST] = "fast"};
-
-static const char *const resizes[N_RESIZE] = {"auto", "error"};
-static const char *const inputs[N_INPUT] = {"pixels", "normalized"};
+static const char *const formats[] = {[ADJ_NHWC] = "NHWC", [ADJ_NCHW] = "NCHW", NULL};
+static const char *const precisions[] = {[ADJ_PRECISION_AS_BUILT] = "f32",
+                                         [ADJ_PRECISION_BF16] = "bf16",
+                                         [ADJ_PRECISION_F16] = "f16",
+                                         NULL};
+static const char *const maths[] = {[ADJ_MATH_EXACT] = "exact", [ADJ_MATH_FAST] = "fast", NULL};
+static const char *const resizes[] = {"auto", "error", NULL};
+static const char *const inputs[] = {"pixels", "normalized", NULL};
 
 /* ---- writing ---- */
 
@@ -98,7 +91,7 @@ static int put_all(const adj_model_card *c, json_t *all)
         ok &= put(all, "class_names", names_of(c));
     if (c->resize != NULL)
         ok &= put(all, "resize", json_string(c->resize));
-    if ((int)c->precision >= 0 && (int)c->precision < N_PRECISION)
+    if ((int)c->precision >= 0 && c->precision <= ADJ_PRECISION_F16)
         ok &= put(all, "precision", json_string(precisions[c->precision]));
     if (c->math == ADJ_MATH_FAST)
         ok &= put(all, "math", json_string(maths[ADJ_MATH_FAST]));
@@ -264,12 +257,12 @@ static adj_status read_list(const reading *r, const char *key, int64_t n, double
     return ok ? status : wrong(r, key, "a list of numbers, one for each channel or size");
 }
 
-static adj_status read_word(const reading *r, const char *key, int n, const char *const words[],
+static adj_status read_word(const reading *r, const char *key, const char *const words[],
                             const char *expected, int *to)
 {
     const char *text = text_at(r, key);
 
-    for (int i = 0; i < n && text != NULL; i++)
+    for (int i = 0; text != NULL && words[i] != NULL; i++)
         if (strcmp(words[i], text) == 0)
             return *to = i, ADJ_OK;
     return text == NULL ? ADJ_OK : wrong(r, key, expected);
@@ -344,18 +337,17 @@ static adj_status read_all(reading *r)
     if (status == ADJ_OK)
         status = read_integer(r, "seed", 0, INT64_MAX, &c->seed);
     if (status == ADJ_OK && is_ours) /* others say there whose file it is: "pt" */
-        status = read_word(r, "format", N_FORMAT, formats, "NHWC or NCHW", &format);
+        status = read_word(r, "format", formats, "NHWC or NCHW", &format);
     if (status == ADJ_OK && is_ours)
-        status = read_word(r, "resize", N_RESIZE, resizes, "auto or error", &resize);
+        status = read_word(r, "resize", resizes, "auto or error", &resize);
     if (status == ADJ_OK)
-        status =
-            read_word(r, "adjoint.input", N_INPUT, inputs, "pixels or normalized", &c->normalized);
+        status = read_word(r, "adjoint.input", inputs, "pixels or normalized", &c->normalized);
     if (status == ADJ_OK)
         status = read_list(r, "adjoint.range", 2, -255, 255, range);
     if (status == ADJ_OK)
-        status = read_word(r, "precision", N_PRECISION, precisions, "f32, bf16 or f16", &precision);
+        status = read_word(r, "precision", precisions, "f32, bf16 or f16", &precision);
     if (status == ADJ_OK)
-        status = read_word(r, "math", N_MATH, maths, "exact or fast", &math);
+        status = read_word(r, "math", maths, "exact or fast", &math);
     c->low = range[0];
     c->high = range[1];
     c->options.format = (adj_format)format;
