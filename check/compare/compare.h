@@ -90,6 +90,8 @@ void watch_graph(void *user, const char *pass, const adj_graph *g, adj_node *con
 adj_status find_damage(const trial *t, adj_exec_opts opts, outcome *o);
 /* `conv2d "conv1"`, or `conv2d` without a name. */
 void name_node(const adj_node *n, char *text, size_t size);
+/* "operand 0 (input)" */
+void name_operand(const adj_node *n, int k, char *text, size_t size);
 /* Tries each claim to work in place for an executor that has run, and fills o->plan_fault. */
 adj_status find_false_alias(adj_exec *e, outcome *o);
 /* wire.c. */

@@ -88,19 +88,10 @@ adj_status find_damage(const trial *t, adj_exec_opts opts, outcome *o)
 
 /* ---- claims to work in place ---- */
 
-/* Writes where the operand is read: "operand 0 (input)"; in a group, and after transposes, its op.
- */
-static void describe_operand(const adj_node *result, const adj_node *operand, char *text,
-                             size_t size)
+void name_operand(const adj_node *n, int k, char *text, size_t size)
 {
-    const int k = adj_operand_position(result, operand);
-    const char *name = k >= 0 && k < ADJ_NAMED_OPERANDS ? result->op->operand[k] : NULL;
-    if (k < 0)
-        snprintf(text, size, "%s", adj_node_op(operand));
-    else if (name != NULL)
-        snprintf(text, size, "operand %d (%s)", k, name);
-    else
-        snprintf(text, size, "operand %d", k);
+    const char *name = k < ADJ_NAMED_OPERANDS ? n->op->operand[k] : NULL;
+    snprintf(text, size, name != NULL ? "operand %d (%.40s)" : "operand %d", k, name);
 }
 
 adj_status find_false_alias(adj_exec *e, outcome *o)
@@ -110,7 +101,11 @@ adj_status find_false_alias(adj_exec *e, outcome *o)
     const int found = exec_find_false_alias(e, &f);
     if (found <= 0)
         return found < 0 ? ADJ_ENOMEM : ADJ_OK;
-    describe_operand(f.result, f.operand, operand, sizeof operand);
+    const int k = adj_operand_position(f.result, f.operand);
+    if (k >= 0)
+        name_operand(f.result, k, operand, sizeof operand);
+    else /* in a group, and after transposes */
+        snprintf(operand, sizeof operand, "%s", adj_node_op(f.operand));
     snprintf(
         o->plan_fault, sizeof o->plan_fault,
         "memory: %s by %.60s computed in place of %s differs from its result in separate memory",

@@ -204,8 +204,6 @@ static adj_status make_operands(comparing *r, special_case *s, region *p, outcom
 /* Writes which special values the case contains, and whom it judges. */
 static void name_case(const special_case *s, int is_reference, char *text, size_t size)
 {
-    const char *name =
-        s->at >= 0 && s->at < ADJ_NAMED_OPERANDS ? s->node->op->operand[s->at] : NULL;
     int n = is_reference ? snprintf(text, size, REFERENCE_IS_WRONG ": ") : 0;
     if (s->at == EXACT)
         snprintf(text + n, size - (size_t)n, "on integers");
@@ -215,10 +213,10 @@ static void name_case(const special_case *s, int is_reference, char *text, size_
         snprintf(text + n, size - (size_t)n, s->at == ZERO ? "on scalars of 0" : "at step 1000000");
     else if (s->at == FINITE)
         snprintf(text + n, size - (size_t)n, "on ties, zeros, values at kinks");
-    else
-        snprintf(text + n, size - (size_t)n, "on a NaN and infinities in operand %d%s%.40s%s",
-                 s->at, name != NULL ? " (" : "", name != NULL ? name : "",
-                 name != NULL ? ")" : "");
+    else {
+        n += snprintf(text + n, size - (size_t)n, "on a NaN and infinities in ");
+        name_operand(s->node, s->at, text + n, size - (size_t)n);
+    }
 }
 
 /* True if IEEE 754 gives a zero its sign: no sum of several terms, which may begin with a 0. */

@@ -82,12 +82,9 @@ adj_status fail_value(subject *s, const char *blame)
     if (row == NULL)
         return s->report->log.status;
     gradcheck_blame(ADJ_FAULT_REFERENCE, blame, row);
+    check_record(&(leaf_check){.row = row}, e->at, e->got, (estimate){.value = e->expected},
+                 e->bound);
     row->wrong = e->wrong;
-    row->analytic = e->got;
-    row->numeric = e->expected;
-    row->tolerance = e->bound;
-    row->worst_abs = e->max_abs;
-    row->worst_rel = e->max_rel;
     row->method = "formula";
     row->type = s->refuted->type;
     row->elems = e->n;

@@ -16,19 +16,13 @@
 
 enum { SAFETY_LINEAR = 2, SAFETY = 16 };
 
-static double elems_of(const adj_node *n)
-{
-    int64_t elems = adj_shape_elems(n->type.shape);
-    return elems > 0 ? (double)elems : 1;
-}
-
 double terms_of(const adj_node *n)
 {
-    double each = elems_of(n), terms = 1;
+    double each = fmax(1, (double)node_elems(n)), terms = 1;
     if (n->op->flop != NULL)
         terms = n->op->flop(n) / (2 * each);
     for (int k = 0; k < n->n_in; k++)
-        terms = fmax(terms, elems_of(n->in[k]) / each);
+        terms = fmax(terms, (double)node_elems(n->in[k]) / each);
     return fmax(terms, 1);
 }
 

@@ -34,7 +34,7 @@ typedef struct {
     region region;
     double *x[MAX_IN]; /* by operand: values that its type holds */
     double *expected, *bound;
-    double worst; /* in tolerances */
+    leaf_check worst; /* all elements of all steps */
 } course;
 
 static adj_dtype dtype_of(const course *c, const adj_node *n)
@@ -89,15 +89,11 @@ static void judge_step(course *c, int step, const void *value, gradcheck_detail 
     const adj_compare_error e = judge(type, value, &x);
     row->elems += e.n;
     row->wrong += e.wrong;
-    if (!(e.worst > c->worst))
-        return;
-    c->worst = e.worst;
-    row->analytic = e.got;
-    row->numeric = e.expected;
-    row->tolerance = e.bound;
-    row->worst_abs = fabs(e.got - e.expected);
-    row->worst_rel = row->worst_abs / fmax(fabs(e.got), fabs(e.expected));
-    row->index = log_text(&c->r->log, "[%lld] in step %d", (long long)e.at, steps[step].counter);
+    const double worst = c->worst.worst;
+    check_record(&c->worst, e.at, e.got, (estimate){.value = e.expected}, e.bound);
+    if (c->worst.worst > worst)
+        row->index =
+            log_text(&c->r->log, "[%lld] in step %d", (long long)e.at, steps[step].counter);
 }
 
 static adj_status take_step(course *c, const runner *b, int step, outcome *o, gradcheck_detail *row)
@@ -144,7 +140,11 @@ static adj_status run_course(gradcheck_report *r, const runner *b, const adj_nod
                              const adj_compare_config *config, gradcheck_detail *row,
                              const char **blame)
 {
-    course c = {.r = r, .node = n, .config = config, .region.allocator = r->log.region.allocator};
+    course c = {.r = r,
+                .node = n,
+                .config = config,
+                .region.allocator = r->log.region.allocator,
+                .worst.row = row};
     outcome o = {0};
     adj_status status = open_course(&c);
     for (int step = 0; step < STEPS && status == ADJ_OK; step++)

@@ -297,13 +297,9 @@ static void fill_row(whole *w, int id, double analytic, const estimate *e, doubl
     row->method = "directional";
     row->type = n->type;
     row->elems = row->considered = node_elems(n);
-    row->analytic = analytic;
-    row->numeric = e->value;
-    row->uncertainty = e->uncertainty;
-    row->tolerance = tolerance_of(e, scale);
+    check_record(&(leaf_check){.row = row}, ALONG_V, analytic, *e, tolerance_of(e, scale));
     row->origin = "twice the uncertainty of the differences";
     row->index = " along a random direction";
-    row->worst_abs = fabs(analytic - e->value);
     row->worst_rel = scale > 0 ? row->worst_abs / scale : row->worst_abs;
     if (is_apart(analytic, e, scale))
         row->result = ADJ_GRADCHECK_FAIL;
