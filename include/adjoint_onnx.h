@@ -35,7 +35,8 @@ typedef struct {
      * (adj_layer_updates); dropout drops. 0: neither, for files exported for training, too. */
     int training;
     /* n_given nodes that take the place of the first inputs. They belong to the graph and have the
-     * inputs' shapes with these sizes of symbolic dimensions. */
+     * inputs' shapes with these sizes of symbolic dimensions; floats are cast to the inputs' type.
+     */
     adj_node *const *given;
     int n_given; /* number of entries in given */
     /* Inputs whose values are known while loading, such as the shape of a Reshape: n_known tensors

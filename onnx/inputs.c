@@ -58,14 +58,15 @@ static const adj_tensor *known_input(const import *f, const char *name)
 static int take_given(import *f, value *v, adj_type type, adj_node *node)
 {
     const adj_type got = adj_node_type(node);
-    if (node == NULL || adj_node_graph(node) != f->g || got.dtype != type.dtype ||
+    const int is_float = adj_is_float(got.dtype) && adj_is_float(type.dtype);
+    if (node == NULL || adj_node_graph(node) != f->g || !(is_float || got.dtype == type.dtype) ||
         !adj_shape_equal(got.shape, type.shape))
         return import_fail(f, ADJ_ESHAPE,
                            "input \"%s\": the given node does not fit (got %s %s, expected %s %s)",
                            v->name, adj_dtype_name(got.dtype), adj_shape_text(got.shape).s,
                            adj_dtype_name(type.dtype), adj_shape_text(type.shape).s);
-    v->node = node;
-    return 1;
+    v->node = got.dtype != type.dtype ? adj_cast(node, type.dtype) : node;
+    return v->node != NULL;
 }
 
 static int add_input(import *f, const Onnx__ValueInfoProto *info)

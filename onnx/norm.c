@@ -22,6 +22,17 @@ static adj_node *back_to(adj_node *y, adj_shape s)
     return y == NULL || adj_shape_equal(shape_of(y), s) ? y : adj_reshape(y, s);
 }
 
+static adj_node *as_dtype(adj_node *x, adj_dtype dtype)
+{
+    return x == NULL || adj_node_type(x).dtype == dtype ? x : adj_cast(x, dtype);
+}
+
+/* Returns f64 for x of f64, else f32: the type of the statistics of f16 and bf16, too. */
+static adj_dtype stats_dtype(const adj_node *x)
+{
+    return adj_node_type(x).dtype == ADJ_F64 ? ADJ_F64 : ADJ_F32;
+}
+
 /* Statistics [2, c] from mean and variance [c]. */
 static adj_node *join_stats(adj_node *mean, adj_node *variance)
 {
@@ -39,10 +50,13 @@ static adj_node *row_of_stats(adj_node *stats, int i)
                : adj_reshape(slice_axis(stats, 0, i, 1), (adj_shape){1, {shape_of(stats).dim[1]}});
 }
 
-/* old * momentum + new * factor * (1 - momentum). */
+/* old * momentum + new * factor * (1 - momentum), in old's type. */
 static adj_node *moved(adj_node *old, adj_node *new, double momentum, double factor)
 {
-    return adj_add(adj_scale(old, momentum), adj_scale(new, (1 - momentum) * factor));
+    const adj_dtype dtype = adj_node_type(old).dtype;
+    old = as_dtype(old, stats_dtype(old));
+    return as_dtype(adj_add(adj_scale(old, momentum), adj_scale(new, (1 - momentum) * factor)),
+                    dtype);
 }
 
 /* Moves the running statistics that are operand i, once more for a batch norm that is applied
@@ -105,8 +119,10 @@ int import_batch_norm(call *n)
         }
         update_running(n, mean, variance, stats, x);
     } else {
-        stats = join_stats(mean, variance);
+        stats = as_dtype(join_stats(mean, variance), stats_dtype(x));
     }
+    gamma = as_dtype(gamma, stats_dtype(x));
+    beta = as_dtype(beta, stats_dtype(x));
     adj_node *y = adj_batch_norm(flat, stats, gamma, beta, epsilon, ADJ_NCHW);
     return give(n, back_to(y, s));
 }
@@ -128,6 +144,8 @@ static int group_norm(call *n, int64_t groups, int is_by_group)
         gamma = adj_reshape(adj_broadcast_to(adj_reshape(gamma, one), each), all);
         beta = adj_reshape(adj_broadcast_to(adj_reshape(beta, one), each), all);
     }
+    gamma = as_dtype(gamma, stats_dtype(x));
+    beta = as_dtype(beta, stats_dtype(x));
     adj_node *y = adj_group_norm(as_channels(x), gamma, beta, groups, epsilon, ADJ_NCHW);
     return give(n, back_to(y, s));
 }
@@ -172,6 +190,8 @@ int import_layer_norm(call *n)
     const int is_usual = is_layer_shape(scale, s, axis);
     adj_node *one = is_usual ? gamma : adj_fill(n->f->g, dtype, inner, 1);
     adj_node *zero = is_usual && beta != NULL ? beta : adj_fill(n->f->g, dtype, inner, 0);
+    one = as_dtype(one, stats_dtype(x));
+    zero = as_dtype(zero, stats_dtype(x));
     adj_node *y = adj_layer_norm(x, one, zero, epsilon);
     if (!is_usual) {
         y = adj_mul(y, gamma);

@@ -237,3 +237,47 @@ Test(onnx_training, merged_sizes_overflow)
     maker_write(&m, path);
     expect_refused("input \"x\": too many elements");
 }
+
+static void in_half(Onnx__TensorProto *t, int32_t *bits)
+{
+    t->data_type = ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT16;
+    t->n_float_data = 0;
+    t->n_int32_data = 1;
+    t->int32_data = bits;
+}
+
+/* A net of f16: statistics are computed in f32 and stored in f16; a given f32 node is cast. The
+ * batch's mean 4 moves a mean of 0 to 0.4, in f16 0x3666. */
+Test(onnx_training, norms_in_half)
+{
+    static float none[1];
+    static const float x[] = {1, 2, 5, 8};
+    static int32_t one[] = {0x3c00}, zero[] = {0};
+    static int64_t size[] = {1};
+    static const char *const names[] = {"scale", "bias", "mean", "variance"};
+    adj_exec *e;
+    uint16_t mean = 0;
+    maker_start(&m, 17);
+    maker_input(&m, "x", 2, (int64_t[]){4, 1});
+    m.of[0].elem_type = ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT16;
+    maker_output(&m, "y");
+    for (int i = 0; i < 4; i++)
+        in_half(maker_floats(&m, names[i], 1, size, none), i % 3 == 0 ? one : zero);
+    maker_node(&m, "BatchNormalization", "x scale bias mean variance", "u");
+    maker_node(&m, "LayerNormalization", "u scale bias", "y");
+    maker_write(&m, path);
+    adj_node *given = adj_input(g, "images", ADJ_F32, (adj_shape){2, {4, 1}});
+    const adj_onnx_opts training = {.training = 1, .n_given = 1, .given = &given};
+    cr_assert_eq(adj_onnx_load(g, path, &training, &net, &error), ADJ_OK, "%s", error.message);
+    cr_expect_eq(adj_node_type(net->output[0]).dtype, ADJ_F16);
+    const adj_exec_opts o = {.n_fetch = 1, .fetch = net->output, .updates = adj_layer_updates(g)};
+    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK);
+    cr_assert(adj_set(e, given, x, sizeof x) == ADJ_OK && adj_run(e) == ADJ_OK);
+    cr_assert_eq(adj_get(e, adj_find(g, "mean"), &mean, sizeof mean), ADJ_OK);
+    cr_expect_eq(mean, 0x3666, "got %x", mean);
+    adj_exec_free(e);
+    adj_onnx_free(net);
+    adj_graph_free(g);
+    g = adj_graph_new();
+    cr_assert_eq(adj_onnx_load(g, path, NULL, &net, &error), ADJ_OK, "%s", error.message);
+}

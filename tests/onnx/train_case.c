@@ -76,7 +76,7 @@ int main(int n, char **args)
 
     net = load(args[1], dtype, 1, 4, &g);
     adj_node *y = net->output[0], *param[MAX], *grad[MAX];
-    adj_node *dy = adj_input(g, "given_dy", dtype, adj_node_type(y).shape);
+    adj_node *dy = adj_input(g, "given_dy", adj_node_type(y).dtype, adj_node_type(y).shape);
     int n_param = 0;
     for (int i = 0; i < net->n_param; i++)
         if (adj_node_is_param(net->param[i]))
