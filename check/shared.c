@@ -1,6 +1,5 @@
 /* shared.c - see shared.h. */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/c_locale.h"
@@ -125,19 +124,16 @@ adj_status reference_backends(const adj_backend *const *own, region *p,
     return ADJ_OK;
 }
 
-int other_impl(char text[OTHER_IMPL], const char *wanted, const char *backend,
-               const char *implementation)
+const char *other_impl(check_log *l, const char *wanted, const char *backend,
+                       const char *implementation)
 {
-    text[0] = '\0';
     if (wanted == NULL || strstr(implementation, wanted) != NULL)
-        return 0;
+        return "";
     if (implementation[0] != '\0')
-        snprintf(text, OTHER_IMPL, "no implementation's name contains \"%.60s\"; ran %.30s %.60s",
-                 wanted, backend, implementation);
-    else
-        snprintf(text, OTHER_IMPL,
-                 "no implementation's name contains \"%.60s\"; no kernel computes it", wanted);
-    return 1;
+        return log_text(l, "no implementation's name contains \"%.60s\"; ran %.30s %.60s", wanted,
+                        backend, implementation);
+    return log_text(l, "no implementation's name contains \"%.60s\"; no kernel computes it",
+                    wanted);
 }
 
 /* ---- leaves ---- */

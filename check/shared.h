@@ -47,9 +47,9 @@ static inline int is_linear_in(const adj_node *n, int k)
     return has_operand_bit(n->op->linear_in, k);
 }
 
-/* gradcheck/closure.c: True if a node before n that is needed is the same (adj_gradcheck_same);
- * need: by id. */
-int is_repeated(const adj_graph *g, const char *need, const adj_node *n);
+/* gradcheck/closure.c: True if a node before n that is needed is the same (adj_gradcheck_same), and
+ * its producers down to that depth are; need: by id. */
+int is_repeated(const adj_graph *g, const char *need, const adj_node *n, int depth);
 
 /* A NULL-ended list for an executor with backend "naive": the caller's own backends, then naive.
  * The executor asks these only for the caller's own ops (exec/backends.c). A backend with the name
@@ -66,12 +66,9 @@ adj_status draw_leaf(const adj_node *n, int in_domain, uint64_t seed, region *p,
 /* Returns the name of an option that is set, of those that neither checker reads; NULL: none. */
 const char *unread_option(const adj_exec_opts *o);
 
-/* Room for a sentence of other_impl. */
-enum { OTHER_IMPL = 200 };
-/* Sets text to "" and returns 0 if the implementation's name contains what is wanted; NULL and "":
- * anything will do. Else returns 1, and text is what ran instead; implementation "": nothing did.
- */
-int other_impl(char text[OTHER_IMPL], const char *wanted, const char *backend,
-               const char *implementation);
+/* Returns "" if the implementation's name contains what is wanted; NULL and "": anything will do.
+ * Else says what ran instead; implementation "": nothing did. */
+const char *other_impl(check_log *l, const char *wanted, const char *backend,
+                       const char *implementation);
 
 #endif

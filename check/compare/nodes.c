@@ -51,10 +51,10 @@ void report_alone(comparison *c, const outcome *o, int i, const expectation *e, 
         f = o->info[k].step >= 0 ? &o->info[k] : f;
     snprintf(row->backend, sizeof row->backend, "%s", f->backend);
     snprintf(row->implementation, sizeof row->implementation, "%s", f->implementation);
-    char text[OTHER_IMPL];
-    row->other_impl = other_impl(text, config->impl, row->backend, row->implementation);
+    const char *other = other_impl(&c->log, config->impl, row->backend, row->implementation);
+    row->other_impl = other[0] != '\0';
     if (row->other_impl)
-        row->why = log_text(&c->log, "%s", text);
+        row->why = other;
 }
 
 static adj_status isolated(comparing *r, int k, region *p, compare_row *row)
@@ -65,7 +65,7 @@ static adj_status isolated(comparing *r, int k, region *p, compare_row *row)
     outcome o;
     n.exact = r->opts->exact;
     n.is_alone = 1;
-    n.by_formula = !is_repeated(r->g, r->needed, row->node);
+    n.by_formula = !is_repeated(r->g, r->needed, row->node, 0);
     adj_status status = node_expect(&r->runner, &n, config, p, &e, &o);
     if (status == ADJ_OK && o.status == ADJ_OK && k > 0)
         status = node_run(&r->runner, &n, config, p, &o);
@@ -233,7 +233,7 @@ static void run_wholes(comparing *r)
 /* True if the row is of use: the reference is compared with formulas, each kind of node once. */
 static int is_compared(const comparing *r, const adj_node *n, int k)
 {
-    const int is_first = !is_repeated(r->g, r->needed, n);
+    const int is_first = !is_repeated(r->g, r->needed, n, 0);
     if (k == 0)
         return is_first && formula_exists(n);
     return !r->trials->alone || (is_first && strcmp(r->c->config[k].backend, "naive") != 0);

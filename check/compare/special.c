@@ -287,7 +287,7 @@ adj_status compare_special(comparing *r, int k, compare_row *row)
     once.runs = 0;
     once.scales = 0; /* 6 and its like are no gradients: scaled, their sums overflow */
     if (row->verdict != ADJ_VERDICT_PASS || is_wrong(&row->isolated) || !row->repeats ||
-        is_repeated(r->g, r->needed, n))
+        is_repeated(r->g, r->needed, n, 0))
         return ADJ_OK;
     for (int at = r->opts->exact ? ZERO : EXACT;
          at < n->n_in && status == ADJ_OK && row->verdict == ADJ_VERDICT_PASS; at++) {

@@ -68,17 +68,12 @@ static int same_producers(const adj_node *a, const adj_node *b, int depth)
     return 1;
 }
 
-int is_repeated_in_depth(const adj_graph *g, const char *need, const adj_node *n, int depth)
+int is_repeated(const adj_graph *g, const char *need, const adj_node *n, int depth)
 {
     for (uint32_t id = 0; id < n->id; id++)
         if (need[id] && adj_gradcheck_same(g->node[id], n) && same_producers(g->node[id], n, depth))
             return 1;
     return 0;
-}
-
-int is_repeated(const adj_graph *g, const char *need, const adj_node *n)
-{
-    return is_repeated_in_depth(g, need, n, 0);
 }
 
 /* ---- a node's closure ---- */

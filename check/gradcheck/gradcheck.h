@@ -58,8 +58,6 @@ adj_status open_closure(const adj_node *n, int depth, region *p, closure *c);
 /* Sets *depth to the number of producers behind an operand that n's gradient rule looks at, 0 to 2.
  * ADJ_ENOMEM, or ADJ_OK. */
 adj_status closure_depth(const adj_node *n, int *depth);
-/* is_repeated, where the producers down to that depth are to be the same, too. */
-int is_repeated_in_depth(const adj_graph *g, const char *need, const adj_node *n, int depth);
 /* Builds the closure in g over inputs; image: by id. */
 adj_status copy_closure(const closure *c, adj_graph *g, const adj_compare_config *config, region *p,
                         adj_node *image[]);
