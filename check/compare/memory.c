@@ -6,7 +6,6 @@
 
 #include "compare.h"
 #include "exec/inspect.h"
-#include "exec/internal.h"
 
 /* Two runs of the trial's graph with checksums: what outlives a run is read by the second. *e is to
  * be freed in every case. */

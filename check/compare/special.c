@@ -10,7 +10,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/c_locale.h"
 #include "compare.h"
 
 enum {

@@ -5,7 +5,6 @@
 #include "base/clock.h"
 #include "compare.h"
 #include "exec/inspect.h"
-#include "exec/internal.h"
 #include "exec/report.h"
 
 static const double tune_seconds = 0.1;    /* of a plan: each node has one */

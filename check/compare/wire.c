@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/c_locale.h"
-#include "exec/internal.h"
 #include "compare.h"
 
 static const uint64_t magic = UINT64_C(0x61646a7472693031);

@@ -7,8 +7,6 @@
 #include <string.h>
 
 #include "check/compare/compare.h"
-#include "exec/inspect.h"
-#include "exec/report.h"
 #include "gradcheck.h"
 
 /* True if the node's value is wrong for the operands that the executor had for it; *is_alone: the

@@ -1,13 +1,10 @@
 /* gradcheck.c - adj_gradcheck: which nodes are checked, one row for each of their operands.
  *
  * Nodes that differ in nothing but their operands' values are one check. */
-#include <stdio.h>
 #include <string.h>
 
-#include "base/threads.h"
 #include "check/compare/compare.h"
 #include "check/formula.h"
-#include "exec/report.h"
 #include "gradcheck.h"
 
 /* Adds a row without numbers: SKIPPED or NOT_CHECKED. */

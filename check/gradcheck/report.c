@@ -5,7 +5,6 @@
 #include "base/c_locale.h"
 #include "base/printable.h"
 #include "base/threads.h"
-#include "exec/report.h"
 #include "gradcheck.h"
 
 gradcheck_detail *gradcheck_row(gradcheck_report *r, const adj_node *n, const char *wrt, int order)

@@ -5,7 +5,6 @@
 #include "base/backend_option.h"
 #include "check/compare/compare.h"
 #include "exec/inspect.h"
-#include "exec/report.h"
 #include "gradcheck.h"
 
 static int is_float_leaf(const adj_node *leaf)

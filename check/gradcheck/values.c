@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "gradcheck.h"
-#include "exec/report.h"
 
 /* Streams of adj_draw: a block for each draw; in it, one for each leaf, dy and v. */
 enum { STREAMS = 4096, DY_STREAM = STREAMS - 1, V_STREAM = 2048 };

@@ -5,7 +5,6 @@
  * the graph whose values are differenced, and stays. If the whole is wrong, each leaf is moved by
  * itself to find the wrong ones; whole_blame.c finds where their gradients go wrong. */
 #include <math.h>
-#include <string.h>
 
 #include "whole.h"
 
@@ -30,7 +29,8 @@ static void *alloc(whole *w, int64_t n, size_t size)
     return v;
 }
 
-double *whole_numbers(whole *w, const adj_node *n)
+/* Memory for the node's values. */
+static double *numbers(whole *w, const adj_node *n)
 {
     return alloc(w, node_elems(n) + 1, sizeof(double));
 }
@@ -230,7 +230,7 @@ void draw_along(whole *w, int id, double largest)
     const adj_node *n = w->y->graph->node[id];
     const adj_init unit = {.kind = ADJ_INIT_UNIFORM, .a = -1, .b = 1};
     if (w->v[id] == NULL)
-        w->v[id] = whole_numbers(w, n);
+        w->v[id] = numbers(w, n);
     if (w->v[id] == NULL)
         return;
     adj_draw(ADJ_F64, w->v[id], node_elems(n), unit, w->seed, ((uint64_t)1 << 32) + n->id);
@@ -417,10 +417,10 @@ static void open_whole(whole *w)
         if (w->moves[id] && x->op->flags & ADJ_OP_KINKS)
             w->n_kinks += (double)node_elems(x);
         max = w->need[id] && node_elems(x) > max ? node_elems(x) : max;
-        w->x[id] = is_input(x) || stops_gradient(x) ? whole_numbers(w, x) : NULL;
-        w->dx[id] = w->moves[id] ? whole_numbers(w, x) : NULL;
+        w->x[id] = is_input(x) || stops_gradient(x) ? numbers(w, x) : NULL;
+        w->dx[id] = w->moves[id] ? numbers(w, x) : NULL;
     }
-    w->dy = whole_numbers(w, w->y);
+    w->dy = numbers(w, w->y);
     w->value = alloc(w, max + 1, sizeof(double));
     w->raw = alloc(w, max + 1, sizeof(double));
     keep(w, reference_backends(w->r->opts.exec.backends, &w->region, &w->backends));

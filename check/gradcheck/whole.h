@@ -43,9 +43,6 @@ typedef struct {
 } whole;
 
 int is_input(const adj_node *n);
-/* Memory for the node's values; NULL, with the error kept, if there is none. */
-double *whole_numbers(whole *w, const adj_node *n);
-
 const adj_node *answering(const whole *w, const adj_node *u);
 void copy_close(copy *c);
 void copy_plan(whole *w, copy *c, int n, adj_node *const fetch[]);
