@@ -86,6 +86,7 @@ static adj_node *build_onnx(adj_node *images, int64_t classes, int training, voi
     }
     for (int i = 0; i < adj_onnx_details(net).n_head; i++)
         snprintf(s->head[i], ONNX_NAME, "%s", adj_node_name(adj_onnx_details(net).head[i]));
+    s->n_folded = adj_onnx_details(net).n_folded;
     adj_node *logits = before_softmax(net->output[0]);
     if (logits != NULL && adj_node_type(logits).dtype != adj_node_type(images).dtype)
         logits = adj_cast(logits, adj_node_type(images).dtype); /* a file of f64 or f16 */

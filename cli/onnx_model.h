@@ -34,6 +34,7 @@ typedef struct {
     adj_format format;       /* of its images */
     int new_head;            /* 1: the last layer is new, for the same number of classes, too */
     const char *freeze;      /* patterns of frozen parameters; NULL: none */
+    int n_folded;            /* batch norms that the exporter folded, once it is built */
     char head[2][ONNX_NAME]; /* parameters of the new last layer once it is built; "": none */
 } onnx_source;
 /* The weights of a net as options name them, and how it is computed. */

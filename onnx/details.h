@@ -9,6 +9,7 @@ typedef struct {
     int64_t opset;     /* version of ONNX's operators in the file */
     int n_head;        /* number of parameters of a new last layer (adj_onnx_opts.classes) */
     adj_node *head[2]; /* its weights and its bias */
+    int n_folded;      /* batch norms of PyTorch's network that the file lacks */
     int64_t batch;     /* size of the first input's first axis in the file; 0: symbolic */
 } onnx_details;
 /* Returns the figures of a network that adj_onnx_load made. */

@@ -40,7 +40,7 @@ static int input_type(import *f, const Onnx__ValueInfoProto *info, int *elem, ad
         if (size < 0)
             return import_fail(f, ADJ_ESHAPE,
                                "input \"%s\": the size of axis %zu (\"%s\") is not known (expected "
-                               "it in adj_onnx_opts.dim)",
+                               "it in adj_onnx_opts.dim, or a fixed size in the file)",
                                info->name, i, name != NULL ? name : "");
     }
     return 1;

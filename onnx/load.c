@@ -312,6 +312,7 @@ static adj_onnx_net *make_net(import *f)
     }
     all->details = (onnx_details){.classes = net->n_output > 0 ? classes_of(net->output[0]) : 0,
                                   .opset = f->opset,
+                                  .n_folded = f->n_folded,
                                   .batch = f->file_batch};
     onnx_details *d = &all->details;
     for (int i = 0; i < f->n_head; i++)

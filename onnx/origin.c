@@ -215,5 +215,8 @@ int name_parameters(import *f)
     for (size_t i = 0; i < g->n_node; i++)
         if (!name_operands(f, &s, g->node[i]))
             return 0;
+    for (int64_t i = 0; i < s.n; i++)
+        f->n_folded +=
+            has_same_end(s.list[i].name, "running_var") && find_value(f, s.list[i].name) == NULL;
     return 1;
 }

@@ -2,6 +2,7 @@
  * of PyTorch's newer exporter; and those of the older one. */
 #include "adjoint_nn.h"
 #include "loaded.h"
+#include "onnx/details.h"
 
 TestSuite(onnx_origin, .init = open_folder, .fini = close_folder);
 
@@ -90,7 +91,8 @@ Test(onnx_origin, statistics_that_equal_parameters)
 {
     start("p_weight: PARAMETER target='n.weight'\np_bias: PARAMETER target='n.bias'\n"
           "b_mean: BUFFER target='n.mean' persistent=True\n"
-          "b_var: BUFFER target='n.var' persistent=True\n");
+          "b_var: BUFFER target='n.var' persistent=True\n"
+          "b_m: BUFFER target='folded.running_var' persistent=True\n");
     maker_floats(&m, "n.weight", 1, two, ones);
     maker_floats(&m, "n.bias", 1, two, zeros);
     node("BatchNormalization", "x n.weight n.bias n.bias n.weight", "y",
@@ -98,6 +100,7 @@ Test(onnx_origin, statistics_that_equal_parameters)
     load();
     cr_expect_eq(net->n_param, 4);
     cr_expect(adj_node_is_param(adj_find(g, "n.bias")));
+    cr_expect_eq(adj_onnx_details(net).n_folded, 1);
     cr_expect(adj_node_is_state(adj_find(g, "n.mean")) && adj_node_is_state(adj_find(g, "n.var")));
 }
 
