@@ -87,7 +87,7 @@ struct import {
     int n_param;
     value **moved; /* running statistics that the nodes so far update, n_moved of them */
     int n_moved;
-    int n_folded;  /* batch norms that the newer exporter names and the file lacks */
+    int n_folded; /* batch norms that the newer exporter names and the file lacks */
     int n_refused;
     char refused[ADJ_MESSAGE];
 };
