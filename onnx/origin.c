@@ -89,7 +89,9 @@ static int read_call(const signature *s, const char *text, const origin *arg[])
 {
     int n = 0;
     const char *c = strstr(text, "args = (");
-    while (c != NULL && n < MAX_ARGS && (c = strpbrk(c, "%N")) != NULL) {
+    if (c == NULL)
+        return 0;
+    while (n < MAX_ARGS && (c = strpbrk(c, "%N")) != NULL) {
         char token[MAX_TOKEN];
         const int is_none = strncmp(c, "None", 4) == 0;
         const size_t length = strcspn(++c, ",)]");

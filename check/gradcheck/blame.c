@@ -52,7 +52,7 @@ static const char *blame_kernel(subject *s, int leaf, adj_gradcheck_fault *fault
         node != NULL ? open_exec(s, &s->tested, 0, n, node, &e) : log_no_memory(&s->report->log);
     if (status == ADJ_OK)
         status = run_exec(s, e, &s->tested, 0);
-    for (int i = 0; i < n && status == ADJ_OK && first == NULL; i++)
+    for (int i = 0; node != NULL && i < n && status == ADJ_OK && first == NULL; i++)
         first = is_wrong_in(s, e, node[i], &is_alone) ? node[i] : NULL;
     const double *kept = first == NULL && status == ADJ_OK ? value_in(s, e, dx, &s->region) : NULL;
     const int is_found = first != NULL;
