@@ -13,10 +13,9 @@
  * frees it. NULL with errno on failure. */
 char *new_file_target(const char *path);
 
-/* Writes a whole file; write returns 0 on success; NULL: only checks that it could be opened. On
- * failure the old file is unchanged and *why a
- * sentence without the file's name. Only regular files are replaced. Waits up to ten seconds for
- * another process that writes the file. */
+/* Writes a whole file. write returns 0 on success; NULL only checks that the file could be opened.
+ * On failure the old file is unchanged, and *why is a sentence without the file's name. Only
+ * regular files are replaced. Waits up to ten seconds for another process that writes the file. */
 adj_status new_file_write(const char *path, int (*write)(FILE *f, void *user), void *user,
                           const char **why);
 

@@ -36,7 +36,7 @@ typedef struct {
     const numbers *known; /* NULL: not known while loading */
     int is_weight;        /* 1: a float initializer that can be trained */
     int is_initial;       /* 1: a float initializer that can be a parameter or a state */
-    int is_listed;        /* 1: such a one that PyTorch's newer exporter names */
+    int is_listed;        /* 1: PyTorch's newer exporter names it */
     adj_node *next;       /* of running statistics in training; NULL: none */
     int is_random;        /* 1: the weights of a new last layer */
     const Onnx__NodeProto *copied_by; /* NULL, or the Identity that gives it initial values */

@@ -189,7 +189,7 @@ static int name_operands(import *f, const signature *s, Onnx__NodeProto *n)
 {
     const char *text = note(n->metadata_props, n->n_metadata_props, "pkg.torch.onnx.fx_node");
     const int is_norm = n->op_type != NULL && strcmp(n->op_type, "BatchNormalization") == 0;
-    /* The call of a convolution with its norm folded in is the norm's. */
+    /* A convolution into which a norm is folded has the norm's call. */
     if (text == NULL || (strstr(text, "batch_norm") != NULL) != is_norm)
         return 1;
     const origin *arg[MAX_ARGS];

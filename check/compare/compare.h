@@ -180,9 +180,10 @@ adj_status node_expect(const runner *b, const node_case *n, const adj_compare_co
 adj_status node_run(const runner *b, const node_case *n, const adj_compare_config *c, region *p,
                     outcome *o);
 
-/* Compares the value that n had in a graph with what these operands, which it had there, give;
- * *error stays if nothing can be expected of it. *alone: 1 if it is wrong, and n alone on the same
- * operands as well, so that the plan is not to blame. ADJ_ENOMEM, or ADJ_OK. */
+/* Checks the value that a node had in a graph by the operands that it had there. *error is
+ * unchanged if no value can be expected. Sets *alone to 1 if the value is wrong and the backend
+ * computes a wrong one outside the graph, too: then the plan is not at fault. Returns ADJ_ENOMEM or
+ * ADJ_OK. */
 adj_status node_judge(const runner *b, const node_case *n, const adj_compare_config *c,
                       const void *value, region *p, adj_compare_error *error, int *alone);
 
@@ -223,11 +224,10 @@ adj_status forgive_spread(const runner *b, const adj_compare_config *c, const no
 int may_be_any_kind(const adj_node *n);
 /* True if the node is linear in every float operand. */
 int is_linear(const adj_node *n);
-/* n's operands, which are in the reference's types, in float64; NULL: no memory. */
+/* Returns n's operands, given in the reference's types, in float64; NULL when out of memory. */
 double **in_float64(const runner *b, const adj_node *n, void *const operand[], region *p);
-/* Puts what the op's formula gives for these operands, NULL if there is no memory for them, in the
- * place of the reference's result, and widens the bounds of a result of that type by what this
- * changes. */
+/* Replaces the reference's result by that of the op's formula, and widens the bounds of a result of
+ * that type by the difference. operand is NULL if there was no memory for it. */
 adj_status take_formula(const adj_node *n, adj_dtype dtype, double *const operand[], region *p,
                         expectation *e);
 /* The operands as c sees them, in float64; NULL: no memory. */

@@ -9,8 +9,8 @@
 #include "check/compare/compare.h"
 #include "gradcheck.h"
 
-/* True if the node's value is wrong for the operands that the executor had for it; *is_alone: the
- * node alone is wrong on these as well. */
+/* True if the node's value in the executor is wrong for its operands there. Sets *is_alone to 1 if
+ * the backend computes a wrong value from these operands outside the graph, too. */
 static int is_wrong_in(subject *s, adj_exec *e, const adj_node *n, int *is_alone)
 {
     const gradcheck_report *r = s->report;
@@ -37,10 +37,12 @@ static int is_wrong_in(subject *s, adj_exec *e, const adj_node *n, int *is_alone
     return is_wrong(&error);
 }
 
-/* Where every node keeps its value, the first one that is wrong for its operands has the faulty
- * kernel, or the group in which it is computed has; a node that is right alone and in no group is
- * the plan's fault. If none is wrong there and dx is another, what is left out is at fault: the
- * group's values between its nodes, or the plan. */
+/* Returns a sentence on the kernel or plan at fault. Runs the backward pass again with the values
+ * of all nodes kept, and looks for the first node whose value is wrong for its operands:
+ * - it is wrong alone, too: its kernel is at fault;
+ * - it is right alone: the kernel of the group that computes it, or, in no group, the plan;
+ * - there is none, and dx is still wrong: dx's kernel;
+ * - there is none, and dx is right now: the kernel of dx's group, or, in no group, the plan. */
 static const char *blame_kernel(subject *s, int leaf, adj_gradcheck_fault *fault)
 {
     const adj_node *dx = s->tested.dx[leaf], *first = NULL;
