@@ -56,7 +56,7 @@ static const char *const params = "\n# inputs\np_a_weight: PARAMETER target='a.w
                                   "p_b_bias: PARAMETER target='b.bias'\nx: USER_INPUT\n";
 
 /* Three norms of equal values: a's, b's, and a's again. */
-Test(onnx_origin, equal_parameters_are_told_apart)
+Test(onnx_origin, equal_parameters_are_separate)
 {
     start(params);
     maker_floats(&m, "a.weight", 1, two, ones);
