@@ -7,8 +7,9 @@
  * cancel: S is then at least the largest of |dx|, |dy| and of the magnitudes of terms that cancel
  * inside one kernel (formula_terms), and the bound is taken several times. So
  * it is where the node is linear, but a kernel on the way is not in what another one has rounded:
- * dy (1 - tanh(x)^2) has the error of tanh(x), which may be several units, times 2 tanh(x) dy. And
- * so where terms cancel inside a kernel (adj_op.cancels_in): those of absolute values do, too. */
+ * dy (1 - tanh(x)^2) has the error of tanh(x), which may be several units, times 2 tanh(x) dy. The
+ * same holds where a kernel evaluates such a factor itself, as silu_grad(dy, x) does, and where
+ * terms cancel inside a kernel (adj_op.cancels_in): those of absolute values do, too. */
 #include <math.h>
 
 #include "check/formula.h"
@@ -29,8 +30,8 @@ double terms_of(const adj_node *n)
 typedef struct {
     double kernels, terms, unit;
     const adj_node *max; /* the node with the longest sums */
-    int bends;           /* a value that a kernel rounded is read by one not linear in it, or
-                            terms cancel inside a kernel */
+    int bends;           /* a value that a kernel rounded is read by one not linear in it, or a
+                            kernel rounds a curved factor, or terms that cancel, inside */
 } cost;
 
 /* True if a kernel, not a leaf, makes n's operand k, and n is not linear in it. */
@@ -38,6 +39,16 @@ static int bends_operand(const adj_node *n, int k)
 {
     const adj_node *x = viewed_node(n->in[k]);
     return x->n_in > 0 && adj_is_float(x->type.dtype) && !is_linear_in(n, k);
+}
+
+/* True if n's kernel evaluates a curved function of an operand, in several roundings. */
+static int has_curved_factor(const adj_node *n)
+{
+    int is_curved = 0;
+    for (int k = 0; k < n->n_in; k++)
+        is_curved |= adj_is_float(n->in[k]->type.dtype) && !is_linear_in(n, k);
+    return is_curved && (n->op->flags & ADJ_OP_ELEMENTWISE) && !(n->op->flags & ADJ_OP_KINKS) &&
+           n->op != &adj_op_div; /* one rounding */
 }
 
 /* Sums the cost of what dx needs: nodes with operands, but for views. */
@@ -55,7 +66,7 @@ static adj_status cost_of(subject *s, const adj_node *dx, cost *c)
             continue;
         for (int k = 0; k < n->n_in; k++)
             c->bends |= bends_operand(n, k);
-        c->bends |= n->op->cancels_in != 0;
+        c->bends |= n->op->cancels_in != 0 || has_curved_factor(n);
         if (n->op->flags & ADJ_OP_VIEW)
             continue;
         c->kernels++;

@@ -108,6 +108,15 @@ Test(gradcheck, convolutions_of_direct)
         }
 }
 
+/* silu_grad is linear in dy, by a factor that its kernel rounds several times. */
+Test(gradcheck, factor_that_a_kernel_evaluates)
+{
+    static const op_args args = {
+        .op = "silu_grad", .dtype = "f32", .in = "17,13,9,33", .filter = "17,13,9,33"};
+    adj_gradcheck_opts o = {.exec.seed = 488768, .exec.threads = 2, .exec.backend = "onednn"};
+    expect_sound(&args, &o);
+}
+
 /* dgamma of group_norm_grad is linear in dy, by a factor that is itself a sum that cancels: that of
  * absolute values is no larger. */
 Test(gradcheck, terms_that_cancel_in_a_kernel)
