@@ -74,55 +74,22 @@ static adj_node *in_f32(adj_node *x)
     return t == ADJ_F16 || t == ADJ_BF16 ? adj_cast(x, ADJ_F32) : x;
 }
 
-/* Sets left[i] to left[i] + right[i]. */
-static void add_all(const shards *s, adj_node *left[], adj_node *const right[])
+/* Returns how many of n > 1 terms the left branch of their tree has: the largest power of two below
+ * n. */
+static int left_of(int n)
 {
-    for (int i = 0; i < s->n_sum; i++)
-        left[i] = adj_add(left[i], right[i]);
-}
-
-/* Adds the next shard's values. Sums of equally many shards are added, like carries in a binary
- * counter. */
-static void take_shard(shards *s, int shard, adj_node **sum)
-{
-    int level = 0;
-    for (int i = 0; i < s->n_sum; i++)
-        sum[i] = in_f32(image_of(s, shard, s->value[i]));
-    for (; s->has_pending[level]; level++) {
-        s->has_pending[level] = 0;
-        add_all(s, s->pending[level], sum);
-        for (int i = 0; i < s->n_sum; i++)
-            sum[i] = s->pending[level][i];
-    }
-    for (int i = 0; i < s->n_sum; i++)
-        s->pending[level][i] = sum[i];
-    s->has_pending[level] = 1;
-}
-
-/* Adds the pending sums from the right. */
-static void add_up(shards *s, int levels)
-{
-    int done = 0;
-    for (int level = 0; level < levels; level++) {
-        if (!s->has_pending[level])
-            continue;
-        if (done)
-            add_all(s, s->pending[level], s->value);
-        for (int i = 0; i < s->n_sum; i++)
-            s->value[i] = s->pending[level][i];
-        done = 1;
-    }
+    int half = 1;
+    while (2 * half < n)
+        half *= 2;
+    return half;
 }
 
 adj_node *shards_sum(adj_node *const x[], int n)
 {
-    int half = 1;
     if (n == 1)
         return x[0] != NULL ? in_f32(x[0]) : NULL;
-    while (2 * half < n)
-        half *= 2;
-    adj_node *left = shards_sum(x, half);
-    return adj_add(left, shards_sum(x + half, n - half));
+    adj_node *left = shards_sum(x, left_of(n));
+    return adj_add(left, shards_sum(x + left_of(n), n - left_of(n)));
 }
 
 adj_node *shards_mean(const shards *s, adj_node *sum)
@@ -133,27 +100,24 @@ adj_node *shards_mean(const shards *s, adj_node *sum)
 
 /* ---- whole step ---- */
 
-/* Makes all copies and sums, shard after shard. */
-static adj_status make_shards(shards *s, adj_node **in)
+/* Makes n copies from shard `first` on, shard after shard, and their sums, each as soon as its two
+ * terms exist. Returns the n_sum sums, or NULL on failure. */
+static adj_node **make_shards(shards *s, int first, int n, adj_node **in)
 {
-    int levels = 1, made = 1;
-    while (s->shards >> levels > 0)
-        levels++;
-    adj_node **sum = region_alloc(s->p, (size_t)s->n_sum + 1, sizeof *sum);
-    s->pending = region_alloc(s->p, (size_t)levels, sizeof *s->pending);
-    for (int i = 0; i < levels && s->pending != NULL; i++)
-        made &= (s->pending[i] = region_alloc(s->p, (size_t)s->n_sum + 1, sizeof *sum)) != NULL;
-    if (sum == NULL || s->pending == NULL || !made)
-        return adj_fail(s->g, ADJ_ENOMEM, "adj_data_parallel: out of memory");
-    for (int k = 0; k < s->shards && copy_shard(s, k, in) == ADJ_OK; k++) {
-        const adj_role role = adj_graph_set_role(s->g, ADJ_ROLE_UPDATE);
-        take_shard(s, k, sum);
-        adj_graph_set_role(s->g, role);
+    adj_node **left = NULL, **right = NULL;
+    if (n > 1) {
+        left = make_shards(s, first, left_of(n), in);
+        right = left != NULL ? make_shards(s, first + left_of(n), n - left_of(n), in) : NULL;
+    } else if (copy_shard(s, first, in) == ADJ_OK) {
+        left = region_alloc(s->p, (size_t)s->n_sum + 1, sizeof *left);
+        if (left == NULL)
+            adj_fail(s->g, ADJ_ENOMEM, "adj_data_parallel: out of memory");
     }
     const adj_role role = adj_graph_set_role(s->g, ADJ_ROLE_UPDATE);
-    add_up(s, levels);
+    for (int i = 0; i < s->n_sum && s->g->status == ADJ_OK; i++)
+        left[i] = n > 1 ? adj_add(left[i], right[i]) : in_f32(image_of(s, first, s->value[i]));
     adj_graph_set_role(s->g, role);
-    return s->g->status;
+    return s->g->status == ADJ_OK ? left : NULL;
 }
 
 /* Makes a node's copies in all shards, or its common value. */
@@ -197,5 +161,10 @@ adj_status shards_make(shards *s)
     adj_node **in = region_alloc(s->p, (size_t)max_operands(s->g), sizeof *in);
     if (in == NULL)
         return adj_fail(s->g, ADJ_ENOMEM, "adj_data_parallel: out of memory");
-    return s->is_common != NULL ? make_layers(s, in) : make_shards(s, in);
+    if (s->is_common != NULL)
+        return make_layers(s, in);
+    adj_node **sum = make_shards(s, 0, s->shards, in);
+    for (int i = 0; i < s->n_sum && sum != NULL; i++)
+        s->value[i] = sum[i];
+    return s->g->status;
 }

@@ -16,11 +16,9 @@ typedef struct {
     /* By id: all shards of all processes have one value (sync_batch_norm.h). NULL if no node
      * has. */
     const char *is_common;
-    adj_node ***image;   /* [shard][id]: the node in that shard; NULL for the original node */
-    int n_sum;           /* values to be summed */
-    adj_node **value;    /* n_sum: the values in the first shard; afterwards their sums */
-    adj_node ***pending; /* [level][n_sum]: sums of 2^level shards, to be added to the next */
-    char has_pending[32];
+    adj_node ***image; /* [shard][id]: the node in that shard; NULL for the original node */
+    int n_sum;         /* values to be summed */
+    adj_node **value;  /* n_sum: the values in the first shard; afterwards their sums */
 } shards;
 
 /* Makes all copies, and the sums in s->value; 16-bit floats are added in f32. Sums form a binary
