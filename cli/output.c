@@ -8,7 +8,7 @@
 
 #include "adjoint_io.h"
 #include "command.h"
-#include "io/replace.h"
+#include "io/io.h"
 #include "output.h"
 
 int is_stdout(const char *path) { return path != NULL && strcmp(path, "-") == 0; }

@@ -58,11 +58,10 @@ static const rule rules[] = {
     {"io", "adjoint.h adjoint_nn.h adjoint_io.h", "base"}, /* no part of the graph */
     {"io/data", "adjoint.h adjoint_data.h", "base io/io.h"},
     {"train", "adjoint.h adjoint_data.h adjoint_fit.h adjoint_nn.h adjoint_io.h",
-     "base exec/internal.h io/replace.h io/tensors/formats.h io/weights/sizes.h "
+     "base exec/internal.h io/io.h io/tensors/formats.h "
      "io/weights/weights.h ops/nn/model_list.h ops/nn/names.h graph/op.h exec/report.h "
      "io/data/origin.h"},
-    {"io/tensors", "adjoint.h adjoint_io.h",
-     "base io io/data/array.h io/data/unzip.h io/data/zipped.h graph/op.h"},
+    {"io/tensors", "adjoint.h adjoint_io.h", "base io io/data/array.h io/data/packed.h graph/op.h"},
     {"io/weights", "adjoint.h adjoint_nn.h adjoint_io.h",
      "base io io/tensors ops/nn/names.h graph/op.h"},
     {"emit", "adjoint.h adjoint_emit.h adjoint_ext.h", "base exec/exec.h graph ops/grad.h"},
@@ -71,7 +70,7 @@ static const rule rules[] = {
     {"cli",
      "adjoint.h adjoint_check.h adjoint_ext.h adjoint_fit.h adjoint_mpi.h adjoint_nn.h "
      "adjoint_io.h adjoint_onnx.h",
-     "base base/machine check/inspect.h emit/compiled.h onnx/details.h io/replace.h "
+     "base base/machine check/inspect.h emit/compiled.h onnx/details.h io/io.h "
      "ops/nn/model_list.h "
      "ops/nn/names.h graph/op.h "
      "exec/report.h"},
@@ -88,14 +87,14 @@ static const rule rules[] = {
     {"cli/gradcheck", "adjoint.h adjoint_check.h adjoint_nn.h adjoint_io.h",
      "base check/inspect.h cli cli/op graph/op.h exec/internal.h"},
     {"cli/convert", "adjoint.h adjoint_nn.h adjoint_io.h adjoint_onnx.h",
-     "cli io/tensors/formats.h io/weights/sizes.h io/weights/weights.h"},
+     "cli io/tensors/formats.h io/weights/weights.h"},
     {"cli/predict", "adjoint.h adjoint_fit.h",
-     "base cli cli/page io/data/image_name.h io/data/origin.h io/data/string_list.h"},
+     "base cli cli/page io/data/names.h io/data/origin.h io/data/string_list.h"},
     {"cli/graph", "adjoint.h adjoint_nn.h", "base cli exec/report.h graph/op.h"},
     {"cli/summary", "adjoint.h", "cli"},
     {"cli/inspect", "adjoint.h adjoint_io.h", "cli io/tensors/formats.h graph/op.h"},
     {"cli/train", "adjoint.h adjoint_data.h adjoint_fit.h adjoint_nn.h adjoint_io.h",
-     "base cli cli/page base/machine io/data/part_name.h io/json.h io/replace.h "
+     "base cli cli/page base/machine io/data/names.h io/json.h io/io.h "
      "io/tensors/formats.h ops/nn/model_list.h ops/nn/names.h ops/nn/range_test.h exec/report.h "
      "io/data/origin.h train/internal.h"},
     {"tools", "adjoint.h adjoint_check.h",

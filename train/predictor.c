@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "io/data/origin.h"
-#include "io/weights/sizes.h"
+#include "io/weights/weights.h"
 #include "internal.h"
 #include "predictor.h"
 
@@ -278,9 +278,9 @@ static void infer_sizes(const adj_tensors *file, adj_net *net, adj_model_card *c
         (void)adj_weights_convert(file, g, map, 0, &mapped, NULL); /* loading says what is wrong */
     const adj_tensors *ours = map != NULL ? mapped : file;
     if (card->options.classes == 0)
-        card->options.classes = weights_classes(ours);
+        card->options.classes = adj_weights_classes(ours);
     if (card->options.size.c == 0 && net->options.size.c == 0)
-        net->options.size.c = weights_channels(ours, g);
+        net->options.size.c = adj_weights_channels(ours, g);
     adj_tensors_free(mapped);
     adj_graph_free(g);
 }

@@ -1,7 +1,7 @@
 /* run.c - runs all epochs of a training, with its files and callbacks; adj_fit. */
 #include <stdlib.h>
 
-#include "io/replace.h"
+#include "io/io.h"
 #include "trainer.h"
 
 static int call(int (*callback)(void *user, const adj_fit_progress *progress), const adj_trainer *t)

@@ -11,7 +11,6 @@
 #include "cli/onnx_model.h"
 #include "cli/standard.h"
 #include "io/tensors/formats.h"
-#include "io/weights/sizes.h"
 #include "io/weights/weights.h"
 #include "metadata.h"
 #include "network.h"
@@ -91,7 +90,7 @@ static int complete_card(const convert_opts *o, const adj_tensors *ours, net *n)
         c->options.size.w = model->defaults.size.w;
     }
     if (model != NULL && c->options.size.h > 0 && c->options.size.c == 0) {
-        const int64_t channels = weights_channels(ours, n->graph);
+        const int64_t channels = adj_weights_channels(ours, n->graph);
         c->options.size.c = channels > 0 ? channels : model->defaults.size.c;
     }
     if (o->mean == NULL)

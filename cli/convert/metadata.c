@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "io/weights/sizes.h"
+#include "io/weights/weights.h"
 #include "metadata.h"
 
 static int is_among(const char *key, int n, const adj_metadata list[])
@@ -73,7 +73,7 @@ adj_status metadata_ours(metadata *m, const adj_tensors *t, const adj_model_card
     if (ours.model == NULL)
         return metadata_as_it_is(m, t, error);
     if (ours.options.classes == 0)
-        ours.options.classes = weights_classes(t);
+        ours.options.classes = adj_weights_classes(t);
     adj_status status = adj_model_card_write(&ours, &m->card, &n, error);
     if (status != ADJ_OK)
         return status;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "files.h"
-#include "io/data/image_name.h"
+#include "io/data/names.h"
 
 enum { MAX_DEPTH = 16 }; /* most nested folders, as a link may form a loop */
 

@@ -15,7 +15,7 @@
 #include "cli/onnx_model.h"
 #include "cli/standard.h"
 #include "files.h"
-#include "io/data/image_name.h"
+#include "io/data/names.h"
 #include "io/data/origin.h"
 #include "saliency.h"
 

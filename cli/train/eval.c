@@ -11,7 +11,7 @@
 #include "cli/model.h"
 #include "cli/onnx_model.h"
 #include "io/data/origin.h"
-#include "io/data/part_name.h"
+#include "io/data/names.h"
 #include "train.h"
 
 typedef struct {

@@ -4,7 +4,7 @@
 
 #include "cli/json.h"
 #include "io/data/origin.h"
-#include "io/replace.h"
+#include "io/io.h"
 #include "report.h"
 #include "results.h"
 

@@ -39,10 +39,6 @@ int64_t array_read_bytes(const array_stream *s, int64_t n, uint8_t **data);
 adj_status io_npy_read(const array_stream *s, file_array *a, adj_error *error);
 adj_status io_npy_read_file(const char *path, file_array *a, adj_error *error);
 
-/* Parses a header such as {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }. Sets
- * *swapped to 1 for the other byte order. Returns what is wrong, or NULL. */
-const char *io_npy_parse(const char *text, file_array *a, int *swapped);
-
 /* ---- IDX ---- */
 
 /* An expected content of a file. */

@@ -1,13 +1,22 @@
-/* augment.c - geometric augmentation of training images: flip, shift and cutout. */
+/* augment.c - random augmentation of images and batches: brightness, contrast and saturation of
+ * pixels; flip, shift and cutout of normalized images; mixup of a batch. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "augment.h"
+#include "prepare.h"
 
 uint64_t io_image_key(uint64_t seed, int64_t epoch, int64_t k)
 {
     return io_key(io_key(seed, 0x6175676d656e74u, (uint64_t)epoch), 0, (uint64_t)k);
 }
+
+uint64_t io_mixup_key(uint64_t seed, int64_t epoch, int64_t step)
+{
+    return io_key(io_key(seed, 0x6d69787570u, (uint64_t)epoch), 1, (uint64_t)step);
+}
+
+/* ---- flip, shift and cutout ---- */
 
 static void flip(adj_image_size s, float *x)
 {
@@ -85,4 +94,111 @@ void io_move(const adj_augment *a, uint64_t key, uint64_t seed, uint64_t drawn, 
     if (a->cutout > 0)
         cutout(size, a->cutout, io_below(io_mix(key + DRAW_CUTOUT_H), size.h),
                io_below(io_mix(key + DRAW_CUTOUT_W), size.w), x);
+}
+
+/* ---- color jitter ----
+ *
+ * torchvision's formulas: the image is mixed with black, with its mean gray and with its own gray,
+ * f * x + (1 - f) * other, and what leaves 0 .. 255 is cut off after each. Gray is the luma of
+ * ITU-R BT.601. */
+
+enum { COLORS = 3 };
+
+static double gray(const float *pixel, int64_t colors)
+{
+    return colors == COLORS
+               ? 0.299 * (double)pixel[0] + 0.587 * (double)pixel[1] + 0.114 * (double)pixel[2]
+               : (double)pixel[0];
+}
+
+/* Blends a pixel's colors with the value other: factor * color + (1 - factor) * other. */
+static void blend(float *pixel, int64_t colors, double factor, double other)
+{
+    for (int64_t c = 0; c < colors; c++) {
+        double v = factor * (double)pixel[c] + (1 - factor) * other;
+        pixel[c] = v < 0 ? 0 : v > 255 ? 255 : (float)v;
+    }
+}
+
+static double factor_of(double jitter, uint64_t bits)
+{
+    double low = fmax(0, 1 - jitter);
+    return low + (1 + jitter - low) * io_unit(bits);
+}
+
+void io_color_jitter(double jitter, uint64_t key, adj_image_size size, float *x)
+{
+    int64_t pixels = size.h * size.w, colors = size.c >= COLORS ? COLORS : 1;
+    double brightness = factor_of(jitter, io_mix(key + DRAW_BRIGHTNESS));
+    double contrast = factor_of(jitter, io_mix(key + DRAW_CONTRAST));
+    double saturation = factor_of(jitter, io_mix(key + DRAW_SATURATION)), sum = 0;
+
+    for (int64_t i = 0; i < pixels; i++) {
+        float *pixel = x + i * size.c;
+        blend(pixel, colors, brightness, 0);
+        sum += gray(pixel, colors);
+    }
+    for (int64_t i = 0; i < pixels; i++) {
+        float *pixel = x + i * size.c;
+        blend(pixel, colors, contrast, sum / (double)pixels);
+        if (colors == COLORS)
+            blend(pixel, colors, saturation, gray(pixel, colors));
+    }
+}
+
+/* ---- mixup ----
+ *
+ * The share is drawn from Beta(alpha, alpha) as g / (g + h) for two draws from Gamma(alpha), by
+ * Marsaglia and Tsang (A simple method for generating gamma variables, 2000). Since both images of
+ * a pair are in the batch, mix and 1 - mix make the same batch in another order; the larger one
+ * leaves to each image its own label as the weightier. */
+
+typedef struct {
+    uint64_t key, used;
+} draws;
+
+/* Uniform in (0, 1): its logarithm is finite and negative. */
+static double uniform(draws *d) { return io_unit(io_mix(d->key + d->used++)) + 0x1p-54; }
+
+/* Box and Muller's first. */
+static double normal(draws *d)
+{
+    double radius = sqrt(-2 * log(uniform(d)));
+    return radius * cos(6.283185307179586 * uniform(d));
+}
+
+/* The logarithm of a draw from Gamma(alpha): for small alpha the draw itself underflows. Below 1 it
+ * is one from Gamma(alpha + 1) times u^(1 / alpha). */
+static double log_gamma_draw(double alpha, draws *d)
+{
+    double boost = alpha < 1 ? log(uniform(d)) / alpha : 0;
+    double shape = (alpha < 1 ? alpha + 1 : alpha) - 1.0 / 3, scale = 1 / sqrt(9 * shape);
+
+    for (;;) {
+        double z = normal(d), v = 1 + scale * z, u = uniform(d);
+        if (v <= 0)
+            continue;
+        v = v * v * v;
+        if (log(u) < 0.5 * z * z + shape * (1 - v + log(v)))
+            return log(shape * v) + boost;
+    }
+}
+
+double io_mixup_share(double alpha, uint64_t key)
+{
+    draws d = {key, 0};
+    double g = log_gamma_draw(alpha, &d), h = log_gamma_draw(alpha, &d);
+    return 1 / (1 + exp(-fabs(g - h)));
+}
+
+void io_mixup(float *x, int64_t n, int64_t elems, float mix)
+{
+    for (int64_t i = 0; i < n / 2; i++) {
+        float *a = x + i * elems, *b = x + (n - 1 - i) * elems;
+        for (int64_t k = 0; k < elems; k++) {
+            float kept = a[k];
+            a[k] = mix * kept + (1 - mix) * b[k];
+            b[k] = mix * b[k] + (1 - mix) * kept;
+        }
+    }
 }

@@ -4,8 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "layouts.h"
-#include "unzip.h"
+#include "data.h"
+#include "packed.h"
 
 enum { SIDE = 32, PIXELS = SIDE * SIDE, IMAGE = 3 * PIXELS, BLOCK_RECORDS = 256 };
 

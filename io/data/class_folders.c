@@ -1,13 +1,10 @@
-/* class_folders.c - see class_folders.h. */
+/* class_folders.c - finds the images of a part of a folder, and their classes. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "class_folders.h"
-#include "image_name.h"
-#include "layouts.h"
-#include "left_out.h"
-#include "part_folder.h"
+#include "folder.h"
+#include "names.h"
 
 static adj_status too_long(dataset *d, const char *folder)
 {

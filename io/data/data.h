@@ -2,6 +2,8 @@
 #ifndef IO_DATA_H
 #define IO_DATA_H
 
+#include <limits.h>
+
 #include "adjoint_data.h"
 #include "io/io.h"
 #include "origin.h"
@@ -63,6 +65,12 @@ void io_normalize(float *x, adj_image_size size, const float mean[], const float
 
 /* ---- a data set ---- */
 
+/* The outcome of reading one image; ADJ_OK also if it was not tried. */
+typedef struct {
+    adj_status status;
+    char *why; /* the message; NULL when out of memory */
+} reading;
+
 /* The public read-only part first, then what it owns. Images in memory are bytes or floats of the
  * size stored; where that is not the public size, they are resized as they are read. */
 typedef struct {
@@ -81,7 +89,7 @@ typedef struct {
     const char **names; /* public.class_names: into name_text */
     char *name_text;
     char **broken;             /* origin.broken */
-    struct reading *readings;  /* of a folder's headers, until io_dataset_measure */
+    reading *readings;         /* of a folder's headers, until io_dataset_measure */
     double seconds;            /* seconds that io_dataset_measure took to read the images */
     adj_dataset_origin origin; /* public.origin; owns its source */
 } dataset;
@@ -105,8 +113,18 @@ adj_status io_dataset_use_memory(dataset *d, adj_image_size wanted, const uint8_
 
 /* Reads every image once, on OpenMP's threads. Sets mean and deviation by channel, the same for any
  * number of threads. is_known: the moments are known, and images are read for a few seconds only,
- * to find broken ones. Broken images are a failure or, with o->skip_broken, left out (broken.h). */
+ * to find broken ones. Broken images are a failure or, with o->skip_broken, left out. */
 adj_status io_dataset_measure(dataset *d, const adj_dataset_opts *o, int is_known);
+
+/* Stores a failure and its sentence. */
+void io_reading_set(reading *r, adj_status status, const adj_error *error);
+void io_readings_free(reading *each, int64_t n);
+
+/* Returns ADJ_OK if all n images of d were read; else lists the broken ones in origin.broken.
+ * Without skip it fails with a message that names the first ones. With skip it removes them, and
+ * fails if a class that had images loses all of them, unless d takes its classes from another
+ * split. Running out of memory always fails. Called once for a data set. */
+adj_status io_settle_broken(dataset *d, const reading each[], int skip);
 
 /* Sets one mean and deviation for all channels. */
 void io_dataset_set_moments(dataset *d, float mean, float deviation);
@@ -117,18 +135,40 @@ adj_status io_dataset_set_names(dataset *d, char *text, int n);
 /* Converts planes [c, pixels] to an image [pixels, c] of elements of elem bytes. */
 void io_interleave(const void *planes, int64_t c, int64_t pixels, size_t elem, void *image);
 
-/* ---- which images ---- */
+/* ---- the layouts of data sets in files ----
+ *
+ * Whether one has a part, and its reader, which fills what it stores in memory (images or floats,
+ * stored, labels, n) or the list of its files, and class names if it knows them. io_dataset_finish
+ * does the rest. */
 
-/* Selection among n labeled images: the validation images (val_split of each class) or the others,
- * of these at most limit (0: all) with the class frequencies of the data. */
-typedef struct {
-    double val_split;
-    int validation;
-    int64_t limit;
-    uint64_t seed;
-} selection;
-/* Writes the numbers of the selected images, ascending, to keep[n] and their count to *kept. */
-adj_status io_select(int64_t n, const int32_t *labels, int classes, const selection *s,
-                     int64_t *keep, int64_t *kept);
+adj_status io_digits_read(dataset *d, adj_dataset_part part, int64_t n, uint64_t seed);
+
+int io_idx_has(const char *folder, adj_dataset_part part);
+adj_status io_idx_read(dataset *d, const char *folder, adj_dataset_part part);
+
+int io_cifar_has(const char *folder, adj_dataset_part part);
+adj_status io_cifar_read(dataset *d, const char *folder, adj_dataset_part part);
+/* Fails if where is, or holds, one of CIFAR's files as a Python pickle. */
+adj_status io_cifar_refuse_pickle(dataset *d, const char *where);
+
+/* where: an archive, or a folder with one or with .npy files. An archive that cannot be read counts
+ * as any part, and one without parts as a training split: the reader reports why. */
+int io_numpy_has(const char *where, adj_dataset_part part);
+adj_status io_numpy_read(dataset *d, const char *where, adj_dataset_part part);
+
+/* d->stored of images [n, h, w] or of rank 4: [n, h, w, c] where the last size is a number of
+ * channels (1, 3 or 4), else [n, c, h, w], which is rearranged. */
+adj_status io_dataset_take_axes(dataset *d, const char *name, int rank, const int64_t size[]);
+adj_image_size io_wanted_size(adj_image_size own, const adj_dataset_opts *o);
+/* Removes all images and labels but these, in ascending order. */
+void io_dataset_keep(dataset *d, const int64_t *keep, int64_t kept);
+
+/* Splits, limits, sizes, classes, mean and deviation as options say (NULL: default); where names
+ * what the images come from in messages. A data set with d->own_validation is not split. */
+adj_status io_dataset_finish(dataset *d, const char *where, adj_dataset_part part,
+                             const adj_dataset_opts *options);
+
+/* folder/name; whether it fits. */
+int io_join(char path[PATH_MAX], const char *folder, const char *name);
 
 #endif

@@ -7,7 +7,6 @@
 
 #include "base/c_locale.h"
 #include "data.h"
-#include "origin.h"
 
 adj_status io_dataset_new(adj_dataset **out, dataset **d)
 {

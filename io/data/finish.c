@@ -1,12 +1,12 @@
 /* finish.c - completes a data set after a reader: classes, selection of images, size, mean and
  * deviation. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "folder.h"
-#include "image_name.h"
-#include "layouts.h"
+#include "names.h"
 
 static adj_status check_options(dataset *d, const adj_dataset_opts *o)
 {
@@ -135,20 +135,128 @@ static adj_status settle_classes(dataset *d, const char *where, const adj_datase
     return ADJ_OK;
 }
 
-/* ---- which images ---- */
+/* ---- which images ----
+ *
+ * All images are visited in one order drawn from the seed; a class gives its first ones. So the
+ * training and the validation images of a seed never overlap and together are all. */
 
-/* Moves the selected images together, in place. */
-static void compact(dataset *d, const int64_t *keep, int64_t kept)
+/* Selection among n labeled images: the validation images (val_split of each class) or the others,
+ * of these at most limit (0: all) with the class frequencies of the data. */
+typedef struct {
+    double val_split;
+    int validation;
+    int64_t limit;
+    uint64_t seed;
+} selection;
+
+enum { REST, VALIDATION, TAKEN };
+
+typedef struct {
+    int64_t n;
+    const int32_t *labels;
+    int classes;
+    int64_t *order; /* [n] in which images are visited */
+    int64_t *quota; /* [classes] images that a class still gives */
+    uint8_t *group; /* [n] REST, VALIDATION or TAKEN */
+} drawing;
+
+static void count_classes(const drawing *d, uint8_t group)
 {
-    size_t elems = (size_t)size_elems(d->stored);
+    for (int k = 0; k < d->classes; k++)
+        d->quota[k] = 0;
+    for (int64_t i = 0; i < d->n; i++)
+        d->quota[d->labels[i]] += d->group[i] == group;
+}
+
+/* Moves the first quota[k] images of class k from one group to the other. */
+static void move(const drawing *d, uint8_t from, uint8_t to)
+{
+    for (int64_t j = 0; j < d->n; j++) {
+        int64_t i = d->order[j];
+        if (d->group[i] == from && d->quota[d->labels[i]] > 0) {
+            d->quota[d->labels[i]]--;
+            d->group[i] = to;
+        }
+    }
+}
+
+/* Splits each class; a class of two or more images keeps at least one on either side. */
+static void split(const drawing *d, double fraction)
+{
+    count_classes(d, REST);
+    for (int k = 0; k < d->classes; k++) {
+        int64_t have = d->quota[k], part = (int64_t)floor(fraction * (double)have + 0.5);
+        if (have > 1)
+            part = part < 1 ? 1 : part > have - 1 ? have - 1 : part;
+        d->quota[k] = part;
+    }
+    move(d, REST, VALIDATION);
+}
+
+/* Distributes limit over the classes by their sizes, as differences of rounded cumulative sums, so
+ * that the total is limit. */
+static void take_share(const drawing *d, uint8_t group, int64_t limit)
+{
+    int64_t total = 0, before = 0, given = 0;
+
+    count_classes(d, group);
+    for (int k = 0; k < d->classes; k++)
+        total += d->quota[k];
+    for (int k = 0; k < d->classes; k++) {
+        before += d->quota[k];
+        int64_t until = limit >= total
+                            ? before
+                            : (int64_t)((double)limit * (double)before / (double)total + 1e-9);
+        d->quota[k] = until - given;
+        given = until;
+    }
+    move(d, group, TAKEN);
+}
+
+static void draw(const drawing *d, const selection *s, int64_t *keep, int64_t *kept)
+{
+    adj_shuffle(d->n, io_mix(s->seed), 0x73706c6974u, d->order);
+    if (s->val_split > 0)
+        split(d, s->val_split);
+    take_share(d, s->validation ? VALIDATION : REST, s->limit > 0 ? s->limit : d->n);
+    *kept = 0;
+    for (int64_t i = 0; i < d->n; i++)
+        if (d->group[i] == TAKEN)
+            keep[(*kept)++] = i;
+}
+
+/* Writes the numbers of the selected images, ascending, to keep[n] and their count to *kept. */
+static adj_status select_images(int64_t n, const int32_t *labels, int classes, const selection *s,
+                                int64_t *keep, int64_t *kept)
+{
+    drawing d = {n, labels, classes, NULL, NULL, NULL};
+    d.order = malloc((size_t)n * sizeof *d.order + 1);
+    d.quota = malloc((size_t)classes * sizeof *d.quota + 1);
+    d.group = calloc((size_t)n + 1, 1);
+    adj_status status = d.order != NULL && d.quota != NULL && d.group != NULL ? ADJ_OK : ADJ_ENOMEM;
+    if (status == ADJ_OK)
+        draw(&d, s, keep, kept);
+    free(d.order);
+    free(d.quota);
+    free(d.group);
+    return status;
+}
+
+void io_dataset_keep(dataset *d, const int64_t *keep, int64_t kept)
+{
+    const size_t elems = (size_t)size_elems(d->stored);
 
     for (int64_t j = 0; j < kept; j++) {
-        size_t from = (size_t)keep[j] * elems, to = (size_t)j * elems;
+        const size_t from = (size_t)keep[j] * elems, to = (size_t)j * elems;
+        d->labels[j] = d->labels[keep[j]];
         if (d->images != NULL)
             memmove(d->images + to, d->images + from, elems);
         if (d->floats != NULL)
             memmove(d->floats + to, d->floats + from, elems * sizeof *d->floats);
     }
+    if (d->files != NULL)
+        io_folder_keep(d, keep, kept);
+    d->public.n = kept;
 }
 
 static adj_status choose(dataset *d, const char *where, adj_dataset_part part,
@@ -165,19 +273,13 @@ static adj_status choose(dataset *d, const char *where, adj_dataset_part part,
     int64_t kept = 0, *keep = malloc((size_t)d->public.n * sizeof *keep + 1);
     adj_status status = ADJ_ENOMEM;
     if (keep != NULL)
-        status = io_select(d->public.n, d->labels, d->public.classes, &s, keep, &kept);
+        status = select_images(d->public.n, d->labels, d->public.classes, &s, keep, &kept);
     if (status != ADJ_OK) {
         free(keep);
         return io_dataset_fail(d, status, "data: out of memory");
     }
-    for (int64_t j = 0; j < kept; j++)
-        d->labels[j] = d->labels[keep[j]];
-    if (d->files != NULL)
-        io_folder_keep(d, keep, kept);
-    else
-        compact(d, keep, kept);
+    io_dataset_keep(d, keep, kept);
     free(keep);
-    d->public.n = kept;
     if (kept == 0)
         return io_dataset_fail(d, ADJ_EARG, "data: %s: no images are left for this split", where);
     return ADJ_OK;

@@ -2,14 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "broken.h"
-#include "class_folders.h"
 #include "folder.h"
 #include "image.h"
-#include "layouts.h"
-#include "origin.h"
-#include "part_folder.h"
-#include "string_list.h"
 
 /* The files of a data set, their paths in its order. */
 struct image_files {

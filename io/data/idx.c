@@ -5,8 +5,6 @@
 #include <string.h>
 
 #include "array.h"
-#include "layouts.h"
-#include "origin.h"
 
 /* ---- a pair of images and labels ---- */
 

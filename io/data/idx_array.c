@@ -5,9 +5,9 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
-#include "array.h"
 #include "base/c_locale.h"
-#include "unzip.h"
+#include "array.h"
+#include "packed.h"
 
 static const int64_t max_bytes = INT64_C(1) << 31; /* of an array */
 

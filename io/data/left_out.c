@@ -1,4 +1,4 @@
-/* left_out.c - see left_out.h. */
+/* left_out.c - the line about files and folders that are not read. */
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/c_locale.h"
-#include "left_out.h"
+#include "folder.h"
 
 /* Copies a name's ending in lower case, or "" if there is none or it is too long. */
 static void take_ending(const char *name, char text[LEFT_OUT_ENDING])

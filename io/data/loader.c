@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "origin.h"
 #include "prepare.h"
 
 /* A place in the ring. */

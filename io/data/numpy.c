@@ -6,10 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "layouts.h"
 #include "array.h"
-#include "origin.h"
-#include "zipped.h"
+#include "packed.h"
 
 /* Keys of a split's arrays; the first pair with both arrays is used. */
 static const struct {

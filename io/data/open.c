@@ -5,9 +5,7 @@
 #include <sys/stat.h>
 
 #include "folder.h"
-#include "image_name.h"
-#include "layouts.h"
-#include "origin.h"
+#include "names.h"
 
 enum { DIGITS_SEED = 1 };
 

@@ -1,13 +1,11 @@
-/* part_folder.c - see part_folder.h. */
+/* part_folder.c - finds the folder of a data set that holds a part. */
 #include <dirent.h>
 #include <errno.h>
 #include <string.h>
 
 #include "base/c_locale.h"
-#include "image_name.h"
-#include "layouts.h"
-#include "part_folder.h"
-#include "part_name.h"
+#include "folder.h"
+#include "names.h"
 
 /* Returns the index into part_names, or -1 for another name. */
 static int find_name(const char *name)

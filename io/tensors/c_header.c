@@ -13,7 +13,7 @@
 #include "base/printable.h"
 #include "graph/op.h"
 #include "io/json.h"
-#include "io/replace.h"
+#include "io/io.h"
 #include "tensors.h"
 
 enum { IDENTIFIER = 256, A_LINE = 8, CONSTANTS = 3 };

@@ -1,8 +1,9 @@
-/* file_kind.c - see file_kind.h. Other programs' formats are recognized, never read. */
+/* file_kind.c - names the kind of a file that is none of the readers' formats. Other programs'
+ * formats are recognized, never read. */
 #include <string.h>
 
-#include "file_kind.h"
-#include "io/data/zipped.h"
+#include "tensors.h"
+#include "io/data/packed.h"
 #include "io/io.h"
 
 enum { START = 512, ZIP_NAME_LENGTH = 26, ZIP_NAME = 30, LEAST_SAFETENSORS = 10, DESCRIPTION = 64 };

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "io/replace.h"
+#include "io/io.h"
 #include "tensors.h"
 
 enum { LOCAL = 30, CENTRAL = 46, END = 22, NPY_START = 10, NPY_HEADER = 256 };

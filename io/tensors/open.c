@@ -4,9 +4,7 @@
 #include <unistd.h>
 
 #include "io/data/array.h"
-#include "io/data/unzip.h"
-#include "io/data/zipped.h"
-#include "file_kind.h"
+#include "io/data/packed.h"
 #include "tensors.h"
 
 enum { MAX_ARRAYS = 100000 };

@@ -6,8 +6,8 @@
  * overlap.
  *
  * Ours have checksums among the metadata, CRC-32 as eight hexadecimal digits: "adjoint.crc32:NAME"
- * of a tensor's data, and "adjoint.crc32" of the header (safetensors_sum.c). Other readers need not
- * know them; a file that has none of them is read without. */
+ * of a tensor's data, and "adjoint.crc32" of the header (safetensors_write.c). Other readers need
+ * not know them; a file that has none of them is read without. */
 #ifndef IO_SAFETENSORS_H
 #define IO_SAFETENSORS_H
 

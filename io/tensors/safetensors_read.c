@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "base/c_locale.h"
-#include "file_kind.h"
 #include "io/json.h"
 #include "safetensors.h"
 #include "tensors.h"

@@ -1,14 +1,74 @@
-/* safetensors_write.c - writes tensors to a file that is whole or not there (replace.c).
+/* safetensors_write.c - writes tensors to a file that is whole or not there, and computes
+ * checksums.
  *
  * Tensors are written by falling element size and the header is padded with spaces, so that all
  * data is aligned. The metadata get a checksum for each tensor and one for the header. */
 #include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
 
+#include "io/io.h"
 #include "io/json.h"
-#include "io/replace.h"
 #include "safetensors.h"
 #include "tensors.h"
+
+/* ---- checksums ----
+ *
+ * They are zlib's CRC-32, which finds every single flipped bit and every burst of up to 32. The
+ * header's is one of its content, not of its bytes: a program that writes the same tensors and
+ * metadata in another order keeps it. Where a tensor's data lie is left out: its own checksum and
+ * the rule that the tensors cover the file hold that. */
+
+int is_sum_key(const char *key)
+{
+    size_t n = strlen(SUM_KEY);
+    return strncmp(key, SUM_KEY, n) == 0 && (key[n] == '\0' || key[n] == ':');
+}
+
+char *sum_key(const char *name)
+{
+    char *key;
+    return asprintf(&key, SUM_KEY ":%s", name) >= 0 ? key : NULL;
+}
+
+void sum_data(const void *data, int64_t bytes, char sum[SUM_TEXT])
+{
+    snprintf(sum, SUM_TEXT, "%08lx", crc32_z(0, data, (size_t)bytes) & 0xffffffffUL);
+}
+
+/* Returns a copy of the header without the keys that the sum does not cover, or NULL if memory is
+ * short. jansson's copy is compared, since it may lack members then. */
+static json_t *summed_content(const json_t *header)
+{
+    json_t *content = json_deep_copy(header), *tensor;
+    const char *name;
+
+    if (!json_equal(content, header)) {
+        json_decref(content);
+        return NULL;
+    }
+    json_object_foreach(content, name, tensor)
+    {
+        if (strcmp(name, METADATA_KEY) != 0)
+            json_object_del(tensor, "data_offsets");
+    }
+    json_object_del(json_object_get(content, METADATA_KEY), SUM_KEY);
+    return content;
+}
+
+adj_status sum_header(const json_t *header, char sum[SUM_TEXT])
+{
+    json_t *content = summed_content(header);
+    char *text = content != NULL ? io_json_text(content, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+
+    if (text != NULL)
+        sum_data(text, (int64_t)strlen(text), sum);
+    free(text);
+    json_decref(content);
+    return text != NULL ? ADJ_OK : ADJ_ENOMEM;
+}
+
+/* ---- the header ---- */
 
 /* Returns the header's entry for a tensor, or NULL if memory is short. */
 static json_t *describe(const adj_tensor *t, int64_t begin, int64_t end)
@@ -26,7 +86,7 @@ static json_t *describe(const adj_tensor *t, int64_t begin, int64_t end)
 }
 
 /* Adds the caller's metadata. */
-static adj_status add_metadata(const place *p, json_t *all, int n, const adj_metadata *metadata)
+static adj_status add_metadata(const io_place *p, json_t *all, int n, const adj_metadata *metadata)
 {
     for (int i = 0; i < n; i++) {
         const char *key = metadata[i].key, *value = metadata[i].value;
@@ -43,7 +103,7 @@ static adj_status add_metadata(const place *p, json_t *all, int n, const adj_met
 }
 
 /* Adds the header's own checksum, as the last entry. */
-static adj_status add_header_sum(const place *p, json_t *header, json_t *metadata)
+static adj_status add_header_sum(const io_place *p, json_t *header, json_t *metadata)
 {
     char sum[SUM_TEXT];
     if (sum_header(header, sum) != ADJ_OK ||
@@ -52,7 +112,7 @@ static adj_status add_header_sum(const place *p, json_t *header, json_t *metadat
     return ADJ_OK;
 }
 
-static adj_status add_sum(const place *p, json_t *metadata, const adj_tensor *t)
+static adj_status add_sum(const io_place *p, json_t *metadata, const adj_tensor *t)
 {
     char sum[SUM_TEXT], *key = sum_key(t->name);
     sum_data(t->data, adj_tensor_bytes(t), sum);
@@ -62,7 +122,7 @@ static adj_status add_sum(const place *p, json_t *metadata, const adj_tensor *t)
 }
 
 /* Fills header and metadata, and order with the tensors' order in the file. */
-static adj_status add_tensors(const place *p, json_t *header, json_t *metadata, int n,
+static adj_status add_tensors(const io_place *p, json_t *header, json_t *metadata, int n,
                               const adj_tensor *t, int *order)
 {
     adj_status status;
@@ -121,7 +181,7 @@ static int write_file(FILE *f, void *user)
 }
 
 /* Makes the whole header. */
-static adj_status make_header(const place *p, json_t *header, int n, const adj_tensor tensors[],
+static adj_status make_header(const io_place *p, json_t *header, int n, const adj_tensor tensors[],
                               int n_metadata, const adj_metadata metadata[], int *order)
 {
     json_t *strings = json_object();
@@ -136,7 +196,7 @@ static adj_status make_header(const place *p, json_t *header, int n, const adj_t
 adj_status adj_tensors_write(const char *path, int n, const adj_tensor tensors[], int n_metadata,
                              const adj_metadata metadata[], adj_error *error)
 {
-    const place p = {"safetensors: ", path != NULL ? path : "", error};
+    const io_place p = {"safetensors: ", path != NULL ? path : "", error};
     if (n < 0 || n_metadata < 0)
         return adj_error_set(error, ADJ_EARG,
                              "safetensors: negative count (got %d tensors, %d metadata)", n,

@@ -33,14 +33,9 @@ typedef struct {
 adj_status map_open(weight_map *m, const char *map, adj_graph *g, const adj_tensors *theirs,
                     adj_error *error);
 void map_clear(weight_map *m);
-int map_is_builtin(const char *map);
 /* Adds an entry, all zero; returns NULL with an error when out of memory. */
 map_entry *map_add(weight_map *m, adj_error *error);
 const map_entry *map_find(const weight_map *m, const char *ours);
-
-/* map_file.c */
-adj_status map_read(weight_map *m, const char *path, adj_error *error);
-void map_print(const weight_map *m, FILE *f);
 
 /* Adds an entry for every parameter and state of the graph except states of training (map_names.c).
  */
@@ -54,5 +49,27 @@ adj_status map_import(const map_entry *e, const adj_tensors *theirs, adj_tensors
 /* Adds their tensors, made from ours. */
 adj_status map_export(const map_entry *e, const adj_tensors *ours, adj_tensors *theirs,
                       adj_error *error);
+
+/* ---- the tensor in another program's file for each parameter (map_find.c) ---- */
+
+enum { MAX_LAYERS = 9 };
+
+/* The names that a parameter's tensors may have: layer, separator, part. */
+typedef struct {
+    char own[MAP_NAME], own_part[MAP_NAME]; /* our layer and part */
+    int n_layer;
+    char layer[MAX_LAYERS][MAP_NAME];
+    const char *part[MAP_SOURCES], *other; /* other: another name of part[0]; NULL: none */
+    const char *kind; /* Keras's name of such a layer without a given one; NULL: unknown */
+    int index;        /* of part[0] among Keras's variables of the layer */
+} names;
+
+/* Sets the names of the entries of m, whose candidates are in all, to those that the file has;
+ * theirs NULL: to the first candidates. ADJ_EARG if the file has two complete sets. */
+adj_status map_find_names(weight_map *m, names all[], int keras, const adj_tensors *theirs,
+                          adj_error *error);
+/* Puts in front of the entries' names the prefix that at least half of them have in the file, where
+ * the file has such a name. ADJ_EARG if two prefixes do. */
+adj_status map_find_prefix(weight_map *m, const adj_tensors *theirs, adj_error *error);
 
 #endif

@@ -1,4 +1,4 @@
-/* map_find.c - see map_find.h.
+/* map_find.c - finds the tensor in another program's file for each parameter.
  *
  * Wrappers put a prefix before every name: torch.compile "_orig_mod.", DataParallel "module.",
  * a model that owns another "backbone.". The prefix is found by votes, without a list: it is the
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "map_find.h"
+#include "map.h"
 
 /* A way to join layer and part to a name. */
 typedef struct {

@@ -12,7 +12,6 @@
 #include "graph/op.h"
 #include "adjoint_nn.h"
 #include "map.h"
-#include "map_find.h"
 #include "ops/nn/names.h"
 
 /* A parameter and its reader. */

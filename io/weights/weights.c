@@ -7,6 +7,7 @@
 #include "io/tensors/formats.h"
 #include "map.h"
 #include "ops/nn/names.h"
+#include "weights.h"
 
 adj_status adj_weights_save(adj_exec *e, const char *path, int n_metadata,
                             const adj_metadata metadata[], adj_error *error)
@@ -310,4 +311,25 @@ adj_status adj_weights_load(adj_exec *e, const char *path, const adj_weights_opt
         adj_error_set(error, status, "%.200s: %.300s", path, why.message);
     adj_tensors_free(t);
     return status;
+}
+
+/* ---- shapes of weights ---- */
+
+int64_t adj_weights_classes(const adj_tensors *ours)
+{
+    const int i = adj_tensors_find(ours, "logits/b");
+    return i >= 0 && ours->tensor[i].shape.rank == 1 ? ours->tensor[i].shape.dim[0] : 0;
+}
+
+int64_t adj_weights_channels(const adj_tensors *ours, const adj_graph *g)
+{
+    for (int i = 0; i < adj_graph_node_count(g); i++) {
+        const adj_node *n = adj_graph_node_at(g, i);
+        if (!adj_node_is_param(n) || adj_node_type(n).shape.rank != 4)
+            continue;
+        /* [kh, kw, in, out] */
+        const int w = adj_tensors_find(ours, adj_node_name(n));
+        return w >= 0 && ours->tensor[w].shape.rank == 4 ? ours->tensor[w].shape.dim[2] : 0;
+    }
+    return 0;
 }

@@ -13,4 +13,10 @@ ADJ_API adj_status adj_model_card_check(const adj_model_card *card, int64_t chan
                                         int64_t classes, const char *const *class_names,
                                         adj_error *error);
 
+/* Returns the number of outputs of the layer logits, or 0 if there is no such layer. */
+ADJ_API int64_t adj_weights_classes(const adj_tensors *ours);
+/* Returns the input channels of g's first filter, or 0 if it is not there. g: the net whose
+ * parameters are ours, for any number of channels. */
+ADJ_API int64_t adj_weights_channels(const adj_tensors *ours, const adj_graph *g);
+
 #endif

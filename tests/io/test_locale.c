@@ -5,7 +5,7 @@
 #include "adjoint_fit.h"
 #include "adjoint_nn.h"
 #include "host_locale.h"
-#include "io/data/image_name.h"
+#include "io/data/names.h"
 #include "io/folder.h"
 #include "io/tensors/formats.h"
 #include "tests/io/scoped.h"

@@ -7,7 +7,7 @@
 
 #include "adjoint_io.h"
 #include "io/folder.h"
-#include "io/replace.h"
+#include "io/io.h"
 #include "tests/io/scoped.h"
 
 static const float values[3] = {1, 2, 3};

@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <sys/mman.h>
 
-#include "io/data/zipped.h"
+#include "io/data/packed.h"
 
 static zip_uint64_t left, largest;
 

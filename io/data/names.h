@@ -1,12 +1,13 @@
-/* image_name.h - the rules by which names in a folder are images, folders or neither. Data sets of
- * folders and the tool's lists of files use no other rules. */
-#ifndef IO_DATA_IMAGE_NAME_H
-#define IO_DATA_IMAGE_NAME_H
+/* names.h - the names by which a data set's files and folders are images, splits or neither. Data
+ * sets of folders and the tool's lists of files and options use no other rules. */
+#ifndef IO_DATA_NAMES_H
+#define IO_DATA_NAMES_H
 
 #include <stddef.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "adjoint_data.h"
 #include "base/c_locale.h"
 
 /* The endings that is_image_name accepts, for messages. */
@@ -42,5 +43,16 @@ static inline int is_image_name(const char *name)
             return 1;
     return 0;
 }
+
+/* Names of splits, in order of precedence if folders of several names exist. */
+static const struct {
+    adj_dataset_part part;
+    const char *name;
+} part_names[] = {
+    {ADJ_TRAIN, "train"},           {ADJ_TRAIN, "training"}, {ADJ_TEST, "test"},
+    {ADJ_TEST, "testing"},          {ADJ_VALIDATION, "val"}, {ADJ_VALIDATION, "valid"},
+    {ADJ_VALIDATION, "validation"},
+};
+enum { PART_NAMES = sizeof part_names / sizeof part_names[0] };
 
 #endif
