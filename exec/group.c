@@ -2,11 +2,13 @@
  *
  * Kernels propose groups (adj_kernel.match). A proposal is accepted if its nodes are free and the
  * groups stay acyclic. If no kernel can be prepared for a group, its nodes become single steps
- * (plan.c). The order is topological, by node id where there is a choice; updates come last.
+ * (plan.c).
  *
- * While groups are formed, a topological order of them is maintained. A cycle through a new group
- * can only pass through groups between the positions of its members. So only these are searched,
- * and only their positions change when the group is accepted. */
+ * While groups are formed, a topological order of them is maintained, at first that of the nodes. A
+ * cycle through a new group can only pass through groups between the places of its members. So only
+ * these are searched, and only their places change when the group is accepted. The steps run in
+ * this order, but updates last and collectives early. All processes must start collectives in the
+ * same order, so a start counts as a user of the one before it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,112 +23,15 @@ typedef struct {
     int n;                /* nodes, and so groups */
     int *of;              /* by id: the group's number; NONE for leaves */
     node_group *group;
-    int *waits;       /* by group: pairs of an operand that is not computed yet and its reader */
-    int *ready;       /* room for a heap of groups */
+    int *found;       /* room for the groups that a search has found */
     int *place, *at;  /* by group: its place in the order; by place: the group, or NONE */
     int *mark, stamp; /* by group: the search that has seen it; negative: that was for it */
-    int64_t *turn; /* by group: the number of the collective that it starts, from 1; 0: none. NULL:
-                      the graph has none */
+    int *next_start;  /* by id of a collective's start: the next one, by id; 0: none */
 } grouping;
 
-/* ---- the order of the steps ---- */
+static int is_wait(const adj_node *n) { return n->op == &adj_op_all_reduce_wait; }
 
-/* A priority queue of groups: the smallest key first, then the smallest number. */
-typedef struct {
-    const int64_t *key; /* by group */
-    int n, *group;      /* a binary heap */
-} heap;
-
-static int comes_before(const heap *h, int a, int b)
-{
-    return h->key[a] != h->key[b] ? h->key[a] < h->key[b] : a < b;
-}
-
-static void push(heap *h, int group)
-{
-    int i = h->n++;
-    for (; i > 0 && comes_before(h, group, h->group[(i - 1) / 2]); i = (i - 1) / 2)
-        h->group[i] = h->group[(i - 1) / 2];
-    h->group[i] = group;
-}
-
-static int pop(heap *h)
-{
-    const int first = h->group[0], last = h->group[--h->n];
-    int i = 0;
-    for (int child = 1; child < h->n; child = 2 * i + 1) {
-        child += child + 1 < h->n && comes_before(h, h->group[child + 1], h->group[child]);
-        if (comes_before(h, last, h->group[child]))
-            break;
-        h->group[i] = h->group[child];
-        i = child;
-    }
-    h->group[i] = last;
-    return first;
-}
-
-/* Groups whose operands have been computed. All processes must start collectives in the same order,
- * while their other steps may be ordered differently. So a collective that is not the next one
- * waits, unless nothing else is left. */
-typedef struct {
-    heap now, waiting; /* by the caller's key; by the number of the collective */
-    int64_t turn;      /* of the next collective, from 1 */
-} ready_groups;
-
-static void add_ready(ready_groups *r, int group)
-{
-    const int64_t *turn = r->waiting.key;
-    push(turn != NULL && turn[group] > r->turn ? &r->waiting : &r->now, group);
-}
-
-static int take_ready(ready_groups *r)
-{
-    const int64_t *turn = r->waiting.key;
-    while (r->waiting.n > 0 && turn[r->waiting.group[0]] <= r->turn)
-        push(&r->now, pop(&r->waiting));
-    const int taken = pop(r->now.n > 0 ? &r->now : &r->waiting);
-    r->turn += turn != NULL && turn[taken] > 0;
-    return taken;
-}
-
-/* Counts, for each group, the pairs of operand and reader that it waits for. */
-static void count_waits(grouping *w)
-{
-    for (int id = 0; id < w->n; id++)
-        for (int i = 0; w->of[id] != NONE && i < w->uses[id].n_user; i++) {
-            const int to = w->of[w->uses[id].user[i]->id];
-            w->waits[to] += to != w->of[id];
-        }
-}
-
-/* Writes the groups to out in topological order; of several that are ready, the one with the
- * smallest key comes first. Returns their number. */
-static int order(grouping *w, const int64_t *key, node_group *out)
-{
-    ready_groups r = {.now = {.key = key, .group = w->ready},
-                      .waiting = {.key = w->turn, .group = w->at},
-                      .turn = 1};
-    int done = 0;
-    count_waits(w);
-    for (int i = 0; i < w->n; i++)
-        if (w->group[i].n > 0 && w->waits[i] == 0)
-            add_ready(&r, i);
-    while (r.now.n + r.waiting.n > 0) {
-        const int taken = take_ready(&r);
-        out[done++] = w->group[taken];
-        for (int m = 0; m < w->group[taken].n; m++) {
-            const adj_uses *u = &w->uses[w->group[taken].node[m]->id];
-            for (int i = 0; i < u->n_user; i++) {
-                const int to = w->of[u->user[i]->id];
-                if (to != taken && --w->waits[to] == 0)
-                    add_ready(&r, to);
-            }
-        }
-    }
-    return done;
-}
-
-/* ---- groups ---- */
+static int is_start(const adj_node *n) { return (n->op->flags & ADJ_OP_COLLECTIVE) && !is_wait(n); }
 
 /* Marks with the stamp the groups up to a place that depend on one of n nodes. Returns 0 if the
  * groups of the nodes themselves, marked with -stamp, are among them: a cycle. */
@@ -134,18 +39,19 @@ static int mark_users(grouping *w, int n, const adj_node *const node[], int last
 {
     int waiting = 0;
     for (int next = -1; next < waiting; next++) {
-        const node_group *from = next >= 0 ? &w->group[w->ready[next]] : NULL;
+        const node_group *from = next >= 0 ? &w->group[w->found[next]] : NULL;
         int n_node = from != NULL ? from->n : n;
         for (int m = 0; m < n_node; m++) {
-            const adj_uses *u = &w->uses[(from != NULL ? from->node[m] : node[m])->id];
-            for (int i = 0; i < u->n_user; i++) {
-                int to = w->of[u->user[i]->id];
+            const uint32_t id = (from != NULL ? from->node[m] : node[m])->id;
+            const adj_uses *u = &w->uses[id];
+            for (int i = 0; i < u->n_user + (w->next_start[id] > 0); i++) {
+                int to = w->of[i < u->n_user ? (int)u->user[i]->id : w->next_start[id]];
                 if (w->mark[to] == -w->stamp && from != NULL)
                     return 0;
                 if (abs(w->mark[to]) == w->stamp || w->place[to] > last)
                     continue;
                 w->mark[to] = w->stamp;
-                w->ready[waiting++] = to;
+                w->found[waiting++] = to;
             }
         }
     }
@@ -163,13 +69,13 @@ static void move_apart(grouping *w, int into, int first, int last)
         if (g == NONE || w->mark[g] == -w->stamp)
             continue;
         if (w->mark[g] == w->stamp)
-            w->ready[n_marked++] = g;
+            w->found[n_marked++] = g;
         else
             w->at[to++] = g;
     }
     w->at[to++] = into;
     for (int i = 0; i < n_marked; i++)
-        w->at[to++] = w->ready[i];
+        w->at[to++] = w->found[i];
     while (to <= last)
         w->at[to++] = NONE;
     for (int i = first; i <= last; i++)
@@ -256,11 +162,11 @@ static adj_status start(grouping *w)
     w->n = e->plan.graph->n_node;
     size_t n = (size_t)w->n;
     w->of = planning_alloc(e, n, sizeof *w->of);
-    w->waits = planning_alloc(e, n, sizeof *w->waits);
-    w->ready = planning_alloc(e, n, sizeof *w->ready);
+    w->found = planning_alloc(e, n, sizeof *w->found);
     w->place = planning_alloc(e, n, sizeof *w->place);
     w->at = planning_alloc(e, n, sizeof *w->at);
     w->mark = planning_alloc(e, n, sizeof *w->mark);
+    w->next_start = planning_alloc(e, n, sizeof *w->next_start);
     e->planning->proposed = planning_alloc(e, n, sizeof(adj_node *));
     w->group = planning_alloc(e, n, sizeof *w->group);
     const adj_node **single = exec_alloc(e, n, sizeof(adj_node *));
@@ -273,69 +179,115 @@ static adj_status start(grouping *w)
         w->place[id] = w->at[id] = id; /* operands come first */
         w->group[id] = (node_group){.n = !is_leaf, .node = &single[id]};
     }
+    for (int id = w->n - 1, next = 0; id >= 0; id--)
+        if (is_start(single[id])) {
+            w->next_start[id] = next;
+            next = id;
+        }
     return ADJ_OK;
 }
 
+/* ---- the order of the steps ---- */
+
 #define LATE (INT64_C(1) << 56) /* a key after all that no update computes */
 
-/* Returns the key of a group in the order of steps: its last id, or behind all others if the group
- * computes only updates. A group that also computes the cast of a gradient is no update: steps
- * behind the first update may overwrite parameters (memory.c). */
-static int64_t key_of(const node_group *g)
+typedef struct {
+    int64_t key;
+    int place;
+} rank;
+
+typedef struct {
+    grouping *w;
+    char *at_once; /* by id: a collective's start, or an update node that only starts need */
+    int64_t *key; /* by group: groups with smaller keys run first, then those with smaller places */
+    int *wait;    /* by group: number of the last late wait that it depends on, from 1; 0: none */
+    int n_wait;
+    int64_t started; /* key of the last start of a collective */
+} ranking;
+
+static int by_key(const void *a, const void *b)
 {
-    int64_t last = 0;
-    int late = 1;
-    for (int m = 0; m < g->n; m++) {
-        last = g->node[m]->id > last ? g->node[m]->id : last;
-        late &= g->node[m]->role == ADJ_ROLE_UPDATE;
-    }
-    return late ? last + LATE : last;
+    const rank *x = a, *y = b;
+    return x->key != y->key ? (x->key < y->key ? -1 : 1) : x->place - y->place;
 }
 
-/* ---- collectives ---- */
-
-static int is_wait(const adj_node *n) { return n->op == &adj_op_all_reduce_wait; }
-
-static int is_start(const adj_node *n) { return (n->op->flags & ADJ_OP_COLLECTIVE) && !is_wait(n); }
-
-/* True if only updates wait for the collective; one that the net itself reads keeps its place by
- * id. */
+/* True if only updates wait for the collective; one that the net itself reads keeps its place. */
 static int is_late_wait(const adj_node *n) { return is_wait(n) && n->role == ADJ_ROLE_UPDATE; }
 
-/* Moves collectives. A start, and update nodes that only it reads, run as early as possible, so
- * that other steps run while the values travel, and gradients can be freed. Nodes that depend on a
- * late wait follow at the end, in the order of the starts: first those that need only the first
- * result. */
-static adj_status order_collectives(grouping *w, int64_t key[])
+static void mark_at_once(const ranking *r)
 {
-    const adj_graph *g = w->e->plan.graph;
-    char *at_once = planning_alloc(w->e, (size_t)w->n, 1);
-    int *last_wait = planning_alloc(w->e, (size_t)w->n, sizeof *last_wait);
-    int n_wait = 0, n_start = 0;
-    w->turn = planning_alloc(w->e, (size_t)w->n, sizeof *w->turn);
+    for (int id = r->w->n - 1; id >= 0; id--) {
+        const adj_node *n = r->w->e->plan.graph->node[id];
+        r->at_once[id] |= is_start(n);
+        for (int k = 0; k < n->n_in; k++)
+            r->at_once[n->in[k]->id] |= r->at_once[id] && n->in[k]->role == ADJ_ROLE_UPDATE;
+    }
+}
+
+/* Finds the key of group i, at least that of its operands and, for a collective's start, of the
+ * start before it. A start, and update nodes that only it reads, run as early as possible, so that
+ * other steps run while the values travel, and gradients can be freed. A group that computes only
+ * updates runs behind all others: first those that need only the first result of a late wait. A
+ * group that also computes the cast of a gradient is no update: steps behind the first update may
+ * overwrite parameters (memory.c). Requires: the keys of all groups at earlier places. */
+static void find_key(ranking *r, int i)
+{
+    const grouping *w = r->w;
+    int is_at_once = 0, is_update = 1;
+    int64_t min = -1;
+    for (int m = 0; m < w->group[i].n; m++) {
+        const adj_node *n = w->group[i].node[m];
+        is_at_once |= r->at_once[n->id];
+        is_update &= n->role == ADJ_ROLE_UPDATE;
+        if (is_late_wait(n))
+            r->wait[i] = ++r->n_wait;
+        if (is_start(n) && r->started > min)
+            min = r->started;
+        for (int k = 0; k < n->n_in; k++) {
+            const int from = w->of[n->in[k]->id];
+            if (from != NONE && r->key[from] > min)
+                min = r->key[from];
+            if (from != NONE && r->wait[from] > r->wait[i])
+                r->wait[i] = r->wait[from];
+        }
+    }
+    int64_t key = w->place[i];
+    if (is_at_once && r->wait[i] == 0)
+        key = min;
+    else if (is_update)
+        key += LATE + ((int64_t)r->wait[i] << 32);
+    r->key[i] = key > min ? key : min;
+    if (is_start(w->group[i].node[0]))
+        r->started = r->key[i];
+}
+
+/* Writes the groups to c->group in the order in which they run. */
+static adj_status order(grouping *w)
+{
+    planning *c = w->e->planning;
+    const size_t n = (size_t)w->n;
+    rank *list = planning_alloc(w->e, n, sizeof *list);
+    ranking r = {.w = w, .started = -1};
+    r.at_once = planning_alloc(w->e, n, sizeof *r.at_once);
+    r.key = planning_alloc(w->e, n, sizeof *r.key);
+    r.wait = planning_alloc(w->e, n, sizeof *r.wait);
+    c->group = planning_alloc(w->e, n, sizeof *c->group);
+    c->group_of = planning_alloc(w->e, n, sizeof *c->group_of);
     if (w->e->status != ADJ_OK)
         return w->e->status;
-    for (int id = w->n - 1; id >= 0; id--) {
-        const adj_node *n = g->node[id];
-        at_once[id] |= is_start(n);
-        for (int k = 0; k < n->n_in; k++)
-            at_once[n->in[k]->id] |= at_once[id] && n->in[k]->role == ADJ_ROLE_UPDATE;
+    mark_at_once(&r);
+    for (int place = 0; place < w->n; place++) {
+        const int i = w->at[place];
+        if (i == NONE || w->group[i].n == 0)
+            continue;
+        find_key(&r, i);
+        list[c->n_group++] = (rank){r.key[i], place};
     }
-    for (int id = 0; id < w->n; id++) {
-        const adj_node *n = g->node[id];
-        if (is_late_wait(n))
-            last_wait[id] = ++n_wait;
-        for (int k = 0; k < n->n_in; k++)
-            if (last_wait[n->in[k]->id] > last_wait[id])
-                last_wait[id] = last_wait[n->in[k]->id];
-        const int i = w->of[id];
-        if (i != NONE && is_start(n))
-            w->turn[i] = ++n_start;
-        const int64_t after = LATE + ((int64_t)last_wait[id] << 32) + id;
-        if (i != NONE && at_once[id] && last_wait[id] == 0)
-            key[i] = -1;
-        else if (i != NONE && key[i] >= LATE && key[i] < after)
-            key[i] = after;
+    qsort(list, (size_t)c->n_group, sizeof *list, by_key);
+    for (int i = 0; i < c->n_group; i++) {
+        c->group[i] = w->group[w->at[list[i].place]];
+        for (int m = 0; m < c->group[i].n; m++)
+            c->group_of[c->group[i].node[m]->id] = i;
     }
     return ADJ_OK;
 }
@@ -353,19 +305,5 @@ adj_status form_groups(adj_exec *e)
         for (int k = 0, b; w.of[id] == id && (b = backend_for(e, g->node[id]->op, k)) != NONE; k++)
             if (w.group[id].n == 1 && propose(&w, g->node[id], b) != ADJ_OK)
                 return e->status;
-    int64_t *key = planning_alloc(e, (size_t)w.n, sizeof *key);
-    c->group = planning_alloc(e, (size_t)w.n, sizeof *c->group);
-    c->group_of = planning_alloc(e, (size_t)w.n, sizeof *c->group_of);
-    if (e->status != ADJ_OK)
-        return e->status;
-    for (int i = 0; i < w.n; i++)
-        key[i] = key_of(&w.group[i]);
-    if (has_collective(w.n, (const adj_node *const *)g->node) &&
-        order_collectives(&w, key) != ADJ_OK)
-        return e->status;
-    c->n_group = order(&w, key, c->group);
-    for (int i = 0; i < c->n_group; i++)
-        for (int m = 0; m < c->group[i].n; m++)
-            c->group_of[c->group[i].node[m]->id] = i;
-    return ADJ_OK;
+    return order(&w);
 }

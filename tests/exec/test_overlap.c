@@ -56,7 +56,19 @@ static adj_status run(const adj_call *c)
     return is_wait && link.waited == link.fails ? ADJ_EBACKEND : ADJ_OK;
 }
 
-static const adj_kernel kernel = {.name = "link", .prepare = prepare, .run = run};
+/* {tanh, sigmoid} of one value, which no kernel prepares: the nodes run one after the other. */
+static int match_pair(const adj_node *root, const adj_uses *uses, int max, const adj_node **group)
+{
+    const adj_uses *u = &uses[root->n_in > 0 ? root->in[0]->id : root->id];
+    int n = 0;
+    for (int i = 0; i < u->n_user && n < max && root->op == &adj_op_tanh; i++)
+        if (u->user[i]->op == &adj_op_tanh || u->user[i]->op == &adj_op_sigmoid)
+            group[n++] = u->user[i];
+    return n;
+}
+
+static const adj_kernel kernel = {
+    .name = "link", .match = match_pair, .prepare = prepare, .run = run};
 static const adj_kernel *const kernels[] = {&kernel, NULL};
 static const adj_backend link_backend = {.version = ADJ_VERSION,
                                          .name = "link",
@@ -286,6 +298,24 @@ Test(overlap, all_processes_start_in_one_order)
     cr_expect_eq(starts_of_branches(1, second), n);
     for (int i = 0; i < n; i++)
         cr_expect_eq(first[i], second[i], "start %d: %zu and %zu bytes", i, first[i], second[i]);
+}
+
+/* A group that joins an early node with a late one moves the early node's readers behind others: a
+ * start among them still comes before the starts behind it. */
+Test(overlap, groups_keep_the_order_of_starts)
+{
+    const adj_backend *const both[] = {&link_backend, naive_backend(), NULL};
+    scoped(release_graph) adj_graph *g = adj_graph_new();
+    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){1, {4}}), *y[3];
+    y[0] = adj_all_reduce(adj_tanh(x), ADJ_REDUCE_SUM);
+    y[1] = adj_all_reduce(adj_concat(2, (adj_node *const[]){x, x}, 0), ADJ_REDUCE_SUM);
+    y[2] = adj_sigmoid(x);
+    const adj_exec_opts opts = {.n_fetch = 3, .fetch = y, .backend = "link", .backends = both};
+    const net n = {.e = plan_of(g, &opts)};
+    const int first = find_step(&n, "all_reduce_start", 0);
+    cr_expect_eq(adj_exec_step_at(n.e, first).bytes, 2 * 4 * sizeof(float));
+    cr_expect_lt(find_step(&n, "sigmoid", 0), first, "not in one group with tanh");
+    adj_exec_free(n.e);
 }
 
 Test(overlap, failed_wait)
