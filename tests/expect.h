@@ -81,21 +81,4 @@ static inline void expect_adjoint(fixture *f, adj_node *y, int n_x)
                  left, right);
 }
 
-/* Expected error of a refused call: status and words of the message. */
-typedef struct {
-    adj_status status;
-    const char *words[4];
-} refusal;
-
-/* Calls 0 to n - 1, each in a graph of its own, are refused with list's words. */
-static inline void expect_refusals(adj_node *(*call)(fixture *f, int i), int n,
-                                   const refusal list[])
-{
-    for (int i = 0; i < n; i++) {
-        scoped(fixture_free) fixture f = fixture_new();
-        cr_assert_null(call(&f, i), "refusal %d was accepted", i);
-        expect_error(f.g, list[i].status, list[i].words);
-    }
-}
-
 #endif

@@ -1,6 +1,7 @@
 /* harness.c - see harness.h. */
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -221,4 +222,21 @@ void expect_error(const adj_graph *g, adj_status status, const char *const words
     for (int i = 0; words[i] != NULL; i++)
         cr_assert_not_null(strstr(adj_graph_message(g), words[i]), "\"%s\" is not in: %s", words[i],
                            adj_graph_message(g));
+}
+
+void expect_refusal(fixture *f, const adj_node *y, adj_status status, ...)
+{
+    const char *words[8];
+    int n = 0;
+    va_list args;
+
+    va_start(args, status);
+    do {
+        words[n] = va_arg(args, const char *);
+    } while (words[n++] != NULL && n < 8);
+    va_end(args);
+    cr_assert_null(y, "\"%s\" is accepted", words[0]);
+    expect_error(f->g, status, words);
+    fixture_free(f);
+    *f = fixture_new();
 }

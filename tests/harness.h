@@ -55,5 +55,8 @@ void expect_gradient(fixture *f, adj_node *y, const char *backend, double step, 
 /* The graph has failed with this status and a message that contains every one of the words
  * (NULL-ended). */
 void expect_error(const adj_graph *g, adj_status status, const char *const words[]);
+/* A call in f's graph was refused: its result y is NULL, and the graph has failed with this status
+ * and the words (NULL-ended). f is new again afterwards, for the next call. */
+void expect_refusal(fixture *f, const adj_node *y, adj_status status, ...);
 
 #endif

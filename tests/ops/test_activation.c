@@ -306,31 +306,27 @@ Test(activation, nan_and_infinity)
         }
 }
 
-static adj_node *refused(fixture *f, int i)
-{
-    switch (i) {
-    case 0:
-        return adj_relu_grad(given_random(f, ADJ_F32, (adj_shape){1, {4}}, 0, 1),
-                             given_random(f, ADJ_F16, (adj_shape){1, {4}}, 0, 1));
-    case 1:
-        return adj_tanh_grad(given_random(f, ADJ_F32, (adj_shape){1, {4}}, 0, 1),
-                             given_random(f, ADJ_F32, (adj_shape){2, {4, 1}}, 0, 1));
-    case 2: return adj_relu(given_integers(f, ADJ_I32, (adj_shape){1, {4}}, 0, 1));
-    case 3: return adj_leaky_relu(given_random(f, ADJ_F32, (adj_shape){1, {4}}, 0, 1), INFINITY);
-    case 4: return adj_clip(given_random(f, ADJ_F32, (adj_shape){1, {4}}, 0, 1), 0, NAN);
-    default: return adj_gelu(given_random(f, ADJ_F32, (adj_shape){1, {4}}, 0, 1), (adj_gelu_form)2);
-    }
-}
-
 Test(activation, refusals)
 {
-    const refusal list[] = {{ADJ_EDTYPE, {"relu_grad", "f32", "f16"}},
-                            {ADJ_ESHAPE, {"tanh_grad", "[4]", "[4, 1]"}},
-                            {ADJ_EDTYPE, {"relu", "i32"}},
-                            {ADJ_EARG, {"leaky_relu", "alpha", "inf"}},
-                            {ADJ_EARG, {"clip", "max", "nan"}},
-                            {ADJ_EARG, {"gelu", "form", "2"}}};
-    expect_refusals(refused, sizeof list / sizeof *list, list);
+    scoped(fixture_free) fixture f = fixture_new();
+    expect_refusal(&f,
+                   adj_relu_grad(given_random(&f, ADJ_F32, (adj_shape){1, {4}}, 0, 1),
+                                 given_random(&f, ADJ_F16, (adj_shape){1, {4}}, 0, 1)),
+                   ADJ_EDTYPE, "relu_grad", "f32", "f16", NULL);
+    expect_refusal(&f,
+                   adj_tanh_grad(given_random(&f, ADJ_F32, (adj_shape){1, {4}}, 0, 1),
+                                 given_random(&f, ADJ_F32, (adj_shape){2, {4, 1}}, 0, 1)),
+                   ADJ_ESHAPE, "tanh_grad", "[4]", "[4, 1]", NULL);
+    expect_refusal(&f, adj_relu(given_integers(&f, ADJ_I32, (adj_shape){1, {4}}, 0, 1)), ADJ_EDTYPE,
+                   "relu", "i32", NULL);
+    expect_refusal(&f,
+                   adj_leaky_relu(given_random(&f, ADJ_F32, (adj_shape){1, {4}}, 0, 1), INFINITY),
+                   ADJ_EARG, "leaky_relu", "alpha", "inf", NULL);
+    expect_refusal(&f, adj_clip(given_random(&f, ADJ_F32, (adj_shape){1, {4}}, 0, 1), 0, NAN),
+                   ADJ_EARG, "clip", "max", "nan", NULL);
+    expect_refusal(&f,
+                   adj_gelu(given_random(&f, ADJ_F32, (adj_shape){1, {4}}, 0, 1), (adj_gelu_form)2),
+                   ADJ_EARG, "gelu", "form", "2", NULL);
     for (int k = 0; k < N_OPS; k++)
         cr_assert_null(ops[k].of.build(NULL));
     cr_assert_null(adj_silu_grad(NULL, NULL));

@@ -126,35 +126,30 @@ Test(bias_add, same_for_any_number_of_threads)
 
 static adj_node *f32(fixture *f, adj_shape shape) { return given_random(f, ADJ_F32, shape, 0, 1); }
 
-static adj_node *refused(fixture *f, int i)
-{
-    switch (i) {
-    case 0: return adj_bias_add(f32(f, (adj_shape){1, {3}}), f32(f, (adj_shape){1, {3}}), ADJ_NHWC);
-    case 1: return adj_bias_add_grad(f32(f, (adj_shape){6, {1, 1, 1, 1, 1, 1}}), ADJ_NCHW);
-    case 2:
-        return adj_bias_add(f32(f, (adj_shape){3, {2, 3, 4}}), f32(f, (adj_shape){1, {4}}),
-                            ADJ_NCHW);
-    case 3:
-        return adj_bias_add(f32(f, (adj_shape){2, {2, 3}}), f32(f, (adj_shape){2, {3, 1}}),
-                            ADJ_NHWC);
-    case 4: return adj_bias_add_grad(f32(f, (adj_shape){0}), ADJ_NHWC);
-    case 5: return adj_bias_add_grad(f32(f, (adj_shape){2, {2, 3}}), (adj_format)7);
-    default:
-        return adj_bias_add(f32(f, (adj_shape){2, {2, 3}}),
-                            given_random(f, ADJ_BF16, (adj_shape){1, {3}}, 0, 1), ADJ_NHWC);
-    }
-}
-
 Test(bias_add, refusals)
 {
-    const refusal list[] = {{ADJ_ESHAPE, {"bias_add", "input", "[3]"}},
-                            {ADJ_ESHAPE, {"bias_add_grad", "out_backprop", "rank 2 to 5"}},
-                            {ADJ_ESHAPE, {"bias", "[4]", "[3]"}},
-                            {ADJ_ESHAPE, {"bias", "[3, 1]"}},
-                            {ADJ_ESHAPE, {"out_backprop", "[]"}},
-                            {ADJ_EARG, {"data_format", "7"}},
-                            {ADJ_EDTYPE, {"bias_add", "f32", "bf16"}}};
-    expect_refusals(refused, sizeof list / sizeof *list, list);
+    scoped(fixture_free) fixture f = fixture_new();
+    expect_refusal(
+        &f, adj_bias_add(f32(&f, (adj_shape){1, {3}}), f32(&f, (adj_shape){1, {3}}), ADJ_NHWC),
+        ADJ_ESHAPE, "bias_add", "input", "[3]", NULL);
+    expect_refusal(&f, adj_bias_add_grad(f32(&f, (adj_shape){6, {1, 1, 1, 1, 1, 1}}), ADJ_NCHW),
+                   ADJ_ESHAPE, "bias_add_grad", "out_backprop", "rank 2 to 5", NULL);
+    expect_refusal(
+        &f,
+        adj_bias_add(f32(&f, (adj_shape){3, {2, 3, 4}}), f32(&f, (adj_shape){1, {4}}), ADJ_NCHW),
+        ADJ_ESHAPE, "bias", "[4]", "[3]", NULL);
+    expect_refusal(
+        &f,
+        adj_bias_add(f32(&f, (adj_shape){2, {2, 3}}), f32(&f, (adj_shape){2, {3, 1}}), ADJ_NHWC),
+        ADJ_ESHAPE, "bias", "[3, 1]", NULL);
+    expect_refusal(&f, adj_bias_add_grad(f32(&f, (adj_shape){0}), ADJ_NHWC), ADJ_ESHAPE,
+                   "out_backprop", "[]", NULL);
+    expect_refusal(&f, adj_bias_add_grad(f32(&f, (adj_shape){2, {2, 3}}), (adj_format)7), ADJ_EARG,
+                   "data_format", "7", NULL);
+    expect_refusal(&f,
+                   adj_bias_add(f32(&f, (adj_shape){2, {2, 3}}),
+                                given_random(&f, ADJ_BF16, (adj_shape){1, {3}}, 0, 1), ADJ_NHWC),
+                   ADJ_EDTYPE, "bias_add", "f32", "bf16", NULL);
     cr_assert_null(adj_bias_add(NULL, NULL, ADJ_NHWC));
     cr_assert_null(adj_bias_add_grad(NULL, ADJ_NHWC));
 }

@@ -115,25 +115,18 @@ static adj_node *negative(fixture *f)
     return adj_broadcast_to(six(f), (adj_shape){3, {-1, 2, 3}});
 }
 
-static adj_node *refused(fixture *f, int i)
-{
-    switch (i) {
-    case 0: return adj_broadcast_to(six(f), (adj_shape){2, {4, 3}});
-    case 1: return adj_broadcast_to(six(f), (adj_shape){1, {3}});
-    case 2: return negative(f);
-    case 3: return adj_broadcast_to(six(f), (adj_shape){.rank = 7});
-    default: return adj_broadcast_to(six(f), (adj_shape){4, {1 << 30, 1 << 30, 2, 3}});
-    }
-}
-
 Test(broadcast, refusals)
 {
-    const refusal list[] = {{ADJ_ESHAPE, {"broadcast_to: input", "[2, 3]", "[4, 3]"}},
-                            {ADJ_ESHAPE, {"broadcast_to: input", "[2, 3]", "[3]"}},
-                            {ADJ_ESHAPE, {"broadcast_to: shape", "negative"}},
-                            {ADJ_ESHAPE, {"broadcast_to: shape", "rank"}},
-                            {ADJ_ESHAPE, {"broadcast_to: shape", "too large"}}};
-    expect_refusals(refused, sizeof list / sizeof *list, list);
+    scoped(fixture_free) fixture f = fixture_new();
+    expect_refusal(&f, adj_broadcast_to(six(&f), (adj_shape){2, {4, 3}}), ADJ_ESHAPE,
+                   "broadcast_to: input", "[2, 3]", "[4, 3]", NULL);
+    expect_refusal(&f, adj_broadcast_to(six(&f), (adj_shape){1, {3}}), ADJ_ESHAPE,
+                   "broadcast_to: input", "[2, 3]", "[3]", NULL);
+    expect_refusal(&f, negative(&f), ADJ_ESHAPE, "broadcast_to: shape", "negative", NULL);
+    expect_refusal(&f, adj_broadcast_to(six(&f), (adj_shape){.rank = 7}), ADJ_ESHAPE,
+                   "broadcast_to: shape", "rank", NULL);
+    expect_refusal(&f, adj_broadcast_to(six(&f), (adj_shape){4, {1 << 30, 1 << 30, 2, 3}}),
+                   ADJ_ESHAPE, "broadcast_to: shape", "too large", NULL);
     cr_assert_null(adj_broadcast_to(NULL, (adj_shape){0}));
     cr_assert_null(adj_sum_to(NULL, (adj_shape){0}));
 }

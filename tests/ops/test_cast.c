@@ -165,17 +165,11 @@ Test(cast, fills_keep_their_rounding)
             }
 }
 
-static adj_node *refused(fixture *f, int i)
-{
-    switch (i) {
-    default: return adj_cast(given_random(f, ADJ_F32, (adj_shape){1, {4}}, 0, 1), (adj_dtype)9);
-    }
-}
-
 Test(cast, refusals)
 {
-    const refusal list[] = {{ADJ_EARG, {"cast", "dtype", "9"}}};
-    expect_refusals(refused, 1, list);
+    scoped(fixture_free) fixture f = fixture_new();
+    expect_refusal(&f, adj_cast(given_random(&f, ADJ_F32, (adj_shape){1, {4}}, 0, 1), (adj_dtype)9),
+                   ADJ_EARG, "cast", "dtype", "9", NULL);
     cr_assert_null(adj_cast(NULL, ADJ_F32));
     cr_assert_null(adj_stop_gradient(NULL));
 }

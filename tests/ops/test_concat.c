@@ -114,27 +114,20 @@ static adj_node *too_large(fixture *f)
     return adj_concat(16, many, 0);
 }
 
-static adj_node *refused(fixture *f, int i)
-{
-    switch (i) {
-    case 0: return pair(f, (adj_shape){2, {2, 3}}, (adj_shape){2, {2, 3}}, ADJ_F32, 2);
-    case 1: return pair(f, (adj_shape){2, {2, 3}}, (adj_shape){2, {3, 3}}, ADJ_F32, 1);
-    case 2: return pair(f, (adj_shape){2, {2, 3}}, (adj_shape){1, {3}}, ADJ_F32, 1);
-    case 3: return pair(f, (adj_shape){2, {2, 3}}, (adj_shape){2, {2, 3}}, ADJ_I32, 1);
-    case 4: return pair(f, (adj_shape){0}, (adj_shape){0}, ADJ_F32, 0);
-    default: return too_large(f);
-    }
-}
-
 Test(concat, refusals)
 {
-    const refusal list[] = {{ADJ_EARG, {"concat: axis", "got 2", "-2 to 1"}},
-                            {ADJ_ESHAPE, {"concat: values[1]", "[3, 3]", "[2, 3]"}},
-                            {ADJ_ESHAPE, {"concat: values[1]", "[3]", "[2, 3]"}},
-                            {ADJ_EDTYPE, {"concat: values[1]", "i32", "f32"}},
-                            {ADJ_EARG, {"concat: axis", "got 0"}},
-                            {ADJ_ESHAPE, {"concat", "too large"}}};
-    expect_refusals(refused, sizeof list / sizeof *list, list);
+    scoped(fixture_free) fixture f = fixture_new();
+    expect_refusal(&f, pair(&f, (adj_shape){2, {2, 3}}, (adj_shape){2, {2, 3}}, ADJ_F32, 2),
+                   ADJ_EARG, "concat: axis", "got 2", "-2 to 1", NULL);
+    expect_refusal(&f, pair(&f, (adj_shape){2, {2, 3}}, (adj_shape){2, {3, 3}}, ADJ_F32, 1),
+                   ADJ_ESHAPE, "concat: values[1]", "[3, 3]", "[2, 3]", NULL);
+    expect_refusal(&f, pair(&f, (adj_shape){2, {2, 3}}, (adj_shape){1, {3}}, ADJ_F32, 1),
+                   ADJ_ESHAPE, "concat: values[1]", "[3]", "[2, 3]", NULL);
+    expect_refusal(&f, pair(&f, (adj_shape){2, {2, 3}}, (adj_shape){2, {2, 3}}, ADJ_I32, 1),
+                   ADJ_EDTYPE, "concat: values[1]", "i32", "f32", NULL);
+    expect_refusal(&f, pair(&f, (adj_shape){0}, (adj_shape){0}, ADJ_F32, 0), ADJ_EARG,
+                   "concat: axis", "got 0", NULL);
+    expect_refusal(&f, too_large(&f), ADJ_ESHAPE, "concat", "too large", NULL);
     cr_assert_null(adj_concat(0, NULL, 0));
     cr_assert_null(adj_concat(1, (adj_node *[]){NULL}, 0));
 }

@@ -75,18 +75,13 @@ Test(elementwise_unary, first_and_second_derivative_against_differences)
     }
 }
 
-static adj_node *refused(fixture *f, int i)
-{
-    switch (i) {
-    case 0: return adj_exp(given_integers(f, ADJ_I32, (adj_shape){1, {4}}, 0, 1));
-    default: return adj_scale(given_random(f, ADJ_F32, (adj_shape){1, {4}}, 0, 1), NAN);
-    }
-}
-
 Test(elementwise_unary, refusals)
 {
-    const refusal list[] = {{ADJ_EDTYPE, {"exp", "i32"}}, {ADJ_EARG, {"scale", "factor", "nan"}}};
-    expect_refusals(refused, 2, list);
+    scoped(fixture_free) fixture f = fixture_new();
+    expect_refusal(&f, adj_exp(given_integers(&f, ADJ_I32, (adj_shape){1, {4}}, 0, 1)), ADJ_EDTYPE,
+                   "exp", "i32", NULL);
+    expect_refusal(&f, adj_scale(given_random(&f, ADJ_F32, (adj_shape){1, {4}}, 0, 1), NAN),
+                   ADJ_EARG, "scale", "factor", "nan", NULL);
     for (int k = 0; k < N_UNARY; k++)
         cr_assert_null(unary_ops[k].build(NULL));
 }
@@ -394,33 +389,26 @@ static adj_node *integers(fixture *f)
     return adj_maximum(a, a);
 }
 
-static adj_node *refused_of_two(fixture *f, int i)
-{
-    switch (i) {
-    case 0:
-        return adj_add(given_random(f, ADJ_F32, (adj_shape){2, {2, 3}}, 0, 1),
-                       given_random(f, ADJ_F32, (adj_shape){1, {4}}, 0, 1));
-    case 1:
-        return adj_mul(given_random(f, ADJ_F32, (adj_shape){2, {2, 0}}, 0, 1),
-                       given_random(f, ADJ_F32, (adj_shape){2, {2, 2}}, 0, 1));
-    case 2:
-        return adj_div(given_random(f, ADJ_F32, (adj_shape){1, {4}}, 0, 1),
-                       given_random(f, ADJ_F64, (adj_shape){1, {4}}, 0, 1));
-    case 3: return integers(f);
-    default:
-        return adj_sub(adj_input(f->g, "a", ADJ_F32, (adj_shape){2, {1 << 30, 1}}),
-                       adj_input(f->g, "b", ADJ_F32, (adj_shape){2, {1, 1 << 30}}));
-    }
-}
-
 Test(elementwise_binary, refusals)
 {
-    const refusal list[] = {{ADJ_ESHAPE, {"add", "[2, 3]", "[4]"}},
-                            {ADJ_ESHAPE, {"mul", "[2, 0]", "[2, 2]"}},
-                            {ADJ_EDTYPE, {"div", "f32", "f64"}},
-                            {ADJ_EDTYPE, {"maximum", "i32"}},
-                            {ADJ_ESHAPE, {"sub", "too large"}}};
-    expect_refusals(refused_of_two, sizeof list / sizeof *list, list);
+    scoped(fixture_free) fixture f = fixture_new();
+    expect_refusal(&f,
+                   adj_add(given_random(&f, ADJ_F32, (adj_shape){2, {2, 3}}, 0, 1),
+                           given_random(&f, ADJ_F32, (adj_shape){1, {4}}, 0, 1)),
+                   ADJ_ESHAPE, "add", "[2, 3]", "[4]", NULL);
+    expect_refusal(&f,
+                   adj_mul(given_random(&f, ADJ_F32, (adj_shape){2, {2, 0}}, 0, 1),
+                           given_random(&f, ADJ_F32, (adj_shape){2, {2, 2}}, 0, 1)),
+                   ADJ_ESHAPE, "mul", "[2, 0]", "[2, 2]", NULL);
+    expect_refusal(&f,
+                   adj_div(given_random(&f, ADJ_F32, (adj_shape){1, {4}}, 0, 1),
+                           given_random(&f, ADJ_F64, (adj_shape){1, {4}}, 0, 1)),
+                   ADJ_EDTYPE, "div", "f32", "f64", NULL);
+    expect_refusal(&f, integers(&f), ADJ_EDTYPE, "maximum", "i32", NULL);
+    expect_refusal(&f,
+                   adj_sub(adj_input(f.g, "a", ADJ_F32, (adj_shape){2, {1 << 30, 1}}),
+                           adj_input(f.g, "b", ADJ_F32, (adj_shape){2, {1, 1 << 30}})),
+                   ADJ_ESHAPE, "sub", "too large", NULL);
     for (int k = 0; k < N_OPS; k++)
         cr_assert_null(ops[k].build(NULL, NULL));
 }

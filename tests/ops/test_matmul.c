@@ -134,28 +134,22 @@ static adj_node *inner(fixture *f)
                       ADJ_TRANSPOSE_B);
 }
 
-static adj_node *refused(fixture *f, int i)
-{
-    switch (i) {
-    case 0: return adj_matmul(f32(f, (adj_shape){2, {2, 3}}), f32(f, (adj_shape){3, {1, 3, 2}}), 0);
-    case 1: return adj_matmul(f32(f, (adj_shape){1, {3}}), f32(f, (adj_shape){2, {3, 2}}), 0);
-    case 2: return inner(f);
-    case 3:
-        return adj_matmul(f32(f, (adj_shape){2, {2, 3}}),
-                          given_random(f, ADJ_F64, (adj_shape){2, {3, 2}}, 0, 1), 0);
-    default:
-        return adj_matmul(f32(f, (adj_shape){2, {1 << 30, 0}}),
-                          f32(f, (adj_shape){2, {0, 1 << 30}}), 0);
-    }
-}
-
 Test(matmul, refusals)
 {
-    const refusal list[] = {{ADJ_ESHAPE, {"matmul: b", "[1, 3, 2]", "rank 2"}},
-                            {ADJ_ESHAPE, {"matmul: a", "[3]"}},
-                            {ADJ_ESHAPE, {"inner", "3 and 2", "[3, 2] transposed"}},
-                            {ADJ_EDTYPE, {"matmul", "f32", "f64"}},
-                            {ADJ_ESHAPE, {"matmul", "too large"}}};
-    expect_refusals(refused, sizeof list / sizeof *list, list);
+    scoped(fixture_free) fixture f = fixture_new();
+    expect_refusal(
+        &f, adj_matmul(f32(&f, (adj_shape){2, {2, 3}}), f32(&f, (adj_shape){3, {1, 3, 2}}), 0),
+        ADJ_ESHAPE, "matmul: b", "[1, 3, 2]", "rank 2", NULL);
+    expect_refusal(&f, adj_matmul(f32(&f, (adj_shape){1, {3}}), f32(&f, (adj_shape){2, {3, 2}}), 0),
+                   ADJ_ESHAPE, "matmul: a", "[3]", NULL);
+    expect_refusal(&f, inner(&f), ADJ_ESHAPE, "inner", "3 and 2", "[3, 2] transposed", NULL);
+    expect_refusal(&f,
+                   adj_matmul(f32(&f, (adj_shape){2, {2, 3}}),
+                              given_random(&f, ADJ_F64, (adj_shape){2, {3, 2}}, 0, 1), 0),
+                   ADJ_EDTYPE, "matmul", "f32", "f64", NULL);
+    expect_refusal(
+        &f,
+        adj_matmul(f32(&f, (adj_shape){2, {1 << 30, 0}}), f32(&f, (adj_shape){2, {0, 1 << 30}}), 0),
+        ADJ_ESHAPE, "matmul", "too large", NULL);
     cr_assert_null(adj_matmul(NULL, NULL, 0));
 }

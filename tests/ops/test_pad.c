@@ -123,35 +123,28 @@ static adj_node *overflow(fixture *f)
     return adj_pad(six(f), (adj_shape){2, {1, INT64_MAX}}, (adj_shape){2, {1, INT64_MAX}});
 }
 
-static adj_node *refused(fixture *f, int i)
-{
-    switch (i) {
-    case 0: return adj_pad(six(f), (adj_shape){2, {1, 1}}, (adj_shape){1, {1}});
-    case 1: return adj_pad(six(f), (adj_shape){2, {1, -1}}, (adj_shape){2, {1, 1}});
-    case 2: return overflow(f);
-    case 3: return adj_pad(six(f), (adj_shape){2, {1 << 30, 1 << 30}}, (adj_shape){2, {0, 0}});
-    case 4: return adj_slice(six(f), (adj_shape){2, {1, 1}}, (adj_shape){2, {1, 3}});
-    case 5: return adj_slice(six(f), (adj_shape){2, {3, 0}}, (adj_shape){2, {0, 0}});
-    case 6: return adj_slice(six(f), (adj_shape){2, {1, 1}}, (adj_shape){2, {1, INT64_MAX}});
-    case 7: return adj_slice(six(f), (adj_shape){2, {-1, 0}}, (adj_shape){2, {1, 1}});
-    case 8: return adj_slice(six(f), (adj_shape){2, {0, 0}}, (adj_shape){2, {1, -1}});
-    default: return adj_slice(six(f), (adj_shape){.rank = 9}, (adj_shape){2, {1, 1}});
-    }
-}
-
 Test(pad, refusals)
 {
-    const refusal list[] = {{ADJ_ESHAPE, {"pad: paddings", "got 1", "expected 2"}},
-                            {ADJ_EARG, {"pad: paddings", "negative", "-1"}},
-                            {ADJ_ESHAPE, {"pad: paddings", "overflow"}},
-                            {ADJ_ESHAPE, {"pad", "too large"}},
-                            {ADJ_ESHAPE, {"slice: begin and size", "axis 1", "got 1 and 3"}},
-                            {ADJ_ESHAPE, {"slice: begin", "axis 0", "got 3 and 0"}},
-                            {ADJ_ESHAPE, {"slice: begin and size", "axis 1"}},
-                            {ADJ_EARG, {"slice: begin", "negative"}},
-                            {ADJ_EARG, {"slice: size", "negative"}},
-                            {ADJ_ESHAPE, {"slice: begin", "got 9"}}};
-    expect_refusals(refused, sizeof list / sizeof *list, list);
+    scoped(fixture_free) fixture f = fixture_new();
+    expect_refusal(&f, adj_pad(six(&f), (adj_shape){2, {1, 1}}, (adj_shape){1, {1}}), ADJ_ESHAPE,
+                   "pad: paddings", "got 1", "expected 2", NULL);
+    expect_refusal(&f, adj_pad(six(&f), (adj_shape){2, {1, -1}}, (adj_shape){2, {1, 1}}), ADJ_EARG,
+                   "pad: paddings", "negative", "-1", NULL);
+    expect_refusal(&f, overflow(&f), ADJ_ESHAPE, "pad: paddings", "overflow", NULL);
+    expect_refusal(&f, adj_pad(six(&f), (adj_shape){2, {1 << 30, 1 << 30}}, (adj_shape){2, {0, 0}}),
+                   ADJ_ESHAPE, "pad", "too large", NULL);
+    expect_refusal(&f, adj_slice(six(&f), (adj_shape){2, {1, 1}}, (adj_shape){2, {1, 3}}),
+                   ADJ_ESHAPE, "slice: begin and size", "axis 1", "got 1 and 3", NULL);
+    expect_refusal(&f, adj_slice(six(&f), (adj_shape){2, {3, 0}}, (adj_shape){2, {0, 0}}),
+                   ADJ_ESHAPE, "slice: begin", "axis 0", "got 3 and 0", NULL);
+    expect_refusal(&f, adj_slice(six(&f), (adj_shape){2, {1, 1}}, (adj_shape){2, {1, INT64_MAX}}),
+                   ADJ_ESHAPE, "slice: begin and size", "axis 1", NULL);
+    expect_refusal(&f, adj_slice(six(&f), (adj_shape){2, {-1, 0}}, (adj_shape){2, {1, 1}}),
+                   ADJ_EARG, "slice: begin", "negative", NULL);
+    expect_refusal(&f, adj_slice(six(&f), (adj_shape){2, {0, 0}}, (adj_shape){2, {1, -1}}),
+                   ADJ_EARG, "slice: size", "negative", NULL);
+    expect_refusal(&f, adj_slice(six(&f), (adj_shape){.rank = 9}, (adj_shape){2, {1, 1}}),
+                   ADJ_ESHAPE, "slice: begin", "got 9", NULL);
     cr_assert_null(adj_pad(NULL, (adj_shape){0}, (adj_shape){0}));
     cr_assert_null(adj_slice(NULL, (adj_shape){0}, (adj_shape){0}));
 }

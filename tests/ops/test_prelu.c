@@ -192,40 +192,35 @@ Test(prelu, same_for_any_number_of_threads)
 
 static adj_node *f32(fixture *f, adj_shape shape) { return given_random(f, ADJ_F32, shape, 0, 1); }
 
-static adj_node *refused(fixture *f, int i)
-{
-    switch (i) {
-    case 0: return adj_prelu(f32(f, (adj_shape){1, {3}}), f32(f, (adj_shape){1, {3}}), ADJ_NHWC);
-    case 1:
-        return adj_prelu(f32(f, (adj_shape){3, {2, 3, 4}}), f32(f, (adj_shape){1, {4}}), ADJ_NCHW);
-    case 2:
-        return adj_prelu_grad(f32(f, (adj_shape){2, {2, 3}}), f32(f, (adj_shape){2, {2, 3}}),
-                              f32(f, (adj_shape){0}), ADJ_NHWC);
-    case 3:
-        return adj_prelu_grad(f32(f, (adj_shape){2, {3, 2}}), f32(f, (adj_shape){2, {2, 3}}),
-                              f32(f, (adj_shape){1, {3}}), ADJ_NHWC);
-    case 4:
-        return adj_prelu_grad_slope(f32(f, (adj_shape){2, {2, 3}}), f32(f, (adj_shape){2, {2, 3}}),
-                                    2, ADJ_NHWC);
-    case 5:
-        return adj_prelu_grad_slope(f32(f, (adj_shape){2, {2, 3}}), f32(f, (adj_shape){2, {2, 3}}),
-                                    1, (adj_format)7);
-    default:
-        return adj_prelu(f32(f, (adj_shape){2, {2, 3}}),
-                         given_random(f, ADJ_BF16, (adj_shape){1, {3}}, 0, 1), ADJ_NHWC);
-    }
-}
-
 Test(prelu, refusals)
 {
-    const refusal list[] = {{ADJ_ESHAPE, {"prelu: x", "[3]", "rank 2 to 5"}},
-                            {ADJ_ESHAPE, {"prelu: slope", "[4]", "[3] or [1]"}},
-                            {ADJ_ESHAPE, {"prelu_grad", "slope", "[]"}},
-                            {ADJ_ESHAPE, {"prelu_grad", "[3, 2]", "[2, 3]"}},
-                            {ADJ_EARG, {"prelu_grad_slope: slopes", "got 2", "3 or 1"}},
-                            {ADJ_EARG, {"prelu_grad_slope", "data_format", "7"}},
-                            {ADJ_EDTYPE, {"prelu", "f32", "bf16"}}};
-    expect_refusals(refused, sizeof list / sizeof *list, list);
+    scoped(fixture_free) fixture f = fixture_new();
+    expect_refusal(&f,
+                   adj_prelu(f32(&f, (adj_shape){1, {3}}), f32(&f, (adj_shape){1, {3}}), ADJ_NHWC),
+                   ADJ_ESHAPE, "prelu: x", "[3]", "rank 2 to 5", NULL);
+    expect_refusal(
+        &f, adj_prelu(f32(&f, (adj_shape){3, {2, 3, 4}}), f32(&f, (adj_shape){1, {4}}), ADJ_NCHW),
+        ADJ_ESHAPE, "prelu: slope", "[4]", "[3] or [1]", NULL);
+    expect_refusal(&f,
+                   adj_prelu_grad(f32(&f, (adj_shape){2, {2, 3}}), f32(&f, (adj_shape){2, {2, 3}}),
+                                  f32(&f, (adj_shape){0}), ADJ_NHWC),
+                   ADJ_ESHAPE, "prelu_grad", "slope", "[]", NULL);
+    expect_refusal(&f,
+                   adj_prelu_grad(f32(&f, (adj_shape){2, {3, 2}}), f32(&f, (adj_shape){2, {2, 3}}),
+                                  f32(&f, (adj_shape){1, {3}}), ADJ_NHWC),
+                   ADJ_ESHAPE, "prelu_grad", "[3, 2]", "[2, 3]", NULL);
+    expect_refusal(&f,
+                   adj_prelu_grad_slope(f32(&f, (adj_shape){2, {2, 3}}),
+                                        f32(&f, (adj_shape){2, {2, 3}}), 2, ADJ_NHWC),
+                   ADJ_EARG, "prelu_grad_slope: slopes", "got 2", "3 or 1", NULL);
+    expect_refusal(&f,
+                   adj_prelu_grad_slope(f32(&f, (adj_shape){2, {2, 3}}),
+                                        f32(&f, (adj_shape){2, {2, 3}}), 1, (adj_format)7),
+                   ADJ_EARG, "prelu_grad_slope", "data_format", "7", NULL);
+    expect_refusal(&f,
+                   adj_prelu(f32(&f, (adj_shape){2, {2, 3}}),
+                             given_random(&f, ADJ_BF16, (adj_shape){1, {3}}, 0, 1), ADJ_NHWC),
+                   ADJ_EDTYPE, "prelu", "f32", "bf16", NULL);
     cr_assert_null(adj_prelu(NULL, NULL, ADJ_NHWC));
     cr_assert_null(adj_prelu_grad(NULL, NULL, NULL, ADJ_NHWC));
     cr_assert_null(adj_prelu_grad_slope(NULL, NULL, 1, ADJ_NHWC));

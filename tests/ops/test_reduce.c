@@ -256,33 +256,25 @@ static adj_node *matrix(fixture *f)
 }
 static adj_node *twice(fixture *f) { return adj_reduce_max(matrix(f), (adj_axes){2, {1, -1}, 0}); }
 
-static adj_node *refused(fixture *f, int i)
-{
-    switch (i) {
-    case 0: return adj_reduce_sum(matrix(f), (adj_axes){1, {2}, 0});
-    case 1: return adj_reduce_mean(matrix(f), (adj_axes){1, {-3}, 0});
-    case 2: return twice(f);
-    case 3: return adj_reduce_sum(matrix(f), (adj_axes){.n = 7});
-    case 4: return adj_reduce_sum(matrix(f), (adj_axes){0});
-    case 5:
-        return adj_reduce_sum(given_integers(f, ADJ_I32, (adj_shape){1, {4}}, 0, 1),
-                              (adj_axes){.n = ADJ_ALL});
-    default:
-        return adj_reduce_max(given(f, ADJ_F32, (adj_shape){2, {2, 0}}, NULL),
-                              (adj_axes){1, {1}, 0});
-    }
-}
-
 Test(reduce, refusals)
 {
-    const refusal list[] = {{ADJ_EARG, {"reduce_sum: axis", "got 2", "-2 to 1"}},
-                            {ADJ_EARG, {"reduce_mean: axis", "got -3"}},
-                            {ADJ_EARG, {"reduce_max: axis 1", "twice"}},
-                            {ADJ_EARG, {"reduce_sum: axis", "got 7"}},
-                            {ADJ_EARG, {"reduce_sum: axis", "got 0", "ADJ_ALL"}},
-                            {ADJ_EDTYPE, {"reduce_sum", "i32"}},
-                            {ADJ_ESHAPE, {"reduce_max", "[2, 0]"}}};
-    expect_refusals(refused, sizeof list / sizeof *list, list);
+    scoped(fixture_free) fixture f = fixture_new();
+    expect_refusal(&f, adj_reduce_sum(matrix(&f), (adj_axes){1, {2}, 0}), ADJ_EARG,
+                   "reduce_sum: axis", "got 2", "-2 to 1", NULL);
+    expect_refusal(&f, adj_reduce_mean(matrix(&f), (adj_axes){1, {-3}, 0}), ADJ_EARG,
+                   "reduce_mean: axis", "got -3", NULL);
+    expect_refusal(&f, twice(&f), ADJ_EARG, "reduce_max: axis 1", "twice", NULL);
+    expect_refusal(&f, adj_reduce_sum(matrix(&f), (adj_axes){.n = 7}), ADJ_EARG, "reduce_sum: axis",
+                   "got 7", NULL);
+    expect_refusal(&f, adj_reduce_sum(matrix(&f), (adj_axes){0}), ADJ_EARG, "reduce_sum: axis",
+                   "got 0", "ADJ_ALL", NULL);
+    expect_refusal(&f,
+                   adj_reduce_sum(given_integers(&f, ADJ_I32, (adj_shape){1, {4}}, 0, 1),
+                                  (adj_axes){.n = ADJ_ALL}),
+                   ADJ_EDTYPE, "reduce_sum", "i32", NULL);
+    expect_refusal(
+        &f, adj_reduce_max(given(&f, ADJ_F32, (adj_shape){2, {2, 0}}, NULL), (adj_axes){1, {1}, 0}),
+        ADJ_ESHAPE, "reduce_max", "[2, 0]", NULL);
     cr_assert_null(adj_reduce_sum(NULL, (adj_axes){.n = ADJ_ALL}));
     cr_assert_null(adj_reduce_max(NULL, (adj_axes){.n = ADJ_ALL}));
 }

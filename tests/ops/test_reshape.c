@@ -172,41 +172,35 @@ Test(reshape, two_permutations_against_index_arithmetic)
 static adj_node *six(fixture *f) { return given_random(f, ADJ_F32, (adj_shape){2, {2, 3}}, 0, 1); }
 static adj_node *negative(fixture *f) { return adj_reshape(six(f), (adj_shape){3, {-2, -3, -1}}); }
 
-static adj_node *refused(fixture *f, int i)
-{
-    switch (i) {
-    case 0: return adj_reshape(six(f), (adj_shape){2, {2, 2}});
-    case 1: return adj_reshape(six(f), (adj_shape){2, {-1, -1}});
-    case 2: return adj_reshape(six(f), (adj_shape){2, {4, -1}});
-    case 3: return adj_reshape(six(f), (adj_shape){2, {0, -1}});
-    case 4: return negative(f);
-    case 5: return adj_reshape(six(f), (adj_shape){.rank = 7});
-    case 6: return adj_reshape(six(f), (adj_shape){.rank = -1});
-    case 7: return adj_reshape(six(f), (adj_shape){3, {INT64_C(1) << 40, INT64_C(1) << 40, -1}});
-    case 8: return adj_transpose(six(f), 2, (int[]){0, 0});
-    case 9: return adj_transpose(six(f), 2, (int[]){0, 2});
-    case 10: return adj_transpose(six(f), 2, (int[]){-1, 0});
-    case 11: return adj_transpose(six(f), 2, NULL);
-    default: return adj_transpose(six(f), 1, (int[]){0});
-    }
-}
-
 Test(reshape, refusals)
 {
-    const refusal list[] = {{ADJ_ESHAPE, {"reshape", "[2, 2]", "[2, 3]"}},
-                            {ADJ_EARG, {"reshape: shape", "more than one -1", "[-1, -1]"}},
-                            {ADJ_ESHAPE, {"reshape", "[4, -1]", "[2, 3]"}},
-                            {ADJ_ESHAPE, {"reshape", "[0, -1]"}},
-                            {ADJ_ESHAPE, {"reshape: shape", "negative"}},
-                            {ADJ_ESHAPE, {"reshape: shape", "rank", "7"}},
-                            {ADJ_ESHAPE, {"reshape: shape", "rank", "-1"}},
-                            {ADJ_ESHAPE, {"reshape: shape", "too large"}},
-                            {ADJ_EARG, {"transpose: perm", "got 0 at 1"}},
-                            {ADJ_EARG, {"transpose: perm", "got 2 at 1"}},
-                            {ADJ_EARG, {"transpose: perm", "got -1 at 0"}},
-                            {ADJ_EARG, {"transpose: perm", "NULL", "expected 2"}},
-                            {ADJ_EARG, {"transpose: perm", "got 1", "expected 2"}}};
-    expect_refusals(refused, sizeof list / sizeof *list, list);
+    scoped(fixture_free) fixture f = fixture_new();
+    expect_refusal(&f, adj_reshape(six(&f), (adj_shape){2, {2, 2}}), ADJ_ESHAPE, "reshape",
+                   "[2, 2]", "[2, 3]", NULL);
+    expect_refusal(&f, adj_reshape(six(&f), (adj_shape){2, {-1, -1}}), ADJ_EARG, "reshape: shape",
+                   "more than one -1", "[-1, -1]", NULL);
+    expect_refusal(&f, adj_reshape(six(&f), (adj_shape){2, {4, -1}}), ADJ_ESHAPE, "reshape",
+                   "[4, -1]", "[2, 3]", NULL);
+    expect_refusal(&f, adj_reshape(six(&f), (adj_shape){2, {0, -1}}), ADJ_ESHAPE, "reshape",
+                   "[0, -1]", NULL);
+    expect_refusal(&f, negative(&f), ADJ_ESHAPE, "reshape: shape", "negative", NULL);
+    expect_refusal(&f, adj_reshape(six(&f), (adj_shape){.rank = 7}), ADJ_ESHAPE, "reshape: shape",
+                   "rank", "7", NULL);
+    expect_refusal(&f, adj_reshape(six(&f), (adj_shape){.rank = -1}), ADJ_ESHAPE, "reshape: shape",
+                   "rank", "-1", NULL);
+    expect_refusal(&f,
+                   adj_reshape(six(&f), (adj_shape){3, {INT64_C(1) << 40, INT64_C(1) << 40, -1}}),
+                   ADJ_ESHAPE, "reshape: shape", "too large", NULL);
+    expect_refusal(&f, adj_transpose(six(&f), 2, (int[]){0, 0}), ADJ_EARG, "transpose: perm",
+                   "got 0 at 1", NULL);
+    expect_refusal(&f, adj_transpose(six(&f), 2, (int[]){0, 2}), ADJ_EARG, "transpose: perm",
+                   "got 2 at 1", NULL);
+    expect_refusal(&f, adj_transpose(six(&f), 2, (int[]){-1, 0}), ADJ_EARG, "transpose: perm",
+                   "got -1 at 0", NULL);
+    expect_refusal(&f, adj_transpose(six(&f), 2, NULL), ADJ_EARG, "transpose: perm", "NULL",
+                   "expected 2", NULL);
+    expect_refusal(&f, adj_transpose(six(&f), 1, (int[]){0}), ADJ_EARG, "transpose: perm", "got 1",
+                   "expected 2", NULL);
     cr_assert_null(adj_reshape(NULL, (adj_shape){0}));
     cr_assert_null(adj_transpose(NULL, 0, NULL));
 }

@@ -268,38 +268,33 @@ Test(resize, same_for_any_number_of_threads)
 static adj_node *f32(fixture *f, adj_shape shape) { return adj_input(f->g, "x", ADJ_F32, shape); }
 static const adj_shape small = {4, {1, 3, 4, 1}};
 
-static adj_node *refused(fixture *f, int i)
-{
-    switch (i) {
-    case 0: return adj_resize(f32(f, (adj_shape){3, {3, 4, 1}}), 2, 2, NULL);
-    case 1: return adj_resize(f32(f, small), 0, 2, NULL);
-    case 2: return adj_resize_grad(f32(f, small), 3, -4, NULL);
-    case 3: return adj_resize(f32(f, small), 2, 1LL << 31, NULL);
-    case 4: return adj_resize(f32(f, (adj_shape){4, {1, 0, 4, 1}}), 2, 2, NULL);
-    case 5: return adj_resize(f32(f, (adj_shape){4, {4, 1, 1, 1}}), INT32_MAX, INT32_MAX, NULL);
-    case 6: return adj_resize(f32(f, small), 2, 2, &(adj_sampling){.mode = (adj_resize_mode)2});
-    case 7:
-        return adj_resize_grad(f32(f, small), 2, 2,
-                               &(adj_sampling){.coordinates = (adj_coordinates)3});
-    case 8: return adj_resize(f32(f, small), 2, 2, &(adj_sampling){.format = (adj_format)7});
-    default: return adj_resize(adj_input(f->g, "x", ADJ_I32, small), 2, 2, NULL);
-    }
-}
-
 Test(resize, refusals)
 {
-    const refusal list[] = {
-        {ADJ_ESHAPE, {"resize: x", "[3, 4, 1]", "rank 4"}},
-        {ADJ_ESHAPE, {"resize", "the result must be at least 1", "got 0 and 2"}},
-        {ADJ_ESHAPE, {"resize_grad", "the result", "got 3 and -4"}},
-        {ADJ_ESHAPE, {"resize", "int32", "2147483648"}},
-        {ADJ_ESHAPE, {"resize", "x", "got 0 and 4"}},
-        {ADJ_ESHAPE, {"resize", "the result"}},
-        {ADJ_EARG, {"resize", "mode", "got 2"}},
-        {ADJ_EARG, {"resize_grad", "coordinates", "got 3"}},
-        {ADJ_EARG, {"resize", "data_format", "7"}},
-        {ADJ_EDTYPE, {"resize", "i32"}}};
-    expect_refusals(refused, sizeof list / sizeof *list, list);
+    scoped(fixture_free) fixture f = fixture_new();
+    expect_refusal(&f, adj_resize(f32(&f, (adj_shape){3, {3, 4, 1}}), 2, 2, NULL), ADJ_ESHAPE,
+                   "resize: x", "[3, 4, 1]", "rank 4", NULL);
+    expect_refusal(&f, adj_resize(f32(&f, small), 0, 2, NULL), ADJ_ESHAPE, "resize",
+                   "the result must be at least 1", "got 0 and 2", NULL);
+    expect_refusal(&f, adj_resize_grad(f32(&f, small), 3, -4, NULL), ADJ_ESHAPE, "resize_grad",
+                   "the result", "got 3 and -4", NULL);
+    expect_refusal(&f, adj_resize(f32(&f, small), 2, 1LL << 31, NULL), ADJ_ESHAPE, "resize",
+                   "int32", "2147483648", NULL);
+    expect_refusal(&f, adj_resize(f32(&f, (adj_shape){4, {1, 0, 4, 1}}), 2, 2, NULL), ADJ_ESHAPE,
+                   "resize", "x", "got 0 and 4", NULL);
+    expect_refusal(&f,
+                   adj_resize(f32(&f, (adj_shape){4, {4, 1, 1, 1}}), INT32_MAX, INT32_MAX, NULL),
+                   ADJ_ESHAPE, "resize", "the result", NULL);
+    expect_refusal(&f,
+                   adj_resize(f32(&f, small), 2, 2, &(adj_sampling){.mode = (adj_resize_mode)2}),
+                   ADJ_EARG, "resize", "mode", "got 2", NULL);
+    expect_refusal(
+        &f,
+        adj_resize_grad(f32(&f, small), 2, 2, &(adj_sampling){.coordinates = (adj_coordinates)3}),
+        ADJ_EARG, "resize_grad", "coordinates", "got 3", NULL);
+    expect_refusal(&f, adj_resize(f32(&f, small), 2, 2, &(adj_sampling){.format = (adj_format)7}),
+                   ADJ_EARG, "resize", "data_format", "7", NULL);
+    expect_refusal(&f, adj_resize(adj_input(f.g, "x", ADJ_I32, small), 2, 2, NULL), ADJ_EDTYPE,
+                   "resize", "i32", NULL);
     cr_assert_null(adj_resize(NULL, 1, 1, NULL));
     cr_assert_null(adj_resize_grad(NULL, 1, 1, NULL));
 }

@@ -108,25 +108,20 @@ static adj_node *vector(fixture *f, adj_dtype dtype, int64_t n)
     return given_integers(f, dtype, (adj_shape){1, {n}}, 0, 1);
 }
 
-static adj_node *refused(fixture *f, int i)
-{
-    switch (i) {
-    case 0: return adj_select(vector(f, ADJ_F32, 4), vector(f, ADJ_F32, 4), vector(f, ADJ_F32, 4));
-    case 1:
-        return adj_select(condition(f, ADJ_I32, 1), vector(f, ADJ_F32, 4), vector(f, ADJ_F32, 4));
-    case 2:
-        return adj_select(condition(f, ADJ_F32, 1), vector(f, ADJ_F32, 4), vector(f, ADJ_F32, 3));
-    default:
-        return adj_select(condition(f, ADJ_F32, 1), vector(f, ADJ_F32, 4), vector(f, ADJ_F16, 4));
-    }
-}
-
 Test(select, refusals)
 {
-    const refusal list[] = {{ADJ_ESHAPE, {"select: cond", "[4]", "scalar"}},
-                            {ADJ_EDTYPE, {"select: cond is not a float", "i32"}},
-                            {ADJ_ESHAPE, {"select: b", "[3]", "[4]"}},
-                            {ADJ_EDTYPE, {"select: b", "f16", "f32"}}};
-    expect_refusals(refused, sizeof list / sizeof *list, list);
+    scoped(fixture_free) fixture f = fixture_new();
+    expect_refusal(
+        &f, adj_select(vector(&f, ADJ_F32, 4), vector(&f, ADJ_F32, 4), vector(&f, ADJ_F32, 4)),
+        ADJ_ESHAPE, "select: cond", "[4]", "scalar", NULL);
+    expect_refusal(
+        &f, adj_select(condition(&f, ADJ_I32, 1), vector(&f, ADJ_F32, 4), vector(&f, ADJ_F32, 4)),
+        ADJ_EDTYPE, "select: cond is not a float", "i32", NULL);
+    expect_refusal(
+        &f, adj_select(condition(&f, ADJ_F32, 1), vector(&f, ADJ_F32, 4), vector(&f, ADJ_F32, 3)),
+        ADJ_ESHAPE, "select: b", "[3]", "[4]", NULL);
+    expect_refusal(
+        &f, adj_select(condition(&f, ADJ_F32, 1), vector(&f, ADJ_F32, 4), vector(&f, ADJ_F16, 4)),
+        ADJ_EDTYPE, "select: b", "f16", "f32", NULL);
     cr_assert_null(adj_select(NULL, NULL, NULL));
 }
