@@ -133,16 +133,10 @@ static adj_status count_steps(adj_exec *e)
 /* Allocates the state that runs leave. */
 static adj_status prepare_runs(adj_exec *e)
 {
-    plan *p = &e->plan;
+    const plan *p = &e->plan;
     exec_run *r = &e->run;
-    for (int i = 0; i < p->n_step; i++) {
-        p->step[i].sums = p->n_sum;
-        p->n_sum += p->step[i].n_in + p->step[i].n_out;
-    }
-    const size_t n_sum = (size_t)(p->n_sum + p->n_fetch + p->n_update);
     r->version = exec_alloc(e, (size_t)p->n_leaf, sizeof *r->version);
     r->seconds = exec_alloc(e, (size_t)p->n_step, sizeof *r->seconds);
-    r->sums = e->internal.checksums ? exec_alloc(e, n_sum, sizeof *r->sums) : NULL;
     return e->status;
 }
 

@@ -45,10 +45,7 @@ typedef struct { /* state that changes when a value is set or a run is made */
     uint64_t *version;       /* by leaf: grows with every change; 0: never set */
     uint64_t invariant_seen; /* invariant_version when the invariant steps ran; 0: never */
     double *seconds;         /* by step, when profiled; 0: the step did not run */
-    /* Checksums of each step's operands, then results, from step.sums on; from plan.n_sum on those
-     * of the fetched and next values after the last step. NULL: none. */
-    uint64_t *sums;
-    char message[ADJ_WHY]; /* of the kernel that failed */
+    char message[ADJ_WHY];   /* of the kernel that failed */
 } exec_run;
 
 typedef struct planning planning;

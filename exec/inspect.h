@@ -30,19 +30,11 @@ typedef struct {
     const adj_node *taken_over; /* the operand whose memory holds the result, or NULL */
 } exec_damage;
 
-/* Compares the checksums of the last runs of two executors of one graph with the same kernels,
- * after equal numbers of runs on the same values; the second shares no memory. Returns 1 if they
- * differ, with the first difference in *d; 0 if they are equal; a negative number if the plans
- * differ. Nodes belong to the executors' private graphs. */
-int exec_find_damage(const adj_exec *shared, const adj_exec *alone, exec_damage *d);
-
-/* ---- reorders.c ---- */
-
-/* Checks each reorder of the plan. Returns 1 if one is wrong, and describes it in text; 0 if all
- * are right; a negative number when out of memory. */
-int exec_find_wrong_reorder(const adj_exec *e, char *text, size_t size);
-
-/* ---- in_place.c: results that differ when they are computed in place ---- */
+/* Runs the steps of two executors of one graph side by side, after equal numbers of runs on the
+ * same values; they have the same kernels, and the second shares no memory. Returns 1 if a value
+ * differs, with the first one in *d; 0 if none does; a negative number if the plans differ or a
+ * step fails. Assigns no update. Nodes belong to the executors' private graphs. */
+int exec_find_damage(adj_exec *shared, adj_exec *alone, exec_damage *d);
 
 typedef struct {
     const adj_node *result, *operand; /* of the private graph */
@@ -50,9 +42,16 @@ typedef struct {
 } exec_false_alias;
 
 /* Runs the steps again of an executor that has run and has no updates: for each operand that a
- * kernel claims it may overwrite, once in place, even if the plan does not use that. Returns 1 if
- * the bits differ from those in separate memory, with the step in *f; 0 if none differ; a negative
- * number when out of memory. */
+ * kernel claims it may overwrite, once on separate memory and once in place, even if the plan does
+ * not use that. Both start with the operand's bytes, so that bytes that a kernel leaves unwritten,
+ * such as the padding of a layout, are equal. Returns 1 if the bits differ, with the step in *f; 0
+ * if none differ; a negative number when out of memory. */
 int exec_find_false_alias(adj_exec *e, exec_false_alias *f);
+
+/* ---- reorders.c ---- */
+
+/* Checks each reorder of the plan. Returns 1 if one is wrong, and describes it in text; 0 if all
+ * are right; a negative number when out of memory. */
+int exec_find_wrong_reorder(const adj_exec *e, char *text, size_t size);
 
 #endif

@@ -18,7 +18,6 @@ typedef struct adj_exec_internal {
                           double estimate);
     void *pass_user, *user; /* handed to after_pass; to before_kernel */
     int profile;            /* time every step (report.h) */
-    int checksums; /* keep checksums of the operands and results of each step (inspect.h) */
     /* Kernels to use: the text returned by adj_exec_selection of another executor of the same
      * graph. Steps that it names use the same kernels, so that results are bit-identical; with tune
      * the other steps are timed. Inapplicable lines are ignored; malformed text is ignored entirely

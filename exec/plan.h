@@ -50,7 +50,6 @@ typedef struct {
     invariance invariance; /* RUN_INVARIANT: runs only after one of its leaves has been set */
     adj_call call;
     const char *why; /* why a preferred backend does not compute it; NULL: it does */
-    int sums;        /* number of its first checksum, those of in before those of out */
     double tuned;    /* measured seconds if it was selected by timing; 0: selected by estimate */
 } step;
 
@@ -79,7 +78,6 @@ typedef struct { /* constant once planning is complete */
     adj_node **image; /* by the user's id: the private graph's node; NULL: not part of this plan */
     int n_step, n_buffer, n_slot, n_leaf, n_fetch, n_update;
     int n_invariant; /* number of invariant steps, which come first */
-    int n_sum;       /* checksums of all steps */
     step *step;
     buffer *buffer;
     slot *slot;

@@ -50,8 +50,6 @@ static adj_status run_range(adj_exec *e, int first, int end)
         const step *s = &e->plan.step[i];
         if (debug->canaries)
             draw_canaries(&e->plan, i);
-        if (e->internal.checksums)
-            sum_operands(e, s);
         const double start = e->internal.profile ? seconds_now() : 0;
         adj_status status = run_step(e, s);
         if (status != ADJ_OK)
@@ -59,8 +57,6 @@ static adj_status run_range(adj_exec *e, int first, int end)
         if (e->internal.profile)
             e->run.seconds[i] = seconds_now() - start;
         progress_backends(e);
-        if (e->internal.checksums)
-            sum_results(e, s);
         if (debug->canaries && check_canaries(e, i) != ADJ_OK)
             return ADJ_EBACKEND;
     }
@@ -90,8 +86,6 @@ static adj_status run_steps(adj_exec *e)
         status = run_range(e, e->plan.n_invariant, e->plan.n_step);
     if (status != ADJ_OK)
         return status;
-    if (e->internal.checksums)
-        sum_end(e);
     for (int i = 0; i < e->plan.n_update; i++) {
         const update *u = &e->plan.update[i];
         const leaf *l = &e->plan.leaf[u->leaf];

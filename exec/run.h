@@ -21,12 +21,4 @@ enum { CANARY = 64 }; /* bytes on each side of a slot */
 void draw_canaries(const plan *p, int step);
 adj_status check_canaries(adj_exec *e, int step);
 
-/* ---- sharing.c: checksums of operands and results, for exec_find_damage of inspect.h ---- */
-
-/* Store the checksums of operands before a step, of results after it, and of fetched and next
- * values after the last step. */
-void sum_operands(const adj_exec *e, const step *s);
-void sum_results(const adj_exec *e, const step *s);
-void sum_end(const adj_exec *e);
-
 #endif

@@ -7,23 +7,18 @@
 #include "compare.h"
 #include "exec/inspect.h"
 
-/* Two runs of the trial's graph with checksums: what outlives a run is read by the second. *e is to
- * be freed in every case. */
-static adj_status run_twice(const trial *t, adj_exec_opts opts, int no_sharing, adj_exec **e)
+/* Runs the trial's graph once: what outlives a run is read when the steps run again. *e is to be
+ * freed in every case. */
+static adj_status run_once(const trial *t, adj_exec_opts opts, int no_sharing, adj_exec **e)
 {
     adj_exec_debug debug = *opts.debug;
-    adj_exec_internal internal = *debug.internal;
-    internal.checksums = 1;
-    debug.internal = &internal;
     debug.no_sharing = no_sharing;
     opts.debug = &debug;
     opts.tune = 0;
     adj_status status = adj_exec_new(t->g, &opts, e);
     if (status == ADJ_OK)
         status = give_leaves(t, *e);
-    for (int i = 0; i < 2 && status == ADJ_OK; i++)
-        status = adj_run(*e);
-    return status;
+    return status == ADJ_OK ? adj_run(*e) : status;
 }
 
 static int repeats(const trial *t, const outcome *o)
@@ -65,13 +60,13 @@ adj_status find_damage(const trial *t, adj_exec_opts opts, outcome *o)
 {
     exec_damage d;
     adj_exec *shared = NULL, *alone = NULL, *again = NULL;
-    adj_status status = run_twice(t, opts, 0, &shared);
+    adj_status status = run_once(t, opts, 0, &shared);
     if (status == ADJ_OK)
-        status = run_twice(t, opts, 1, &alone);
+        status = run_once(t, opts, 1, &alone);
     /* A kernel's fault, or that of shared memory? Where one reads what it never wrote, its result
      * depends on memory, too, but no value is written over. */
     if (status == ADJ_OK && !repeats(t, o))
-        status = run_twice(t, opts, 1, &again);
+        status = run_once(t, opts, 1, &again);
     if (status != ADJ_OK)
         outcome_message(o, adj_exec_message(again != NULL   ? again
                                             : alone != NULL ? alone
