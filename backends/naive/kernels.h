@@ -1,4 +1,4 @@
-/* kernels.h - the naive kernels of one element type (see elem.h), and the table that names them.
+/* kernels.h - the naive kernels of one element type (see elem.h), and the tables that name them.
  *
  * A kernel computes one node: c->group->node[0]. Its operands are c->in in the order of
  * group->in, where an operand that the node reads twice appears once: use operand(). All tensors
@@ -9,17 +9,7 @@
 #include "elem.h"
 #include "naive.h"
 
-extern const naive_entry KERNEL(table)[];
-
-/* A range for an elementwise kernel, which computes y[i] from a[i] and b[i], for i < n. */
-struct part {
-    const T *a, *b; /* b: NULL if there is no operand 1 */
-    T *y;
-    int64_t n;
-    const void *attrs;
-};
-
-adj_status KERNEL(for_parts)(const adj_call *c, naive_each *each);
+extern const naive_entry KERNEL(table)[], KERNEL(elementwise)[];
 
 /* Returns the data of the node's operand i. */
 static inline const void *operand(const adj_call *c, int i)
@@ -50,17 +40,6 @@ naive_run KERNEL(softmax), KERNEL(log_softmax), KERNEL(softmax_cross_entropy),
     KERNEL(softmax_cross_entropy_grad), KERNEL(label_count);
 naive_run KERNEL(dropout), KERNEL(all_reduce), KERNEL(momentum), KERNEL(sgd_step), KERNEL(ema),
     KERNEL(adam_step), KERNEL(next_step);
-naive_each KERNEL(relu), KERNEL(relu6), KERNEL(leaky_relu), KERNEL(sigmoid), KERNEL(tanh),
-    KERNEL(silu);
-naive_each KERNEL(relu_grad), KERNEL(relu6_grad), KERNEL(leaky_relu_grad), KERNEL(sigmoid_grad),
-    KERNEL(tanh_grad), KERNEL(silu_grad);
-naive_each KERNEL(hard_sigmoid), KERNEL(hard_sigmoid_grad), KERNEL(hard_swish),
-    KERNEL(hard_swish_grad);
-naive_each KERNEL(clip), KERNEL(clip_grad), KERNEL(elu), KERNEL(elu_grad), KERNEL(gelu),
-    KERNEL(gelu_grad), KERNEL(softplus), KERNEL(erf);
-naive_each KERNEL(add), KERNEL(sub), KERNEL(mul), KERNEL(div), KERNEL(maximum), KERNEL(minimum),
-    KERNEL(equal), KERNEL(greater_equal), KERNEL(pow);
-naive_each KERNEL(neg), KERNEL(scale), KERNEL(square), KERNEL(sqrt), KERNEL(exp), KERNEL(log);
 naive_scratch KERNEL(conv2d_backprop_input_scratch), KERNEL(max_pool_grad_scratch),
     KERNEL(batch_norm_scratch), KERNEL(group_norm_grad_sums_scratch);
 

@@ -7,28 +7,25 @@
 
 #include "naive.h"
 
-typedef adj_status run_parts(const adj_call *c, naive_each *each);
 extern const naive_entry naive_table_f32[], naive_table_f64[], naive_table_f16[],
-    naive_table_bf16[];
-run_parts naive_for_parts_f32, naive_for_parts_f64, naive_for_parts_f16, naive_for_parts_bf16;
+    naive_table_bf16[], naive_elementwise_f32[], naive_elementwise_f64[], naive_elementwise_f16[],
+    naive_elementwise_bf16[];
 
-static const struct {
-    const naive_entry *table;
-    run_parts *for_parts;
-} types[] = {
-    [ADJ_F32] = {naive_table_f32, naive_for_parts_f32},
-    [ADJ_F64] = {naive_table_f64, naive_for_parts_f64},
-    [ADJ_F16] = {naive_table_f16, naive_for_parts_f16},
-    [ADJ_BF16] = {naive_table_bf16, naive_for_parts_bf16},
-    [ADJ_I32] = {naive_table_f32, NULL}, /* integer ops are in every table */
+static const naive_entry *const tables[][2] = {
+    [ADJ_F32] = {naive_table_f32, naive_elementwise_f32},
+    [ADJ_F64] = {naive_table_f64, naive_elementwise_f64},
+    [ADJ_F16] = {naive_table_f16, naive_elementwise_f16},
+    [ADJ_BF16] = {naive_table_bf16, naive_elementwise_bf16},
+    [ADJ_I32] = {naive_table_f32, naive_elementwise_f32}, /* integer ops are in every table */
 };
 
 static const naive_entry *look_up(adj_dtype dtype, const adj_op *op)
 {
-    const naive_entry *e = types[dtype].table;
-    while (e->op != NULL && e->op != op)
-        e++;
-    return e->op != NULL ? e : NULL;
+    for (int i = 0; i < 2; i++)
+        for (const naive_entry *e = tables[dtype][i]; e->op != NULL; e++)
+            if (e->op == op)
+                return e;
+    return NULL;
 }
 
 /* Returns the type that a node computes in: its own, or that of its first operand for an integer
@@ -81,12 +78,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     return ADJ_OK;
 }
 
-static adj_status run(const adj_call *c)
-{
-    const naive_entry *e = c->state;
-    return e->each != NULL ? types[compute_dtype(c->group->node[0])].for_parts(c, e->each)
-                           : e->run(c);
-}
+static adj_status run(const adj_call *c) { return ((const naive_entry *)c->state)->run(c); }
 
 static adj_status open(const adj_backend_opts *opts, void **backend)
 {
