@@ -73,6 +73,8 @@ static void set_pixels(filter_gemm *p, ptrdiff_t element)
     const ptrdiff_t vectors = divide_up(p->y.c, p->lanes);
     const ptrdiff_t of_vector = p->elements * p->lanes * element;
     p->pixels = p->n * p->y.h * p->y.w;
+    p->parts = p->slots = 1;
+    p->depth = p->elements;
     p->segments = 1;
     while (p->segments < MAX_SEGMENTS && p->pixels >= 2 * p->segments * MIN_PIXELS &&
            2 * p->segments * vectors * of_vector <= SEGMENT_BYTES)
@@ -153,15 +155,13 @@ static int plan(filter_gemm *p, const direct *d, const adj_group *g, size_t *scr
 static adj_status run(const adj_call *c)
 {
     const filter_gemm *p = c->state;
-    void (*const add)(const adj_call *, ptrdiff_t, int) =
-        p->pixels > 0 ? p->code->add_pixels : p->code->add_segment;
     job_shares jobs;
     share_jobs(&jobs, p->jobs, p->threads);
 #pragma omp parallel num_threads(p->threads) if (p->threads > 1)
     {
         for (job_range r; take_jobs(&jobs, omp_get_thread_num(), &r);)
             for (ptrdiff_t job = r.first; job < r.end; job++)
-                add(c, job, omp_get_thread_num());
+                p->code->add(c, job, omp_get_thread_num());
 #pragma omp barrier
 #pragma omp for schedule(static)
         for (ptrdiff_t part = 0; part < FILTER_GEMM_PARTS; part++)

@@ -12,7 +12,7 @@
  * are summed over a band.
  *
  * For a 1x1 convolution without strides and padding, the pixels of all images are one sequence,
- * cut into segments and these into bands (pixels.c). If there are many outputs, those of a
+ * cut into segments and these into bands. If there are many outputs, those of a
  * product are first copied to contiguous memory, in both cases. The operands of the next band
  * are prefetched meanwhile.
  *
@@ -34,9 +34,7 @@ enum {
 };
 
 typedef struct filter_gemm_code {
-    /* Computes a job's sums, over bands of rows or over bands of pixels. */
-    void (*add_segment)(const adj_call *c, ptrdiff_t job, int thread);
-    void (*add_pixels)(const adj_call *c, ptrdiff_t job, int thread);
+    void (*add)(const adj_call *c, ptrdiff_t job, int thread); /* computes a job's sums */
     void (*add_up)(const adj_call *c, ptrdiff_t part);
 } filter_gemm_code;
 

@@ -1,12 +1,17 @@
-/* segment.c - the sums of filter_gemm.h. Compiled once per instruction set and type. */
+/* segment.c - the sums of filter_gemm.h: a job, over bands of rows or of pixels. Compiled once per
+ * instruction set and type. */
 #include <string.h>
 
 #include "backends/direct/micro_gemm.h"
 #include "backends/direct/padded_rows.h"
-#include "pack_outputs.h"
-#include "prefetch_next.h"
 #include "filter_gemm.h"
-#include "pixels.h"
+
+/* The approximate memory that the next band reads first, in elements; 0 for an operand that is
+ * not prefetched. */
+typedef struct {
+    const real *x, *dy;
+    ptrdiff_t of_x, of_dy;
+} next_band;
 
 typedef struct { /* a thread's state in a job */
     const filter_gemm *p;
@@ -16,6 +21,7 @@ typedef struct { /* a thread's state in a job */
     ptrdiff_t pitch;           /* pitch of the job's sums: outputs in whole vectors */
     const real **row;          /* rows of x, from first_row on */
     ptrdiff_t first_row;
+    ptrdiff_t line; /* pixels of a row of dy */
     ptrdiff_t *at;
     real *packed, *sums;
     row_ring ring;
@@ -53,16 +59,48 @@ static ptrdiff_t product_vectors(const worker *s, ptrdiff_t vector)
     return min(vectors_of(s) - vector, FILTER_GEMM_VECTORS);
 }
 
-/* Returns the band with a product's outputs. */
+/* Returns the band with a product's outputs; if the plan says so, a copy of them in contiguous
+ * memory, [pixel][vectors], with zeros in lanes after the last output. */
 static band band_of_product(const worker *s, const band *of, ptrdiff_t vector)
 {
-    product_outputs o = {.pixels = (of->end - of->first) * s->p->y.w,
-                         .left = s->outputs - vector * VECTOR,
-                         .vectors = product_vectors(s, vector),
-                         .b = of->b + vector * VECTOR,
-                         .b_pitch = of->b_pitch};
-    pack_outputs(s->p, s->packed, &o);
-    return (band){of->first, of->end, o.b, o.b_pitch};
+    const ptrdiff_t pixels = (of->end - of->first) * s->line;
+    const ptrdiff_t line = product_vectors(s, vector) * VECTOR;
+    const ptrdiff_t n = min(s->outputs - vector * VECTOR, line);
+    const real *src = of->b + vector * VECTOR;
+    if (!s->p->packs_dy)
+        return (band){of->first, of->end, src, of->b_pitch};
+    for (ptrdiff_t i = 0; i < pixels; i++, src += of->b_pitch) {
+        real *dst = s->packed + i * line;
+        copy_reals(n, dst, src);
+        if (n < line)
+            memset(dst + n, 0, (size_t)(line - n) * sizeof *dst);
+    }
+    return (band){of->first, of->end, s->packed, line};
+}
+
+/* Makes the product prefetch part i of n of the elements. */
+static void prefetch_part(micro_gemm *m, const real *at, ptrdiff_t elements, ptrdiff_t i,
+                          ptrdiff_t n)
+{
+    const ptrdiff_t first = elements * i / n, end = elements * (i + 1) / n;
+    m->prefetch = (const char *)(at + first);
+    m->prefetch_bytes = divide_up((end - first) * (ptrdiff_t)sizeof(real), m->rows);
+}
+
+/* Makes product i of n prefetch its portion of the next band: of x, then of dy. A single product
+ * reads memory in order anyway. */
+static void prefetch_next(const next_band *b, ptrdiff_t i, ptrdiff_t n, micro_gemm *m)
+{
+    const ptrdiff_t all = b->of_x + b->of_dy;
+    if (n <= 1 || all == 0)
+        return;
+    ptrdiff_t times_x = n * b->of_x / all;
+    if (b->of_x > 0 && b->of_dy > 0)
+        times_x = min(max(times_x, 1), n - 1);
+    if (times_x > 0 && i < times_x)
+        prefetch_part(m, b->x, b->of_x, i, times_x);
+    else if (n > times_x)
+        prefetch_part(m, b->dy, b->of_dy, i - times_x, n - times_x);
 }
 
 /* Returns the product for the outputs from a vector on and the sums of an element. */
@@ -87,8 +125,8 @@ static void add_part(const worker *s, const band *all, ptrdiff_t vector, ptrdiff
         return;
     micro_gemm m = product(s, all, vector, (i * p->parts + k) * p->depth);
     m.rows = p->depth;
-    m.depth = p->y.w;
-    m.b += (b.first - all->first) * p->y.w * m.b_pitch;
+    m.depth = s->line;
+    m.b += (b.first - all->first) * s->line * m.b_pitch;
     m.a = row_at(s, b.first, i) + k * p->a.w.dilation * p->panel;
     for (ptrdiff_t row = b.first + 1; row < b.end; row++)
         s->at[m.more++] = row_at(s, row, i) - row_at(s, b.first, i);
@@ -173,6 +211,18 @@ static next_band find_next(const worker *s, ptrdiff_t first, ptrdiff_t end)
     return b;
 }
 
+/* Adds a band, one product's outputs after the other. */
+static void add_products(const worker *s, const band *b, int is_finite)
+{
+    for (ptrdiff_t v = 0; v < vectors_of(s); v += FILTER_GEMM_VECTORS) {
+        const band of_product = band_of_product(s, b, v);
+        if (is_finite)
+            add_band(s, &of_product, v);
+        else
+            add_band_tap_by_tap(s, &of_product, v);
+    }
+}
+
 static void add_rows(worker *s, ptrdiff_t first, ptrdiff_t end)
 {
     const filter_gemm *p = s->p;
@@ -191,24 +241,58 @@ static void add_rows(worker *s, ptrdiff_t first, ptrdiff_t end)
                      s->row);
     s->next = find_next(s, first, end);
     const int is_finite = !p->has_margin || are_outputs_finite(s, dy, pixels);
-    for (ptrdiff_t v = 0; v < vectors_of(s); v += FILTER_GEMM_VECTORS) {
-        const band of_product = band_of_product(s, &b, v);
-        if (is_finite)
-            add_band(s, &of_product, v);
-        else
-            add_band_tap_by_tap(s, &of_product, v);
+    add_products(s, &b, is_finite);
+}
+
+/* Adds a segment of the bands of all images. */
+static void add_images(worker *s, const adj_call *call, ptrdiff_t segment, ptrdiff_t channel)
+{
+    const filter_gemm *p = s->p;
+    const ptrdiff_t units = p->n * p->bands, first = units * segment / p->segments;
+    const ptrdiff_t end = units * (segment + 1) / p->segments;
+    s->line = p->y.w;
+    for (ptrdiff_t i = first; i < end; i++) {
+        const ptrdiff_t image = i / p->bands, row = i % p->bands * p->rows;
+        if (i == first || row == 0) {
+            s->x = (const real *)call->in[p->x_in] + image * p->x.h * p->x.w * p->x.c + channel;
+            s->dy = (const real *)call->in[p->dy_in] + image * p->y.h * p->y.w * p->y.c;
+            s->x_end = (p->n - image) * p->x.h;
+            s->dy_end = (p->n - image) * p->y.h;
+            row_ring_forget(&s->ring);
+        }
+        add_rows(s, row, min(row + p->rows, p->y.h));
     }
 }
 
-static void add_segment(const adj_call *call, ptrdiff_t job, int thread)
+/* Adds a segment of a 1x1 convolution's pixels; each band is one row. Other groups' outputs are
+ * not prefetched. */
+static void add_pixels(worker *s, const adj_call *call, ptrdiff_t segment)
+{
+    const filter_gemm *p = s->p;
+    const real *x = call->in[p->x_in], *dy = call->in[p->dy_in];
+    const ptrdiff_t first = p->pixels * segment / p->segments;
+    const ptrdiff_t n = p->pixels * (segment + 1) / p->segments - first;
+    const ptrdiff_t bands = divide_up(n, p->band_pixels);
+    for (ptrdiff_t i = 0; i < bands; i++) {
+        const ptrdiff_t at = first + n * i / bands, end = first + n * (i + 1) / bands;
+        const ptrdiff_t next = min(2 * end - at, p->pixels) - end;
+        s->row[0] = x + at * p->x.c;
+        s->line = end - at;
+        s->next = (next_band){.x = x + end * p->x.c, .of_x = next * p->x.c};
+        if (p->groups == 1) {
+            s->next.dy = dy + end * p->y.c;
+            s->next.of_dy = next * p->y.c;
+        }
+        add_products(s, &(band){0, 1, dy + at * p->y.c + s->output, p->y.c}, 1);
+    }
+}
+
+static void add(const adj_call *call, ptrdiff_t job, int thread)
 {
     const filter_gemm *p = call->state;
     char *own = direct_scratch(call, p->thread + p->per_thread * (size_t)thread);
     const ptrdiff_t segment = job % p->segments, panel = job / p->segments % p->panels;
-    const ptrdiff_t group = job / (p->segments * p->panels);
-    const ptrdiff_t units = p->n * p->bands, pitch = p->group * VECTOR;
-    const ptrdiff_t first = units * segment / p->segments;
-    const ptrdiff_t end = units * (segment + 1) / p->segments;
+    const ptrdiff_t group = job / (p->segments * p->panels), pitch = p->group * VECTOR;
     worker s = {.p = p,
                 .output = group * pitch,
                 .outputs = min(p->y.c - group * pitch, pitch),
@@ -219,18 +303,10 @@ static void add_segment(const adj_call *call, ptrdiff_t job, int thread)
                 .sums = (real *)direct_scratch(call, p->sums) + job * p->elements * pitch,
                 .ring = row_ring_at(own + p->ring, p->slots, p->row)};
     memset(s.sums, 0, (size_t)(p->elements * pitch) * sizeof *s.sums);
-    for (ptrdiff_t i = first; i < end; i++) {
-        const ptrdiff_t image = i / p->bands, row = i % p->bands * p->rows;
-        if (i == first || row == 0) {
-            s.x = (const real *)call->in[p->x_in] + image * p->x.h * p->x.w * p->x.c +
-                  panel * p->panel;
-            s.dy = (const real *)call->in[p->dy_in] + image * p->y.h * p->y.w * p->y.c;
-            s.x_end = (p->n - image) * p->x.h;
-            s.dy_end = (p->n - image) * p->y.h;
-            row_ring_forget(&s.ring);
-        }
-        add_rows(&s, row, min(row + p->rows, p->y.h));
-    }
+    if (p->pixels > 0)
+        add_pixels(&s, call, segment);
+    else
+        add_images(&s, call, segment, panel * p->panel);
 }
 
 /* Adds a vector of outputs of an element over all segments. */
@@ -262,4 +338,4 @@ static void add_up(const adj_call *call, ptrdiff_t part)
     }
 }
 
-const filter_gemm_code TYPED(filter_gemm) = {add_segment, TYPED(filter_gemm_add_pixels), add_up};
+const filter_gemm_code TYPED(filter_gemm) = {add, add_up};
