@@ -254,7 +254,6 @@ adj_status build_executor(adj_exec *e, const adj_graph *g)
 {
     e->plan.user = g;
     e->plan.gap = e->debug.canaries ? CANARY : 0;
-    e->planning->roofline = roofline_nominal();
     for (size_t i = 0; i < sizeof stages / sizeof *stages && e->status == ADJ_OK; i++)
         (void)stages[i](e);
     return e->status;

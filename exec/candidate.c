@@ -31,7 +31,10 @@ int next_kernel(candidate *c)
     return c->kernel != NULL;
 }
 
-static double nominal_of(const candidate *c) { return c->seconds > 0 ? c->seconds : 1; }
+static double nominal_seconds(const candidate *c)
+{
+    return c->nominal.seconds > 0 ? c->nominal.seconds : 1;
+}
 
 void init_prep(const candidate *c)
 {
@@ -39,10 +42,10 @@ void init_prep(const candidate *c)
     *c->prep = (adj_prep){.in = in,
                           .out = out,
                           .invariant = c->invariant,
-                          .arithmetic = c->seconds > 0 ? c->arithmetic : 1,
-                          .memory = c->memory,
-                          .byte = c->byte,
-                          .seconds = nominal_of(c)};
+                          .arithmetic = c->nominal.seconds > 0 ? c->nominal.arithmetic : 1,
+                          .memory = c->nominal.memory,
+                          .byte = c->nominal.byte,
+                          .seconds = nominal_seconds(c)};
     for (int i = 0; i < c->group->n_in; i++)
         in[i] = NULL;
     for (int i = 0; i < c->group->n_out; i++)
@@ -53,13 +56,14 @@ void init_prep(const candidate *c)
 adj_status query_kernel(const candidate *c)
 {
     const int threads = omp_get_max_threads();
-    if (c->seconds > 0 && c->arithmetic < parallel_above && c->memory < parallel_above_memory)
+    const nominal_time *t = &c->nominal;
+    if (t->seconds > 0 && t->arithmetic < parallel_above && t->memory < parallel_above_memory)
         omp_set_num_threads(1);
     adj_status status = c->kernel->prepare(c->opened, c->group, c->number, c->prep);
     omp_set_num_threads(threads);
     c->prep->why[ADJ_WHY - 1] = '\0';
     if (!(c->prep->seconds >= 0)) /* nor a number at all */
-        c->prep->seconds = nominal_of(c);
+        c->prep->seconds = nominal_seconds(c);
     return status;
 }
 

@@ -1,6 +1,5 @@
 /* candidate.h - enumerates the candidates for a group of nodes: each kernel of a backend offers
- * number 0, 1, ... until it refuses one. Used by the plan, tuning, bench and the tests of backends,
- * so it includes adjoint_ext.h alone.
+ * number 0, 1, ... until it refuses one. Used by the plan, tuning, bench and the tests of backends.
  *
  *     while (next_kernel(&c))
  *         for (; prepare_candidate(&c) == ADJ_OK; c.number++)
@@ -8,7 +7,7 @@
 #ifndef ADJ_CANDIDATE_H
 #define ADJ_CANDIDATE_H
 
-#include "graph/op.h"
+#include "roofline.h"
 
 typedef struct {
     const adj_backend *backend;
@@ -19,12 +18,10 @@ typedef struct {
     const adj_group *group;               /* the group to compute */
     const adj_kernel *const *kernel_list; /* kernels of the backend not tried yet; NULL: all */
     const adj_kernel *kernel;
-    int number;         /* number of the candidate of this kernel */
-    uint32_t invariant; /* invariant operands, as in adj_prep */
-    /* Nominal seconds, as in adj_prep; seconds 0: 1 second for the group's arithmetic, 0 for the
-     * rest. */
-    double arithmetic, memory, byte, seconds;
-    adj_prep *prep; /* result of preparing; the arrays in and out belong to the caller */
+    int number;           /* number of the candidate of this kernel */
+    uint32_t invariant;   /* invariant operands, as in adj_prep */
+    nominal_time nominal; /* seconds 0: 1 second for the group's arithmetic, 0 for the rest */
+    adj_prep *prep;       /* result of preparing; the arrays in and out belong to the caller */
 } candidate;
 
 /* Lists the values that n nodes read from outside, each once, in order of first use. Returns their

@@ -4,7 +4,6 @@
 #define ADJ_PLANNING_H
 
 #include "exec.h"
-#include "roofline.h"
 
 typedef struct tuner tuner;
 
@@ -16,8 +15,7 @@ typedef struct { /* the nodes of one step before it is planned, in id order */
 
 struct planning {
     region region; /* memory of this struct and of the planning stages */
-    roofline roofline;
-    int n_root; /* nodes that the private graph keeps: fetches, next values, assigned leaves */
+    int n_root;    /* nodes that the private graph keeps: fetches, next values, assigned leaves */
     const adj_node **root;
     adj_uses *uses;            /* by id */
     const adj_node **proposed; /* room for the nodes that a match proposes */

@@ -81,10 +81,7 @@ adj_status prepare_step(adj_exec *e, step *s, candidate *c)
 {
     c->group = &s->group;
     c->prep = &s->prep;
-    c->arithmetic = roofline_arithmetic(&e->planning->roofline, &s->group);
-    c->memory = roofline_memory(&e->planning->roofline, &s->group);
-    c->byte = 1 / e->planning->roofline.memory;
-    c->seconds = nominal_seconds(&e->planning->roofline, &s->group);
+    c->nominal = nominal_of_group(&s->group);
     c->invariant = invariant_operands(e, &s->group);
     adj_status status = prepare_number(e, c);
     while (status == ADJ_OK && e->opts.same_bits && s->prep.sums_by_threads) {

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "exec/roofline.h"
 #include "kernel.h"
 
 enum { MAX_ROUNDS = 30, CACHE_LINE = 64 };
@@ -318,12 +317,7 @@ int bench_race_run(bench_kernels *k, const bench_opts *o, const bench_race *want
     race r = {
         .wanted = wanted,
         .group = {1, &wanted->node, list_operands(1, &wanted->node, in), in, 1, &wanted->node}};
-    const roofline machine = roofline_nominal();
-    candidate c = {.group = &r.group,
-                   .arithmetic = roofline_arithmetic(&machine, &r.group),
-                   .memory = roofline_memory(&machine, &r.group),
-                   .byte = 1 / machine.memory,
-                   .seconds = nominal_seconds(&machine, &r.group)};
+    candidate c = {.group = &r.group, .nominal = nominal_of_group(&r.group)};
     int ok = 1;
     while (ok && bench_next_kernel(k, &c))
         ok = enter_kernel(&r, o, &c);

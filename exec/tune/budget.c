@@ -14,11 +14,14 @@ static const double part_of_runs = 0.02;
 enum { FEWEST_RUNS = 4 }; /* two candidates, twice each */
 
 /* About what one run takes, in seconds: only the ratio counts, between groups of one graph. */
-static double work_of(const adj_exec *e, int n, const adj_node *const node[])
+static double work_of(int n, const adj_node *const node[])
 {
     double seconds = 0;
-    for (int i = 0; i < n; i++)
-        seconds += roofline_node(&e->planning->roofline, node[i]);
+    for (int i = 0; i < n; i++) {
+        const adj_node *const *in = (const adj_node *const *)node[i]->in;
+        seconds +=
+            nominal_of_group(&(adj_group){1, &node[i], node[i]->n_in, in, 1, &node[i]}).seconds;
+    }
     return seconds;
 }
 
@@ -51,7 +54,7 @@ void budget_open(adj_exec *e, int64_t runs)
         int is_view = g->n == 1 && (g->node[0]->op->flags & ADJ_OP_VIEW);
         if (k < i || is_view)
             continue;
-        t->work_left += work_of(e, g->n, g->node);
+        t->work_left += work_of(g->n, g->node);
         t->groups_left++;
     }
 }
@@ -64,7 +67,7 @@ int budget_is_open(const tuner *t)
 double budget_for(const adj_exec *e, const adj_group *g, double untuned)
 {
     const tuner *t = e->planning->tuner;
-    const double left = t->seconds - t->spent, work = work_of(e, g->n_node, g->node);
+    const double left = t->seconds - t->spent, work = work_of(g->n_node, g->node);
     const double by_work = t->work_left > work ? work / t->work_left : 1;
     const double equal = t->groups_left > 1 ? 1.0 / t->groups_left : 1;
     const double share = left * (by_work + equal) / 2;
@@ -74,6 +77,6 @@ double budget_for(const adj_exec *e, const adj_group *g, double untuned)
 
 void budget_pass(adj_exec *e, const adj_group *g)
 {
-    e->planning->tuner->work_left -= work_of(e, g->n_node, g->node);
+    e->planning->tuner->work_left -= work_of(g->n_node, g->node);
     e->planning->tuner->groups_left--;
 }

@@ -131,7 +131,7 @@ static adj_status find_cost(adj_exec *e, reorder_cost *c)
     if (c->is_free)
         c->seconds = 0;
     else if (!budget_is_open(e->planning->tuner))
-        c->seconds = 2 * roofline_copy(&e->planning->roofline, c->type); /* about */
+        c->seconds = nominal_copy(c->type); /* about */
     else
         time_runs(e, c, state, scratch);
     b->reorder_drop(e->backends.opened[c->backend], state);

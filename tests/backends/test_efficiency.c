@@ -143,9 +143,7 @@ static double sum_of_estimates(const adj_node *n, double byte, uint32_t invarian
     candidate c = {.backend = onednn.b,
                    .opened = onednn.opened,
                    .group = &g,
-                   .arithmetic = 1e-3,
-                   .byte = byte,
-                   .seconds = 1,
+                   .nominal = {.arithmetic = 1e-3, .byte = byte, .seconds = 1},
                    .invariant = invariant,
                    .prep = &prep};
     double sum = 0, last = 0;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/machine/isa_level.h"
 #include "exec/report.h"
 #include "exec/roofline.h"
 #include "tests/plan.h"
@@ -192,42 +193,34 @@ Test(estimate, a_backend_that_cannot_be_opened)
 
 /* ---- the estimate ---- */
 
-static const roofline machine = {.f32 = 48, .f64 = 24, .bf16 = 96, .f16 = 48, .memory = 52};
-
-static double node_seconds(adj_dtype type)
-{
-    scoped(release_graph) adj_graph *g = adj_graph_new();
-    adj_node *a = adj_input(g, "a", type, (adj_shape){2, {2, 3}});
-    adj_node *b = adj_input(g, "b", type, (adj_shape){2, {3, 4}});
-    const double seconds = roofline_node(&machine, adj_matmul(a, b, 0));
-    return seconds;
-}
-
-/* [2, 3] times [3, 4]: 2*3*4 multiply-adds, 6 + 12 + 8 elements. */
+/* [2, 3] times [3, 4]: 2*3*4 multiply-adds, 6 + 12 + 8 elements; behind relu its 8 elements pass
+ * memory in place of the product's. Of two cores: 48e9 operations a second and number of a vector
+ * in f32, 16e9 bytes. */
 Test(estimate, arithmetic_or_memory)
 {
-    cr_expect_float_eq(node_seconds(ADJ_F32), 26 * 4 / 52.0, 1e-12);
-    cr_expect_float_eq(node_seconds(ADJ_F64), 26 * 8 / 52.0, 1e-12);
-    cr_expect_float_eq(node_seconds(ADJ_BF16), 26 * 2 / 52.0, 1e-12);
-    roofline wide = machine;
-    wide.memory = 1e9;
+    static const struct {
+        adj_dtype type;
+        double rate, bytes;
+    } cases[] = {{ADJ_F32, 24e9, 4}, {ADJ_F64, 12e9, 8}, {ADJ_F16, 24e9, 2}, {ADJ_BF16, 24e9, 2}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        scoped(release_graph) adj_graph *g = adj_graph_new();
+        adj_node *a = adj_input(g, "a", cases[i].type, (adj_shape){2, {2, 3}});
+        adj_node *b = adj_input(g, "b", cases[i].type, (adj_shape){2, {3, 4}});
+        adj_node *y = adj_matmul(a, b, 0), *r = adj_relu(y);
+        const adj_node *const node[] = {y, r}, *const in[] = {a, b}, *const out[] = {r};
+        const nominal_time t = nominal_of_group(&(adj_group){2, node, 2, in, 1, out});
+        const double arithmetic = (48 + 8) / (cases[i].rate * machine_vector_floats()),
+                     memory = 26 * cases[i].bytes / 16e9;
+        cr_expect_float_eq(t.arithmetic, arithmetic, 1e-6 * arithmetic, "%g", t.arithmetic);
+        cr_expect_float_eq(t.memory, memory, 1e-6 * memory, "%g", t.memory);
+        cr_expect_float_eq(t.byte, 1 / 16e9, 1e-16);
+        cr_expect_float_eq(t.seconds, 2 * memory, 2e-6 * memory);
+        const double copy = 2 * 2 * 8 * cases[i].bytes / 16e9;
+        cr_expect_float_eq(nominal_copy(y->type), copy, 1e-6 * copy);
+    }
     scoped(release_graph) adj_graph *g = adj_graph_new();
-    adj_node *a = adj_input(g, "a", ADJ_F32, (adj_shape){2, {2, 3}});
-    adj_node *b = adj_input(g, "b", ADJ_F32, (adj_shape){2, {3, 4}});
-    adj_node *y = adj_matmul(a, b, 0), *r = adj_relu(y);
-    cr_expect_float_eq(roofline_node(&wide, y), 48 / 48.0, 1e-12);
-
-    /* y is read where it was made: a, b and r pass memory */
-    const adj_node *const node[] = {y, r}, *const in[] = {a, b}, *const out[] = {r};
-    const adj_group both = {2, node, 2, in, 1, out};
-    cr_expect_float_eq(roofline_group(&machine, &both), 26 * 4 / 52.0, 1e-12);
-    cr_expect_float_eq(roofline_group(&wide, &both), (48 + 8) / 48.0, 1e-12);
-    cr_expect_float_eq(nominal_seconds(&wide, &both), 2 * (48 + 8) / 48.0, 1e-12);
-    cr_expect_float_eq(roofline_copy(&machine, y->type), 2 * 8 * 4 / 52.0, 1e-12);
-}
-
-Test(estimate, of_a_nominal_machine)
-{
-    const roofline nominal = roofline_nominal();
-    cr_expect(nominal.f32 > 1e10 && nominal.f32 < 1e13 && nominal.memory > 1e9);
+    const adj_node *a = adj_input(g, "a", ADJ_F32, (adj_shape){2, {512, 512}});
+    const adj_node *y = adj_matmul((adj_node *)a, (adj_node *)a, 0);
+    const nominal_time t = nominal_of_group(&(adj_group){1, &y, 1, &a, 1, &y});
+    cr_expect_eq(t.seconds, 2 * t.arithmetic);
 }
