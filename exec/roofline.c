@@ -3,7 +3,7 @@
 
 #include "base/machine/isa_level.h"
 
-/* Of two ordinary cores, whatever a plan has. */
+/* Rates of two ordinary cores, whatever a plan has. */
 static const double hertz = 2 * 3e9, memory = 2 * 8e9;
 
 double flop_of(const adj_node *n)
