@@ -21,36 +21,36 @@ static double factor(args a) { return ((const adj_value_attrs *)a.attrs)->value;
 
 /* ---- optimizers ---- */
 
-static terms momentum(args a)
+static double momentum(args a)
 {
     const adj_decay_attrs *d = a.attrs;
-    return (terms){{d->mu * a.x[0], a.x[1], d->decay * a.x[2]}};
+    return d->mu * a.x[0] + a.x[1] + d->decay * a.x[2];
 }
 
-static terms sgd_step(args a)
+static double sgd_step(args a)
 {
-    return (terms){
-        {a.x[0], -a.x[2] * a.x[1], -a.x[2] * ((const adj_decay_attrs *)a.attrs)->decay * a.x[0]}};
+    const adj_decay_attrs *d = a.attrs;
+    return a.x[0] - a.x[2] * a.x[1] - a.x[2] * d->decay * a.x[0];
 }
 
-static terms ema(args a) { return (terms){{factor(a) * a.x[0], (1 - factor(a)) * a.x[1]}}; }
+static double ema(args a) { return factor(a) * a.x[0] + (1 - factor(a)) * a.x[1]; }
 
-static terms adam_step(args a)
+static double adam_step(args a)
 {
     const adj_adam_attrs *d = a.attrs;
     const double *x = a.x;
     const double m = x[1] / (1 - pow(d->beta1, x[3])), v = x[2] / (1 - pow(d->beta2, x[3]));
-    return (terms){{x[0], -x[4] * m / (sqrt(v) + d->epsilon), -x[4] * d->decay * x[0]}};
+    return x[0] - x[4] * m / (sqrt(v) + d->epsilon) - x[4] * d->decay * x[0];
 }
 
-static terms next_step(args a) { return (terms){{a.x[0] + 1}}; }
+static double next_step(args a) { return a.x[0] + 1; }
 
 static const formula steps[] = {
-    {&adj_op_momentum, .step = momentum},
-    {&adj_op_sgd_step, .step = sgd_step},
-    {&adj_op_ema, .step = ema},
-    {&adj_op_adam_step, .step = adam_step},
-    {&adj_op_next_step, .step = next_step},
+    {&adj_op_momentum, .at = momentum},
+    {&adj_op_sgd_step, .at = sgd_step},
+    {&adj_op_ema, .at = ema},
+    {&adj_op_adam_step, .at = adam_step},
+    {&adj_op_next_step, .at = next_step},
     {.op = NULL},
 };
 
@@ -189,29 +189,31 @@ static const formula elementwise[] = {
     {.op = NULL},
 };
 
+static const formula *formula_in(const formula *list, const adj_op *op)
+{
+    while (list->op != NULL && list->op != op)
+        list++;
+    return list->op != NULL ? list : NULL;
+}
+
 static const formula *formula_of(const adj_op *op)
 {
     static const formula *const all[] = {steps,          elementwise,   array_formulas,
                                          image_formulas, conv_formulas, norm_formulas};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        for (const formula *f = all[i]; f->op != NULL; f++)
-            if (f->op == op)
-                return f;
-    return NULL;
+    const formula *f = NULL;
+    for (size_t i = 0; i < sizeof all / sizeof *all && f == NULL; i++)
+        f = formula_in(all[i], op);
+    return f;
 }
 
-int formula_is_step(const adj_op *op)
-{
-    const formula *f = formula_of(op);
-    return f != NULL && f->step != NULL;
-}
+int formula_is_step(const adj_op *op) { return formula_in(steps, op) != NULL; }
 
 int formula_exists(const adj_node *n)
 {
     const formula *f = formula_of(n->op);
     if (n->op == &adj_op_matmul)
         return n->in[0]->type.shape.rank == 2 && n->in[1]->type.shape.rank == 2;
-    for (int k = 0; k < n->n_in && f != NULL && (f->at != NULL || f->step != NULL); k++)
+    for (int k = 0; k < n->n_in && f != NULL && f->at != NULL; k++)
         if (k == MAX_OPERANDS || !can_broadcast(n->in[k]->type.shape, n->type.shape))
             return 0;
     return f != NULL;
@@ -241,7 +243,7 @@ static void sum_elements(const formula *f, const adj_node *n, double *const oper
     }
 }
 
-void formula_value(const adj_node *n, double *const operand[], double *value, double *size)
+void formula_value(const adj_node *n, double *const operand[], double *value)
 {
     const formula *f = formula_of(n->op);
     if (f == NULL)
@@ -251,14 +253,10 @@ void formula_value(const adj_node *n, double *const operand[], double *value, do
         f->whole(n, operand, value);
     } else if (f->element != NULL)
         sum_elements(f, n, operand, value);
-    for (int64_t i = 0, n_elems = node_elems(n); i < n_elems && (f->at || f->step); i++) {
+    for (int64_t i = 0, n_elems = node_elems(n); i < n_elems && f->at != NULL; i++) {
         args a = {.attrs = n->attrs};
         for (int k = 0; k < n->n_in; k++)
             a.x[k] = operand[k][broadcast_element(n->in[k]->type.shape, n->type.shape, i)];
-        /* -0 + -0 is -0, and x + -0 is x */
-        const terms t = f->step != NULL ? f->step(a) : (terms){{f->at(a), -0.0, -0.0}};
-        value[i] = t.of[0] + t.of[1] + t.of[2];
-        if (size != NULL)
-            size[i] = fabs(t.of[0]) + fabs(t.of[1]) + fabs(t.of[2]);
+        value[i] = f->at(a);
     }
 }

@@ -11,8 +11,8 @@ int formula_exists(const adj_node *n);
 int formula_is_step(const adj_op *op);
 /* Writes value[i] for the operands' values; n has a formula. Of long sums (convolutions, matmul) a
  * sample of elements is computed, the corners among them, and the others of value stay as they are.
- * size, for a step, or NULL: the sum of the magnitudes of the terms that are added up for it. */
-void formula_value(const adj_node *n, double *const operand[], double *value, double *size);
+ */
+void formula_value(const adj_node *n, double *const operand[], double *value);
 /* Sets size[i] to the sum of the magnitudes of value[i]'s terms and returns 1, for an op whose
  * terms cancel for the absolute values of its operands as well: the gradient of a group norm of few
  * values. Returns 0 for all others. */
@@ -20,26 +20,21 @@ int formula_terms(const adj_node *n, double *const operand[], double *size);
 
 /* ---- for the formulas themselves ---- */
 
-enum { MAX_TERMS = 3, MAX_OPERANDS = 5 };
+enum { MAX_OPERANDS = 5 };
 
 /* An element's operands. */
 typedef struct {
     double x[MAX_OPERANDS];
     const void *attrs;
 } args;
-/* The result of a step, as a sum. */
-typedef struct {
-    double of[MAX_TERMS];
-} terms;
 
-/* An op's formula: one of the four functions. whole adds to zeros; operands of an element-wise op,
- * and of a step, are broadcast to the result; element computes the i-th of a long sum. */
+/* An op's formula: one of the three functions. whole adds to zeros; at's operands are broadcast to
+ * the result; element computes the i-th of a long sum. */
 typedef struct {
     const adj_op *op;
     void (*whole)(const adj_node *n, double *const in[], double *y);
     double (*element)(const adj_node *n, double *const in[], int64_t i);
     double (*at)(args a);
-    terms (*step)(args a);
 } formula;
 /* formula_array.c, formula_image.c, formula_conv.c, formula_norm.c; op is NULL at the end. */
 extern const formula array_formulas[], image_formulas[], conv_formulas[], norm_formulas[];

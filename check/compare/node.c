@@ -276,7 +276,7 @@ adj_status take_formula(const adj_node *n, adj_dtype dtype, double *const operan
     double *value = convert(p, e->dtype, e->expected, ADJ_F64, elems), max = 0;
     if (value == NULL || operand == NULL)
         return ADJ_ENOMEM;
-    formula_value(n, operand, value, NULL);
+    formula_value(n, operand, value);
     for (int64_t i = 0; i < elems && dtype == ADJ_F64; i++)
         max = isfinite(value[i]) ? fmax(max, fabs(value[i])) : max;
     for (int64_t i = 0; i < elems; i++) {

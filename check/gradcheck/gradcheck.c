@@ -142,28 +142,15 @@ static adj_status check_step(gradcheck_report *r, const adj_node *n)
 /* No gradient flows through n by definition: those of its operands are fills of 0. */
 static adj_status check_held(gradcheck_report *r, const adj_node *n)
 {
-    const adj_compare_config own = {.name = "own"};
-    region p = {.allocator = r->log.region.allocator};
-    closure c;
-    adj_graph *g = adj_graph_new_with(ADJ_VERSION, &(adj_graph_opts){.allocator = &p.allocator});
-    adj_node **image = region_alloc(&p, (size_t)n->id + 1, sizeof *image);
-    adj_status status = g != NULL && image != NULL ? open_closure(n, 0, &p, &c) : ADJ_ENOMEM;
-    if (status == ADJ_OK)
-        status = copy_closure(&c, g, &own, &p, image);
-    int flows = 0;
-    for (int i = 0; status == ADJ_OK && i < c.n_leaf; i++) {
-        adj_node *x = image[c.leaf[i].node->id], *dx = x;
-        double value = 0;
-        if (adj_is_float(x->type.dtype))
-            status =
-                adj_grad(adj_reduce_sum(image[n->id], (adj_axes){.n = ADJ_ALL}), NULL, 1, &x, &dx);
-        flows |= status == ADJ_OK && dx != x && !(adj_is_fill(dx, &value) && value == 0);
-        flows |= status == ADJ_ENOGRAD; /* a rule is missing */
-    }
-    adj_graph_free(g);
-    region_free(&p);
-    if (status == ADJ_ENOMEM)
-        return log_no_memory(&r->log);
+    subject s;
+    double value;
+    adj_status status = subject_open(&s, r, n, 1, 0);
+    int flows = status == ADJ_ENOGRAD; /* a rule is missing */
+    for (int leaf = 0; leaf < s.n_leaf && status == ADJ_OK; leaf++)
+        flows |= leaf_is_float(&s, leaf) && !(adj_is_fill(s.tested.dx[leaf], &value) && value == 0);
+    subject_close(&s);
+    if (status != ADJ_OK && status != ADJ_ENOGRAD)
+        return status;
     if (flows)
         return fail_node(
             r, n, 1, n->op->grad != NULL ? ADJ_FAULT_RULE : ADJ_FAULT_GRAPH,

@@ -124,8 +124,6 @@ void draw_values(subject *s, int draw, int integer);
 void draw_direction(subject *s, int leaf, int draw, int integer);
 /* y at x with leaf's x + h v; f64. */
 adj_status forward_at(subject *s, int leaf, double h, double *y);
-/* y as the reference's part of backward() found it. */
-adj_status take_forward(subject *s, double *y);
 /* An executor of t's graph under test, or of the reference. On failure the report has the message,
  * or s has one: for ADJ_ENOKERNEL s->unchecked, for a plan that is refused s->wrong_plan. */
 adj_status open_exec(subject *s, const twin *t, int is_reference, int n, adj_node *const fetch[],

@@ -107,39 +107,6 @@ static void compare_kernels(leaf_check *c)
         c->row->worst_rel = c->row->worst_abs / size;
 }
 
-/* <dy, f(x + v) - f(x)> == <dx, v> on integers. *exact: all numbers are such that it must hold. */
-static adj_status check_exact(leaf_check *c, int draw, int *exact)
-{
-    subject *s = c->s;
-    int64_t n = leaf_elems(s, c->leaf);
-    memset(s->mask, 0, (size_t)s->n_y);
-    c->drawn = draw;
-    c->bound = (bound){.kernels = 1};
-    draw_values(s, draw, 1);
-    draw_direction(s, c->leaf, draw, 1);
-    backward(s);
-    take_forward(s, s->y_mid);
-    adj_status status = forward_at(s, c->leaf, 1, s->y_high);
-    const double *dx_ref = s->dx_ref[c->leaf];
-    *exact = status == ADJ_OK && all_exact(s->y_mid, s->n_y) && all_exact(s->y_high, s->n_y) &&
-             all_exact(dx_ref, n);
-    const int half = adj_is_half(s->tested.leaf[c->leaf]->type.dtype);
-    if (*exact && half)
-        status = bound_open(s, c->leaf, &c->bound);
-    if (status != ADJ_OK || !*exact)
-        return status;
-
-    double size, right = check_projection(dx_ref, s->v, n, &size);
-    for (int64_t i = 0; i < s->n_y; i++)
-        s->y_high[i] -= s->y_mid[i];
-    double left = check_projection(s->dy, s->y_high, s->n_y, &size);
-    c->rule_wrong = check_record(c, ALONG_V, right, (estimate){.value = left}, 0);
-    c->exact = 1;
-    compare_kernels(c);
-    c->row->origin = half ? "exact on integers, rounded once" : "exact on integers";
-    return status;
-}
-
 /* Returns how far rounding and truncation may take the reference from the numeric value: what it
  * rounds itself, and the rounding of operands that are moved. */
 double check_rule_tolerance(const leaf_check *c, estimate e, double size)
@@ -196,18 +163,45 @@ static adj_status draw_smooth(leaf_check *c, int draw)
     return ADJ_OK;
 }
 
-static adj_status check_directional(leaf_check *c, int draw)
+static void draw_integers(leaf_check *c, int draw)
 {
     subject *s = c->s;
+    c->drawn = draw;
+    memset(s->mask, 0, (size_t)s->n_y);
+    draw_values(s, draw, 1);
+    draw_direction(s, c->leaf, draw, 1);
+}
+
+/* <dy, f(x + v) - f(x - v)> / 2 == <dx, v>; integer: bit by bit, on integers. Sets c->exact to 0,
+ * and compares nothing, where a number on the way is not such that this must hold. */
+static adj_status check_directional(leaf_check *c, int draw, int integer)
+{
+    subject *s = c->s;
+    const int64_t n = leaf_elems(s, c->leaf);
+    const int is_half = adj_is_half(s->tested.leaf[c->leaf]->type.dtype);
     estimate e;
     double size;
-    if (draw_smooth(c, draw) != ADJ_OK || check_differentiate(c, &e) != ADJ_OK ||
-        backward(s) != ADJ_OK || bound_open(s, c->leaf, &c->bound) != ADJ_OK)
+    if (integer)
+        draw_integers(c, draw);
+    else if (draw_smooth(c, draw) != ADJ_OK)
         return s->report->log.status;
+    if (check_differentiate(c, &e) != ADJ_OK || backward(s) != ADJ_OK)
+        return s->report->log.status;
+    c->exact = integer && all_exact(s->y_low, s->n_y) && all_exact(s->y_high, s->n_y) &&
+               all_exact(s->dx_ref[c->leaf], n);
+    c->bound = (bound){.kernels = 1};
+    if (integer && !c->exact)
+        return ADJ_OK;
+    if ((!c->exact || is_half) && bound_open(s, c->leaf, &c->bound) != ADJ_OK)
+        return s->report->log.status;
+    const double sum = check_projection(s->dx_ref[c->leaf], s->v, n, &size);
+    const double tolerance = c->exact ? 0 : check_rule_tolerance(c, e, size);
+    e.uncertainty *= !c->exact;
+    c->rule_wrong = check_record(c, ALONG_V, sum, e, tolerance);
     compare_kernels(c);
-    c->row->origin = c->bound.origin;
-    double sum = check_projection(s->dx_ref[c->leaf], s->v, leaf_elems(s, c->leaf), &size);
-    c->rule_wrong = check_record(c, ALONG_V, sum, e, check_rule_tolerance(c, e, size));
+    c->row->origin = !c->exact ? c->bound.origin
+                     : is_half ? "exact on integers, rounded once"
+                               : "exact on integers";
     return ADJ_OK;
 }
 
@@ -273,15 +267,14 @@ static adj_gradcheck_method select_method(const subject *s, int leaf)
 
 static adj_status check_draw(leaf_check *c, adj_gradcheck_method *method, int draw)
 {
-    int exact = 1;
-    adj_status status;
     if (*method == ADJ_GRADCHECK_ADJOINT) {
-        if ((status = check_exact(c, draw, &exact)) != ADJ_OK || exact)
+        const adj_status status = check_directional(c, draw, 1);
+        if (status != ADJ_OK || c->exact)
             return status;
         *method = is_small(c->s, c->leaf) ? ADJ_GRADCHECK_ELEMENTWISE : ADJ_GRADCHECK_DIRECTIONAL;
     }
     return *method == ADJ_GRADCHECK_ELEMENTWISE ? check_elements(c, draw)
-                                                : check_directional(c, draw);
+                                                : check_directional(c, draw, 0);
 }
 
 static const char *const method_names[] = {[ADJ_GRADCHECK_ADJOINT] = "adjoint-int",

@@ -47,7 +47,7 @@ static void judge_value(subject *s, const adj_node *n, region *p)
         log_no_memory(&s->report->log);
         return;
     }
-    formula_value(n, operand, value, NULL);
+    formula_value(n, operand, value);
     const double terms = formula_terms(n, operand, bound) ? max_magnitude(bound, elems) : 0;
     const double max = fmax(terms, max_magnitude(value, elems));
     for (int64_t i = 0; i < elems; i++)

@@ -147,11 +147,6 @@ adj_status forward_at(subject *s, int leaf, double h, double *y)
     return fetch(s, t->forward, t->y, y);
 }
 
-adj_status take_forward(subject *s, double *y)
-{
-    return fetch(s, s->reference.backward, s->reference.y, y);
-}
-
 static adj_status fetch_all(subject *s, const twin *t, double *const to[])
 {
     for (int i = 0; i < s->n_leaf; i++)
