@@ -69,7 +69,7 @@ int may_take_over(const plan *p, const step *s, int k, int out)
 {
     const int from = s->in[k], to = s->out[out];
     for (int i = 0; i < s->n_in; i++) /* the operand is not read through a view, too */
-        if (s->in[i] != from && p->buffer[s->in[i]].slot == p->buffer[from].slot)
+        if (s->in[i] != from && slot_of(p, s->in[i]) == slot_of(p, from))
             return 0;
     return slot_of(p, from)->bytes == slot_of(p, to)->bytes &&
            p->buffer[from].layout == p->buffer[to].layout;
@@ -85,9 +85,9 @@ static int share_slot_with(plan *p, int i, int k, int out, update *u)
     if (old->last_read != i || (old->kept && u == NULL) || left->kept ||
         !may_take_over(p, s, k, out))
         return 0;
-    join_slots(p, to, from);
     old->last_read = left->last_read > i ? left->last_read : i;
     left->bytes = 0; /* unused from now on */
+    left->into = (int)(old - p->slot);
     if (u != NULL)
         u->in_place = 1;
     return 1;
@@ -115,6 +115,8 @@ static void share_slots(plan *p)
         for (int a = 0; a < ADJ_MAX_ALIASES && p->step[i].kind == STEP_KERNEL; a++)
             if (p->step[i].prep.alias[a].operands != 0)
                 share_slot(p, i, p->step[i].prep.alias[a], first_update);
+    for (int b = 0; b < p->n_buffer; b++)
+        p->buffer[b].slot = (int)(slot_of(p, b) - p->slot);
 }
 
 /* ---- lifetimes ---- */

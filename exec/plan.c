@@ -22,7 +22,8 @@ int new_slot(adj_exec *e, size_t bytes)
     if (all == NULL)
         return no_memory(e), NONE;
     p->slot = all;
-    all[p->n_slot] = (slot){.bytes = bytes, .last_read = NONE, .first = NONE, .last = NONE};
+    all[p->n_slot] =
+        (slot){.bytes = bytes, .last_read = NONE, .first = NONE, .last = NONE, .into = NONE};
     return p->n_slot++;
 }
 
@@ -43,7 +44,6 @@ static int add_buffer(adj_exec *e, const adj_node *value, const adj_layout *layo
                                   .layout = layout,
                                   .backend = layout != NULL ? backend : NONE,
                                   .slot = slot,
-                                  .sharer = i,
                                   .next = c->first_buffer[value->id]};
     return c->first_buffer[value->id] = i;
 }
@@ -53,18 +53,6 @@ int new_buffer(adj_exec *e, const adj_node *value, const adj_layout *layout, int
     const adj_backend *owner = layout != NULL ? e->backends.list[backend] : NULL;
     const size_t bytes = layout_bytes_of(owner, layout, value->type);
     return add_buffer(e, value, layout, backend, new_slot(e, bytes));
-}
-
-void join_slots(plan *p, int b, int into)
-{
-    int i = b;
-    do {
-        p->buffer[i].slot = p->buffer[into].slot;
-        i = p->buffer[i].sharer;
-    } while (i != b);
-    const int next = p->buffer[b].sharer; /* two rings become one */
-    p->buffer[b].sharer = p->buffer[into].sharer;
-    p->buffer[into].sharer = next;
 }
 
 int find_buffer(const adj_exec *e, const adj_node *value, const adj_layout *layout)
@@ -211,11 +199,8 @@ static adj_status place_step(adj_exec *e, step *s)
 static adj_status plan_view(adj_exec *e, const adj_node *view)
 {
     const int from = want_buffer(e, view->in[0], NULL, NONE);
-    if (from == NONE)
-        return e->status;
-    const int to = add_buffer(e, view, NULL, NONE, e->plan.buffer[from].slot);
-    if (to != NONE)
-        join_slots(&e->plan, to, from);
+    if (from != NONE)
+        add_buffer(e, view, NULL, NONE, e->plan.buffer[from].slot);
     return e->status;
 }
 

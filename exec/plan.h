@@ -19,6 +19,7 @@ typedef struct {
     size_t bytes;
     int last_read;         /* last step that reads one of its buffers; NONE: no step */
     int first, last;       /* first and last step in which it holds a needed value; NONE: unused */
+    int into;              /* the slot that its buffers share instead, while memory.c plans; NONE */
     int kept;              /* outside the arena: its content outlives a run */
     int foreign;           /* kept, but not in the executor's memory: a constant's data */
     invariance invariance; /* of the values in it */
@@ -31,8 +32,7 @@ typedef struct {
     const adj_layout *layout; /* NULL: plain */
     int backend;              /* backend that defines the layout; NONE for plain */
     int slot;
-    int next;   /* another buffer of the same value, or NONE */
-    int sharer; /* the next buffer in the same slot, in a ring; itself if it is the only one */
+    int next; /* another buffer of the same value, or NONE */
 } buffer;
 
 typedef enum { STEP_KERNEL, STEP_REORDER, STEP_COPY } step_kind;
@@ -88,7 +88,13 @@ typedef struct { /* constant once planning is complete */
     size_t gap; /* bytes that stay free on both sides of a slot, for canaries */
 } plan;
 
-static inline slot *slot_of(const plan *p, int buffer) { return &p->slot[p->buffer[buffer].slot]; }
+static inline slot *slot_of(const plan *p, int buffer)
+{
+    slot *s = &p->slot[p->buffer[buffer].slot];
+    while (s->into != NONE)
+        s = &p->slot[s->into];
+    return s;
+}
 static inline char *leaf_data(const plan *p, const leaf *l) { return slot_of(p, l->buffer)->data; }
 /* Returns the bytes that a slot occupies, with padding to 64 bytes and the gaps. */
 static inline size_t slot_footprint(const plan *p, const slot *s)

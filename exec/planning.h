@@ -48,8 +48,6 @@ adj_status alloc_operands(adj_exec *e, region *r, step *s, int n_in, int n_out);
 int new_buffer(adj_exec *e, const adj_node *value, const adj_layout *layout, int backend);
 /* Returns a new slot, not yet used by a step, or NONE if that failed. */
 int new_slot(adj_exec *e, size_t bytes);
-/* Moves b, and all buffers that share its slot, into the slot of `into`. */
-void join_slots(plan *p, int b, int into);
 /* Returns the buffer that holds value in layout, or NONE if there is none yet. */
 int find_buffer(const adj_exec *e, const adj_node *value, const adj_layout *layout);
 /* Returns the buffer that a reorder of value reads, the plain one if it exists; NONE: value is not
