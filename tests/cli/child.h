@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,6 +88,58 @@ static inline void run_tool(const char *const arguments[], finished *f)
 {
     child c = child_start(arguments, -1);
     child_finish(&c, f);
+}
+
+#define WORDS(...)                                                                                 \
+    (const char *[]) { __VA_ARGS__, NULL }
+
+enum { ANY_STATUS = -1 };
+
+/* Returns the words of a line in which printf puts the arguments, NULL-ended, until the next call.
+ * Spaces separate words only where they stand in the format. */
+static inline const char *const *words_of(const char *format, va_list args)
+{
+    static char text[1 << 12], line[1 << 12];
+    static const char *words[ARGUMENTS];
+    int n = 0;
+
+    snprintf(text, sizeof text, "%s", format);
+    for (char *c = text; *c != '\0'; c++)
+        *c = *c == ' ' ? '\n' : *c;
+    vsnprintf(line, sizeof line, text, args);
+    for (char *word = strtok(line, "\n"); word != NULL && n < ARGUMENTS - 1;
+         word = strtok(NULL, "\n"))
+        words[n++] = word;
+    words[n] = NULL;
+    return words;
+}
+
+/* Starts the tool with the words of a line. */
+__attribute__((format(printf, 1, 2))) static inline child tool_start(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    const child c = child_start(words_of(format, args), -1);
+    va_end(args);
+    return c;
+}
+
+/* Runs the tool with the words of a line and expects that exit status. */
+__attribute__((format(printf, 3, 4))) static inline void tool(finished *r, int status,
+                                                              const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    run_tool(words_of(format, args), r);
+    va_end(args);
+    cr_assert(status == ANY_STATUS || r->status == status, "%s: status %d (expected %d): %s%s",
+              format, r->status, status, r->out, r->err);
+}
+
+/* Expects what the tool printed to have these words. */
+static inline void expect_text(const char *printed, const char *words)
+{
+    cr_expect_not_null(strstr(printed, words), "no \"%s\" in: %s", words, printed);
 }
 
 #endif

@@ -171,11 +171,4 @@ static inline void write_png(const folder *to, int h, int w, int c)
     }
 }
 
-static inline void remove_all(const folder *f)
-{
-    char command[100];
-    snprintf(command, sizeof command, "rm -r '%s'", f->path);
-    cr_expect_eq(system(command), 0); // NOLINT(cert-env33-c): the test's own words
-}
-
 #endif

@@ -136,8 +136,7 @@ Test(cli, exit_statuses_and_sentences)
 Test(cli, models)
 {
     static finished f;
-    run_tool((const char *[]){"models", NULL}, &f);
-    cr_expect_eq(f.status, 0, "%s", f.err);
+    tool(&f, 0, "models");
     static const char *const lines[] = {"lenet             454922 ",
                                         "lenet5             61706 ",
                                         "resnet8 ",
@@ -182,32 +181,14 @@ static double number(const json_t *lines, size_t i, const char *key)
 static void train(const folder *f, const char *log, const char *out, const char *threads)
 {
     static finished r;
-    run_tool((const char *[]){"train",
-                              "--model",
-                              "lenet5",
-                              "--data",
-                              f->path,
-                              "--backend",
-                              "naive",
-                              "--epochs",
-                              "3",
-                              "--batch",
-                              "32",
-                              "--lr",
-                              "0.02",
-                              "--threads",
-                              threads,
-                              "--log",
-                              in_folder(f, log).s,
-                              "--out",
-                              in_folder(f, out).s,
-                              NULL},
-             &r);
-    cr_assert_eq(r.status, 0, "%s", r.err);
+    tool(&r, 0,
+         "train --model lenet5 --data %s --backend naive --epochs 3 --batch 32 --lr 0.02 --threads "
+         "%s --log %s --out %s",
+         f->path, threads, in_folder(f, log).s, in_folder(f, out).s);
     cr_expect_null(strchr(r.out, '\r')); /* plain lines: this is no terminal */
-    cr_expect_not_null(strstr(r.out, ": train 90 images in 10 classes (9 each), test 43\n"));
-    cr_expect_not_null(strstr(r.out, "epoch  3/3  loss "));
-    cr_expect_not_null(strstr(r.out, "best: "));
+    expect_text(r.out, ": train 90 images in 10 classes (9 each), test 43\n");
+    expect_text(r.out, "epoch  3/3  loss ");
+    expect_text(r.out, "best: ");
 }
 
 static void copy_file(const char *from, const char *to)
@@ -219,13 +200,6 @@ static void copy_file(const char *from, const char *to)
     fclose(f);
     cr_assert_lt(n, sizeof bytes);
     put_file(to, bytes, n);
-}
-
-static int same_file(const char *a, const char *b)
-{
-    char command[900];
-    snprintf(command, sizeof command, "cmp -s '%s' '%s'", a, b);
-    return system(command) == 0;
 }
 
 Test(cli, train_log_and_eval)
@@ -261,19 +235,12 @@ Test(cli, train_log_and_eval)
     snprintf(expected, sizeof expected, "test loss %.4f  test accuracy %.2f %% (%.0f of 43)",
              number(log, 3, "held_out_loss"), number(log, 3, "held_out_accuracy"),
              number(log, 3, "held_out_accuracy") * 0.43);
-    run_tool((const char *[]){"eval", "--weights", weights.s, "--data", f.path, "--backend",
-                              "naive", NULL},
-             &r);
-    cr_expect_eq(r.status, 0, "%s", r.err);
-    cr_expect_not_null(strstr(r.out, expected), "%s is not in %s", expected, r.out);
+    tool(&r, 0, "eval --weights %s --data %s --backend naive", weights.s, f.path);
+    expect_text(r.out, expected);
     json_decref(log);
 
-    run_tool((const char *[]){"eval", "--weights", weights.s, "--data", f.path, "--backend",
-                              "naive", "--model", "lenet", NULL},
-             &r);
-    cr_expect_eq(r.status, 1);
-    cr_expect_not_null(strstr(r.err, "holds another model (got lenet5, expected lenet)"), "%s",
-                       r.err);
+    tool(&r, 1, "eval --weights %s --data %s --backend naive --model lenet", weights.s, f.path);
+    expect_text(r.err, "holds another model (got lenet5, expected lenet)");
 
     /* another number of threads changes nothing */
     train(&f, "log2", "weights2.safetensors", "3");
@@ -332,10 +299,8 @@ Test(cli, train_with_tune)
     /* A plan times for some seconds at most; on a busy machine the next one goes on with it. */
     for (; !is_whole && runs < 20; runs++) {
         copy_file(tune.s, before.s);
-        run_tool((const char *[]){"train", "--data", f.path, "--epochs", "1", "--batch", "8",
-                                  "--threads", "1", "--tune", "--out", weights[runs % 2].s, NULL},
-                 &r);
-        cr_assert_eq(r.status, 0, "%s", r.err);
+        tool(&r, 0, "train --data %s --epochs 1 --batch 8 --threads 1 --tune --out %s", f.path,
+             weights[runs % 2].s);
         cr_assert((strstr(r.err, "tune file") != NULL) == (runs == 0), "%s", r.err);
         is_whole = same_file(tune.s, before.s);
     }
@@ -348,11 +313,11 @@ Test(cli, diverging_is_an_error)
 {
     static finished r;
     folder f = small_data();
-    run_tool((const char *[]){"train", "--data", f.path, "--model", "lenet", "--backend", "naive",
-                              "--optimizer", "sgd", "--lr", "1e6", "--batch", "8", NULL},
-             &r);
+    tool(&r, ANY_STATUS,
+         "train --data %s --model lenet --backend naive --optimizer sgd --lr 1e6 --batch 8",
+         f.path);
     cr_expect_eq(r.status, 1, "%d %s", r.status, r.out);
-    cr_expect_not_null(strstr(r.err, "try a smaller --lr"), "%s", r.err);
+    expect_text(r.err, "try a smaller --lr");
     folder_remove(&f);
 }
 
@@ -377,25 +342,21 @@ Test(cli, interrupt_writes_weights)
     static finished r;
     folder f = small_data();
     file_name log = in_folder(&f, "log"), weights = in_folder(&f, "weights.safetensors");
-    child c = child_start((const char *[]){"train", "--model", "lenet5", "--data", f.path,
-                                           "--backend", "naive", "--epochs", "100000", "--log",
-                                           log.s, "--out", weights.s, NULL},
-                          -1);
+    child c = tool_start(
+        "train --model lenet5 --data %s --backend naive --epochs 100000 --log %s --out %s", f.path,
+        log.s, weights.s);
     wait_for_line(log.s, 3);
     kill(c.pid, SIGINT);
     child_finish(&c, &r);
     cr_expect_eq(r.status, 130, "%d %s", r.status, r.err);
-    cr_expect_not_null(strstr(r.out, "stopped after a step"));
+    expect_text(r.out, "stopped after a step");
 
     json_t *lines = read_log(log.s);
     size_t last = json_array_size(lines) - 1;
     cr_expect_str_eq(event(lines, last), "end");
     cr_expect(json_is_true(json_object_get(json_array_get(lines, last), "interrupted")));
     json_decref(lines);
-    run_tool((const char *[]){"eval", "--weights", weights.s, "--data", f.path, "--backend",
-                              "naive", NULL},
-             &r);
-    cr_expect_eq(r.status, 0, "%s", r.err);
+    tool(&r, 0, "eval --weights %s --data %s --backend naive", weights.s, f.path);
     folder_remove(&f);
 }
 

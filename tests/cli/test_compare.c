@@ -81,18 +81,14 @@ Test(compare_cli, groups_of_integers)
 /* oneDNN computes no f64; ops without any oneDNN kernel are not reported. */
 Test(compare_cli, refused_nodes)
 {
-    run_tool((const char *[]){"compare", "--op", "conv2d", "--in", "1,5,5,2", "--filter", "3,3,2,2",
-                              "--dtype", "f64", "--configs", "naive:f64,naive,onednn",
-                              "--neighbors", "0", NULL},
-             &f);
-    cr_assert_eq(f.status, 0, "%s", f.err);
+    tool(&f, 0,
+         "compare --op conv2d --in 1,5,5,2 --filter 3,3,2,2 --dtype f64 --configs "
+         "naive:f64,naive,onednn --neighbors 0");
     cr_assert_not_null(strstr(f.out, "6 comparisons, 0 failed; onednn refuses 3 nodes, which other "
                                      "kernels compute: conv2d, conv2d_backprop_input, "
                                      "conv2d_backprop_filter ("),
                        "%s", f.out);
-    run_tool((const char *[]){"compare", "--op", "prelu", "--in", "2,3", "--configs",
-                              "naive:f64,onednn", NULL},
-             &f);
+    tool(&f, ANY_STATUS, "compare --op prelu --in 2,3 --configs naive:f64,onednn");
     cr_assert_null(strstr(f.out, "refuses"), "%s", f.out);
 }
 
@@ -194,11 +190,9 @@ Test(compare_cli, isa_of_copies)
 {
     if (!cpu_has("avx2"))
         cr_skip_test("this CPU has no avx2\n");
-    run_tool((const char *[]){"compare", "--model", "resnet8", "--batch", "2", "--runs", "1",
-                              "--also-batch", "0", "--configs", "naive,onednn:isa=avx2", "--node",
-                              "150", NULL},
-             &f);
-    cr_expect_eq(f.status, 0, "%s%s", f.out, f.err);
+    tool(&f, 0,
+         "compare --model resnet8 --batch 2 --runs 1 --also-batch 0 --configs "
+         "naive,onednn:isa=avx2 --node 150");
     cr_expect_null(strstr(f.out, "the response is cut off"), "%s", f.out);
     cr_expect(strstr(f.out, " batch_norm_grad  ") && strstr(f.out, " conv2d_backprop_input  "),
               "150 is another node now: %s", f.out);

@@ -5,7 +5,7 @@
 
 #include "cli/child.h"
 
-static finished f;
+static finished r;
 static temporary planted; /* the folder of the script */
 
 static void remove_planted(void)
@@ -17,10 +17,6 @@ static void remove_planted(void)
 }
 
 TestSuite(compare_emitted, .fini = remove_planted);
-
-static void call(const char *const words[]) { run_tool(words, &f); }
-
-#define TOOL(...) call((const char *const[]){__VA_ARGS__, NULL})
 
 /* Makes all that the tool compiles pass through sed. NULL: there is no compiler. */
 static void plant(const char *change)
@@ -38,51 +34,40 @@ static void plant(const char *change)
     setenv("PATH", planted.s, 1);
 }
 
-#define CONFIGS "--configs", "naive:f64,emitted", "--shrink", "0"
-#define RELU "--op", "relu", "--neighbors", "0"
-
-static void expect_printed(const char *text, const char *words)
-{
-    cr_expect_not_null(strstr(text, words), "\"%s\" in:\n%s%s", words, f.out, f.err);
-}
+#define CONFIGS "--configs naive:f64,emitted --shrink 0"
+#define RELU "--op relu --neighbors 0"
 
 Test(compare_emitted, right_functions)
 {
-    TOOL("compare", "--model", "lenet", "--size", "12", "--batch", "1", "--also-batch", "0",
-         CONFIGS);
-    cr_expect_eq(f.status, 0, "%s%s", f.out, f.err);
-    expect_printed(f.out, "(0 on naive)");
-    expect_printed(f.out, "matmul+bias_add+relu"); /* a fused function */
-    expect_printed(f.out, " 0 failed (");
-    cr_expect_null(strstr(f.out, "refuses"), "%s", f.out);
-    TOOL("gradcheck", "--model", "lenet5", "--node", "conv1", "--backend", "emitted");
-    cr_expect_eq(f.status, 0, "%s%s", f.out, f.err);
-    expect_printed(f.out, "backend=emitted");
+    tool(&r, 0, "compare --model lenet --size 12 --batch 1 --also-batch 0 " CONFIGS);
+    expect_text(r.out, "(0 on naive)");
+    expect_text(r.out, "matmul+bias_add+relu"); /* a fused function */
+    expect_text(r.out, " 0 failed (");
+    cr_expect_null(strstr(r.out, "refuses"), "%s", r.out);
+    tool(&r, 0, "gradcheck --model lenet5 --node conv1 --backend emitted");
+    expect_text(r.out, "backend=emitted");
 }
 
 /* Beside the other backends, each computes its own configuration. */
 Test(compare_emitted, several_backends)
 {
-    TOOL("compare", "--op", "conv2d", "--neighbors", "0", "--shrink", "0", "--configs",
-         "naive:f64,onednn,emitted", "--all");
-    cr_expect_eq(f.status, 0, "%s%s", f.out, f.err);
-    char *emitted = strstr(f.out, "\nemitted:");
+    tool(&r, 0,
+         "compare --op conv2d --neighbors 0 --shrink 0 --configs naive:f64,onednn,emitted --all");
+    char *emitted = strstr(r.out, "\nemitted:");
     cr_assert_not_null(emitted);
-    expect_printed(emitted, " c:1\n");
+    expect_text(emitted, " c:1\n");
     *emitted = '\0';
-    cr_expect_null(strstr(f.out, " c:1\n"), "%s", f.out);
+    cr_expect_null(strstr(r.out, " c:1\n"), "%s", r.out);
 }
 
 Test(compare_emitted, wrong_function)
 {
     plant("s/<= 0.0f ? 0.0f/<= 0.0f ? 0.5f/");
-    TOOL("compare", "--model", "lenet", "--size", "12", "--also-batch", "0", CONFIGS);
-    cr_expect_eq(f.status, 1);
-    expect_printed(f.out, "emitted: FAIL %5 relu (emitted c:1), to blame: kernel");
-    cr_expect_null(strstr(f.out, "conv2d (emitted c:1), to blame"), "%s", f.out);
-    TOOL("gradcheck", RELU, "--backend", "emitted");
-    cr_expect_eq(f.status, 1);
-    expect_printed(f.out, "fault is in backend emitted's kernel for relu");
+    tool(&r, 1, "compare --model lenet --size 12 --also-batch 0 " CONFIGS);
+    expect_text(r.out, "emitted: FAIL %5 relu (emitted c:1), to blame: kernel");
+    cr_expect_null(strstr(r.out, "conv2d (emitted c:1), to blame"), "%s", r.out);
+    tool(&r, 1, "gradcheck " RELU " --backend emitted");
+    expect_text(r.out, "fault is in backend emitted's kernel for relu");
 }
 
 /* Zeros of both signs, kinks, NaN and infinities; a rate of dropout that 32 bits cannot tell
@@ -93,8 +78,7 @@ Test(compare_emitted, special_values)
     static const char *const ops[] = {"relu6",    "hard_swish", "gelu",      "gelu_grad", "resize",
                                       "sgd_step", "momentum",   "adam_step", "dropout"};
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
-        TOOL("compare", "--op", ops[i], "--neighbors", "0", "--runs", "1", CONFIGS);
-        cr_expect_eq(f.status, 0, "%s%s", f.out, f.err);
+        tool(&r, 0, "compare --op %s --neighbors 0 --runs 1 " CONFIGS, ops[i]);
     }
 }
 
@@ -102,58 +86,49 @@ Test(compare_emitted, special_values)
 Test(compare_emitted, wrong_in_place)
 {
     plant("/^static void in_place/,/^}/s/<= 0.0f ? 0.0f/<= 0.0f ? 0.5f/");
-    TOOL("compare", RELU, CONFIGS);
-    cr_expect_eq(f.status, 1);
-    expect_printed(f.out, "relu");
+    tool(&r, 1, "compare " RELU " " CONFIGS);
+    expect_text(r.out, "relu");
 }
 
 /* Elements that a function does not write are NaN. */
 Test(compare_emitted, an_element_is_left_out)
 {
     plant("s/i < 1024; i++/i < 1023; i++/");
-    TOOL("compare", "--op", "relu", "--in", "1,8,8,16", "--neighbors", "0", CONFIGS);
-    cr_expect_eq(f.status, 1);
-    expect_printed(f.out, "got nan");
+    tool(&r, 1, "compare --op relu --in 1,8,8,16 --neighbors 0 " CONFIGS);
+    expect_text(r.out, "got nan");
 }
 
 Test(compare_emitted, does_not_compile)
 {
     plant("s/<= 0.0f ? 0.0f/<= 0.0f ? oops/");
-    TOOL("compare", RELU, CONFIGS);
-    cr_expect_eq(f.status, 1);
-    expect_printed(f.out, "emitted: ERROR %1 relu");
-    expect_printed(f.out, "error: ");
-    expect_printed(f.out, "oops");
-    cr_expect_null(strstr(f.out, "ERROR %3 relu_grad"), "%s", f.out);
+    tool(&r, 1, "compare " RELU " " CONFIGS);
+    expect_text(r.out, "emitted: ERROR %1 relu");
+    expect_text(r.out, "error: ");
+    expect_text(r.out, "oops");
+    cr_expect_null(strstr(r.out, "ERROR %3 relu_grad"), "%s", r.out);
 }
 
 Test(compare_emitted, crashes)
 {
     expect_crashes();
     plant("s/<= 0.0f ? 0.0f/<= 0.0f ? (float)(abort(), 0)/");
-    TOOL("compare", RELU, CONFIGS);
-    cr_expect_eq(f.status, 1);
-    expect_printed(f.out, "emitted: ERROR %1 relu");
-    expect_printed(f.out, "the emitted function: SIGABRT");
+    tool(&r, 1, "compare " RELU " " CONFIGS);
+    expect_text(r.out, "emitted: ERROR %1 relu");
+    expect_text(r.out, "the emitted function: SIGABRT");
 }
 
 Test(compare_emitted, is_refused)
 {
-    TOOL("compare", "--op", "softmax_cross_entropy", "--neighbors", "0", CONFIGS);
-    cr_expect_eq(f.status, 0, "%s%s", f.out, f.err);
-    expect_printed(f.out, "; emitted refuses ");
-    TOOL("compare", RELU, CONFIGS, "--guard");
-    cr_expect_eq(f.status, 3);
-    expect_printed(f.err, "excludes --guard and isa=");
-    TOOL("compare", RELU, "--configs", "emitted,naive");
-    cr_expect_eq(f.status, 3);
-    expect_printed(f.err, "expected one of onednn, direct, naive");
+    tool(&r, 0, "compare --op softmax_cross_entropy --neighbors 0 " CONFIGS);
+    expect_text(r.out, "; emitted refuses ");
+    tool(&r, 3, "compare " RELU " " CONFIGS " --guard");
+    expect_text(r.err, "excludes --guard and isa=");
+    tool(&r, 3, "compare " RELU " --configs emitted,naive");
+    expect_text(r.err, "expected one of onednn, direct, naive");
     plant(NULL);
-    TOOL("compare", RELU, CONFIGS);
-    cr_expect_eq(f.status, 1);
-    cr_expect_str_eq(f.err, "adjoint compare: emitted: backend emitted cannot be opened (the C "
+    tool(&r, 1, "compare " RELU " " CONFIGS);
+    cr_expect_str_eq(r.err, "adjoint compare: emitted: backend emitted cannot be opened (the C "
                             "compiler cc cannot be started)\n");
-    TOOL("gradcheck", RELU, "--backend", "emitted");
-    cr_expect_eq(f.status, 1);
-    expect_printed(f.err, "the C compiler cc cannot be started");
+    tool(&r, 1, "gradcheck " RELU " --backend emitted");
+    expect_text(r.err, "the C compiler cc cannot be started");
 }

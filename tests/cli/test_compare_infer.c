@@ -42,21 +42,16 @@ Test(compare_infer, is_what_predict_runs)
 
 Test(compare_infer, goes_with_a_model)
 {
-    run_tool((const char *[]){"compare", "--op", "relu", "--infer", NULL}, &f);
-    cr_expect_eq(f.status, 3);
-    cr_expect_not_null(strstr(f.err, "--infer requires --model"), "%s", f.err);
+    tool(&f, 3, "compare --op relu --infer");
+    expect_text(f.err, "--infer requires --model");
 }
 
 Test(compare_infer, optimizer_of_a_training_step)
 {
-    run_tool(
-        (const char *[]){"compare", "--model", "lenet", "--optimizer", "adam", "--infer", NULL},
-        &f);
-    cr_expect_eq(f.status, 3);
-    cr_expect_not_null(strstr(f.err, "--optimizer requires --model without --infer"), "%s", f.err);
-    run_tool((const char *[]){"compare", "--model", "lenet", "--optimizer", "adam", "--configs",
-                              "naive:f64,naive", "--also-batch", "0", "--runs", "1", NULL},
-             &f);
-    cr_expect_eq(f.status, 0, "%s%s", f.out, f.err);
-    cr_expect_not_null(strstr(f.out, "\n  adam_step  "), "%s", f.out);
+    tool(&f, 3, "compare --model lenet --optimizer adam --infer");
+    expect_text(f.err, "--optimizer requires --model without --infer");
+    tool(
+        &f, 0,
+        "compare --model lenet --optimizer adam --configs naive:f64,naive --also-batch 0 --runs 1");
+    expect_text(f.out, "\n  adam_step  ");
 }

@@ -7,14 +7,7 @@
 #include "cli/child.h"
 #include "cli/small_data.h"
 
-static finished call(const char *const words[])
-{
-    static finished f;
-    run_tool(words, &f);
-    return f;
-}
-
-#define TOOL(...) call((const char *const[]){__VA_ARGS__, NULL})
+static finished r;
 
 static const float a[6] = {0.1F, -1, 3.4028235e38F, 1e-45F, NAN, -INFINITY};
 static const int64_t big[2] = {INT64_MIN, INT64_MAX};
@@ -38,25 +31,21 @@ Test(convert, inspect)
 {
     folder f = folder_new();
     file_name path = put_tensors(&f);
-    finished r = TOOL("inspect", path.s);
-    cr_assert_eq(r.status, 0, "%s", r.err);
-    cr_expect_not_null(strstr(r.out, "note: a */ comment\n"), "%s", r.out);
-    cr_expect_not_null(
-        strstr(r.out,
-               "layer/a b                    f32   [2, 3]             -1 to 3.40282e+38, mean "
-               "8.50706e+37, 1 NaN, 1 infinite\n"),
-        "%s", r.out);
-    cr_expect_not_null(strstr(r.out, "bytes                        u8    [3]                0 to "
-                                     "255, mean 85.3333\n"),
-                       "%s", r.out);
-    cr_expect_not_null(strstr(r.out, "4 tensors, 13 elements, 47 bytes\n"), "%s", r.out);
+    tool(&r, 0, "inspect %s", path.s);
+    expect_text(r.out, "note: a */ comment\n");
+    expect_text(r.out,
+                "layer/a b                    f32   [2, 3]             -1 to 3.40282e+38, mean "
+                "8.50706e+37, 1 NaN, 1 infinite\n");
+    expect_text(r.out, "bytes                        u8    [3]                0 to "
+                       "255, mean 85.3333\n");
+    expect_text(r.out, "4 tensors, 13 elements, 47 bytes\n");
     const file_name small = in_folder(&f, "small.safetensors");
     const adj_tensor one = {"one", ADJ_ELEM_U8, {0}, "1"};
     cr_assert_eq(adj_tensors_write(small.s, 1, &one, 0, NULL, NULL), ADJ_OK);
-    r = TOOL("inspect", small.s);
-    cr_expect_not_null(strstr(r.out, "1 tensor, 1 element, 1 byte\n"), "%s", r.out);
+    tool(&r, ANY_STATUS, "inspect %s", small.s);
+    expect_text(r.out, "1 tensor, 1 element, 1 byte\n");
 
-    r = TOOL("inspect", "--json", path.s);
+    tool(&r, ANY_STATUS, "inspect --json %s", path.s);
     json_t *j = json_loads(r.out, 0, NULL), *first = NULL;
     cr_assert_not_null(j, "%s", r.out);
     for (size_t i = 0; i < TENSORS; i++)
@@ -69,9 +58,9 @@ Test(convert, inspect)
     cr_expect_str_eq(json_string_value(json_object_get(json_object_get(j, "metadata"), "note")),
                      "a */ comment");
     json_decref(j);
-    cr_expect_eq(TOOL("inspect").status, 3);
-    cr_expect_eq(TOOL("inspect", path.s, path.s).status, 3);
-    cr_expect_eq(TOOL("inspect", "/nowhere/x").status, 1);
+    tool(&r, 3, "inspect");
+    tool(&r, 3, "inspect %s %s", path.s, path.s);
+    tool(&r, 1, "inspect /nowhere/x");
     folder_remove(&f);
 }
 
@@ -82,9 +71,8 @@ Test(convert, npz_and_npy)
     file_name path = put_tensors(&f), npz = in_folder(&f, "t.npz"), npy = in_folder(&f, "t.npy"),
               back = in_folder(&f, "back.safetensors");
     adj_tensors *t = NULL;
-    cr_assert_eq(TOOL("convert", path.s, npz.s).status, 0);
-    finished r = TOOL("convert", npz.s, back.s);
-    cr_assert_eq(r.status, 0, "%s", r.err);
+    tool(&r, 0, "convert %s %s", path.s, npz.s);
+    tool(&r, 0, "convert %s %s", npz.s, back.s);
     cr_assert_eq(adj_tensors_read(back.s, &t), ADJ_OK, "%s", t->message);
     cr_assert_eq(t->n, TENSORS);
     for (int i = 0; i < TENSORS; i++) {
@@ -100,13 +88,12 @@ Test(convert, npz_and_npy)
 
     const adj_metadata model = {"model", "lenet"};
     cr_assert_eq(adj_tensors_write(back.s, 1, tensors, 1, &model, NULL), ADJ_OK);
-    r = TOOL("convert", back.s, npz.s);
-    cr_expect(r.status == 0 && strstr(r.err, "the model card"), "%s", r.err);
+    tool(&r, 0, "convert %s %s", back.s, npz.s);
+    expect_text(r.err, "the model card");
 
-    r = TOOL("convert", path.s, npy.s);
-    cr_expect(r.status == 1 && strstr(r.err, "select one with --tensor NAME"), "%s", r.err);
-    r = TOOL("convert", path.s, npy.s, "--tensor", "bytes");
-    cr_assert_eq(r.status, 0, "%s", r.err);
+    tool(&r, 1, "convert %s %s", path.s, npy.s);
+    expect_text(r.err, "select one with --tensor NAME");
+    tool(&r, 0, "convert %s %s --tensor bytes", path.s, npy.s);
     /* NumPy's np.save(np.array([0, 1, 255], np.uint8)) */
     static const char want[] = "\x93NUMPY\1\0\x76\0{'descr': '|u1', 'fortran_order': False, "
                                "'shape': (3, ), }";
@@ -116,7 +103,7 @@ Test(convert, npz_and_npy)
     fclose(file);
     cr_expect_eq(memcmp(got, want, sizeof want - 1), 0);
     cr_expect(got[127] == '\n' && memcmp(got + 128, bytes, 3) == 0);
-    cr_expect_eq(TOOL("convert", path.s, npy.s, "--tensor", "no").status, 1);
+    tool(&r, 1, "convert %s %s --tensor no", path.s, npy.s);
     folder_remove(&f);
 }
 
@@ -155,11 +142,10 @@ Test(convert, header)
     folder f = folder_new();
     file_name path = put_tensors(&f), h = in_folder(&f, "t.h"), c = in_folder(&f, "t.c"),
               exe = in_folder(&f, "t");
-    finished r = TOOL("convert", path.s, h.s);
-    cr_assert_eq(r.status, 0, "%s", r.err);
+    tool(&r, 0, "convert %s %s", path.s, h.s);
     put_file(c.s, program, strlen(program));
     compile_and_run(c.s, exe.s);
-    cr_expect_eq(TOOL("convert", path.s, h.s, "--prefix", "9x").status, 1);
+    tool(&r, 1, "convert %s %s --prefix 9x", path.s, h.s);
     folder_remove(&f);
 }
 
@@ -187,7 +173,7 @@ Test(convert, header_of_a_card)
     file_name path = in_folder(&f, "t.safetensors"), h = in_folder(&f, "t.h"),
               c = in_folder(&f, "t.c"), exe = in_folder(&f, "t");
     cr_assert_eq(adj_tensors_write(path.s, 1, &t, 3, m, NULL), ADJ_OK);
-    cr_assert_eq(TOOL("convert", path.s, h.s).status, 0);
+    tool(&r, 0, "convert %s %s", path.s, h.s);
     put_file(c.s, program, strlen(program));
     compile_and_run(c.s, exe.s);
 
@@ -200,7 +186,7 @@ Test(convert, header_of_a_card)
     m[1].value = "[\"1\"]";
     m[2].value = "[]";
     cr_assert_eq(adj_tensors_write(path.s, 1, &t, 3, m, NULL), ADJ_OK);
-    cr_assert_eq(TOOL("convert", path.s, h.s).status, 0);
+    tool(&r, 0, "convert %s %s", path.s, h.s);
     put_file(c.s, without, strlen(without));
     compile_and_run(c.s, exe.s);
     folder_remove(&f);
@@ -222,9 +208,9 @@ static const struct {
 Test(convert, refusals)
 {
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
-        finished r = call(refused[i].arguments);
+        run_tool(refused[i].arguments, &r);
         cr_expect(r.status == 1 || r.status == 3);
-        cr_expect_not_null(strstr(r.err, refused[i].words), "%s: %s", refused[i].words, r.err);
+        expect_text(r.err, refused[i].words);
     }
 }
 
@@ -242,27 +228,23 @@ Test(convert, train_eval_and_tune)
     folder f = small_data();
     const file_name w = in_folder(&f, "w.safetensors"), p = in_folder(&f, "p.safetensors"),
                     v = in_folder(&f, "v.safetensors"), q = in_folder(&f, "q.safetensors");
-    finished r = TOOL("train", "--model", "resnet8", "--data", f.path, "--epochs", "1", "--batch",
-                      "30", "--out", w.s);
-    cr_assert_eq(r.status, 0, "%s", r.err);
-    r = TOOL("eval", "--weights", w.s, "--data", f.path);
+    tool(&r, 0, "train --model resnet8 --data %s --epochs 1 --batch 30 --out %s", f.path, w.s);
+    tool(&r, ANY_STATUS, "eval --weights %s --data %s", w.s, f.path);
     double before = accuracy_of(&r);
-    r = TOOL("convert", w.s, p.s, "--map", "pytorch", "--to-theirs");
-    cr_assert_eq(r.status, 0, "%s", r.err);
-    r = TOOL("eval", "--weights", p.s, "--data", f.path);
-    cr_expect(r.status == 1 && strstr(r.err, "no tensor conv1/w"), "%s", r.err);
-    r = TOOL("eval", "--weights", p.s, "--data", f.path, "--map", "pytorch");
+    tool(&r, 0, "convert %s %s --map pytorch --to-theirs", w.s, p.s);
+    tool(&r, 1, "eval --weights %s --data %s", p.s, f.path);
+    expect_text(r.err, "no tensor conv1/w");
+    tool(&r, ANY_STATUS, "eval --weights %s --data %s --map pytorch", p.s, f.path);
     cr_expect_eq(accuracy_of(&r), before);
 
-    r = TOOL("convert", p.s, q.s, "--map", "pytorch", "--model", "resnet8");
-    cr_assert_eq(r.status, 0, "%s", r.err);
-    r = TOOL("train", "--model", "resnet8", "--data", f.path, "--epochs", "1", "--batch", "30",
-             "--weights", q.s, "--head", "new", "--freeze", "conv1/*,bn1/*,block?/*", "--optimizer",
-             "adamw", "--out", v.s);
-    cr_assert_eq(r.status, 0, "%s", r.err);
-    cr_expect_not_null(strstr(r.out, "  conv1/w: loaded from conv1/w\n"), "%s", r.out);
-    cr_expect_not_null(strstr(r.out, "  logits/w: new\n"), "%s", r.out);
-    cr_expect_not_null(strstr(r.out, "parameter tensors are frozen by conv1/*"), "%s", r.out);
+    tool(&r, 0, "convert %s %s --map pytorch --model resnet8", p.s, q.s);
+    tool(&r, 0,
+         "train --model resnet8 --data %s --epochs 1 --batch 30 --weights %s --head new --freeze "
+         "conv1/*,bn1/*,block?/* --optimizer adamw --out %s",
+         f.path, q.s, v.s);
+    expect_text(r.out, "  conv1/w: loaded from conv1/w\n");
+    expect_text(r.out, "  logits/w: new\n");
+    expect_text(r.out, "parameter tensors are frozen by conv1/*");
     adj_tensors *old = NULL, *new = NULL;
     cr_assert_eq(adj_tensors_read(w.s, &old), ADJ_OK);
     cr_assert_eq(adj_tensors_read(v.s, &new), ADJ_OK);
@@ -273,27 +255,24 @@ Test(convert, train_eval_and_tune)
     }
     adj_tensors_free(old);
     adj_tensors_free(new);
-    r = TOOL("train", "--model", "resnet8", "--data", f.path, "--epochs", "1", "--freeze",
-             "conv1/w");
-    cr_expect_not_null(strstr(r.out, "\n1 parameter tensor is frozen by conv1/w\n"), "%s", r.out);
-    cr_expect_not_null(strstr(r.err, "note: --freeze without --weights keeps random"), "%s", r.err);
-    r = TOOL("train", "--model", "resnet8", "--data", f.path, "--epochs", "1", "--size",
-             "channels=1", "--weights", q.s, "--head", "new", "--freeze", "conv1/*,bn1/*");
-    cr_expect_eq(r.status, 3);
-    cr_expect_not_null(strstr(r.err, "conv1/w would stay random, as it is not loaded (1 such)"),
-                       "%s", r.err);
-    r = TOOL("train", "--model", "resnet8", "--data", f.path, "--epochs", "1", "--size",
-             "channels=1", "--weights", q.s);
-    cr_expect_not_null(strstr(r.err, "weights: tensor conv1/w has the wrong"), "%s", r.err);
-    cr_expect_not_null(strstr(r.err, "(the file has 3 channels, the model 1; use --size "), "%s",
-                       r.err);
-    cr_expect_not_null(strstr(r.err, "--head new to train new layers where needed"), "%s", r.err);
-    r = TOOL("train", "--data", f.path, "--freeze", "nothing*");
-    cr_expect_not_null(
-        strstr(r.err, "freeze nothing*: matches no parameter (the first is conv1/w)"), "%s", r.err);
-    r = TOOL("train", "--data", f.path, "--freeze", "*");
-    cr_expect_not_null(strstr(r.err, "freeze *: matches every parameter"), "%s", r.err);
-    cr_expect_eq(TOOL("train", "--head", "new").status, 3);
+    tool(&r, ANY_STATUS, "train --model resnet8 --data %s --epochs 1 --freeze conv1/w", f.path);
+    expect_text(r.out, "\n1 parameter tensor is frozen by conv1/w\n");
+    expect_text(r.err, "note: --freeze without --weights keeps random");
+    tool(&r, 3,
+         "train --model resnet8 --data %s --epochs 1 --size channels=1 --weights %s --head new "
+         "--freeze conv1/*,bn1/*",
+         f.path, q.s);
+    expect_text(r.err, "conv1/w would stay random, as it is not loaded (1 such)");
+    tool(&r, ANY_STATUS,
+         "train --model resnet8 --data %s --epochs 1 --size channels=1 --weights %s", f.path, q.s);
+    expect_text(r.err, "weights: tensor conv1/w has the wrong");
+    expect_text(r.err, "(the file has 3 channels, the model 1; use --size ");
+    expect_text(r.err, "--head new to train new layers where needed");
+    tool(&r, ANY_STATUS, "train --data %s --freeze nothing*", f.path);
+    expect_text(r.err, "freeze nothing*: matches no parameter (the first is conv1/w)");
+    tool(&r, ANY_STATUS, "train --data %s --freeze *", f.path);
+    expect_text(r.err, "freeze *: matches every parameter");
+    tool(&r, 3, "train --head new");
     folder_remove(&f);
 }
 
@@ -330,40 +309,37 @@ Test(convert, says_whose_file_it_is)
     const file_name w = in_folder(&f, "w.safetensors"), p = in_folder(&f, "p.safetensors"),
                     k = in_folder(&f, "k.safetensors"), foreign = in_folder(&f, "f.safetensors"),
                     back = in_folder(&f, "back.safetensors");
-    finished r =
-        TOOL("train", "--model", "lenet5", "--data", f.path, "--epochs", "1", "--out", w.s);
-    cr_assert_eq(r.status, 0, "%s", r.err);
-    r = TOOL("eval", "--weights", w.s, "--data", f.path);
+    tool(&r, 0, "train --model lenet5 --data %s --epochs 1 --out %s", f.path, w.s);
+    tool(&r, ANY_STATUS, "eval --weights %s --data %s", w.s, f.path);
     const double before = accuracy_of(&r);
 
-    r = TOOL("train", "--weights", w.s, "--data", f.path, "--epochs", "1");
-    cr_expect(r.status == 0 && strstr(r.out, "\nlenet5, ") != NULL, "%s%s", r.out, r.err);
+    tool(&r, 0, "train --weights %s --data %s --epochs 1", w.s, f.path);
+    expect_text(r.out, "\nlenet5, ");
 
-    cr_assert_eq(TOOL("convert", w.s, p.s, "--map", "pytorch", "--to-theirs").status, 0);
+    tool(&r, 0, "convert %s %s --map pytorch --to-theirs", w.s, p.s);
     cr_expect_str_eq(entry_of(p.s, "format"), "pt");
     cr_expect_null(entry_of(p.s, "adjoint.version"));
     cr_expect_str_eq(entry_of(p.s, "model"), "lenet5");
-    cr_assert_eq(TOOL("convert", w.s, k.s, "--map", "keras", "--to-theirs").status, 0);
+    tool(&r, 0, "convert %s %s --map keras --to-theirs", w.s, k.s);
     cr_expect_null(entry_of(k.s, "format"));
-    cr_assert_eq(TOOL("convert", p.s, back.s, "--map", "pytorch").status, 0);
+    tool(&r, 0, "convert %s %s --map pytorch", p.s, back.s);
     cr_expect_str_eq(entry_of(back.s, "format"), "NHWC");
     cr_expect_str_eq(entry_of(back.s, "seed"), "1");
-    r = TOOL("eval", "--weights", back.s, "--data", f.path);
+    tool(&r, ANY_STATUS, "eval --weights %s --data %s", back.s, f.path);
     cr_expect_eq(accuracy_of(&r), before);
 
     put_foreign(p.s, foreign.s);
-    r = TOOL("convert", foreign.s, back.s, "--map", "pytorch", "--model", "lenet5");
-    cr_assert_eq(r.status, 0, "%s", r.err);
+    tool(&r, 0, "convert %s %s --map pytorch --model lenet5", foreign.s, back.s);
     cr_expect_str_eq(entry_of(back.s, "model"), "lenet5");
     cr_expect_str_eq(entry_of(back.s, "classes"), "10");
     cr_expect_str_eq(entry_of(back.s, "format"), "NHWC");
     cr_expect(entry_of(back.s, "seed") == NULL && entry_of(back.s, "input") == NULL);
-    r = TOOL("eval", "--weights", back.s, "--data", f.path);
+    tool(&r, ANY_STATUS, "eval --weights %s --data %s", back.s, f.path);
     (void)accuracy_of(&r); /* of pixels as they are: the mean is lost */
-    cr_expect_not_null(strstr(r.err, "has no mean or deviation"), "%s", r.err);
+    expect_text(r.err, "has no mean or deviation");
 
     /* without a map no note */
-    cr_assert_eq(TOOL("convert", foreign.s, back.s).status, 0);
+    tool(&r, 0, "convert %s %s", foreign.s, back.s);
     cr_expect(entry_of(back.s, "model") == NULL && strcmp(entry_of(back.s, "format"), "pt") == 0);
     folder_remove(&f);
 }
@@ -386,50 +362,43 @@ Test(convert, start_from_what_does_not_fit)
     const file_name w = in_folder(&f, "w.safetensors"), p = in_folder(&f, "p.safetensors"),
                     none = in_folder(&f, "none.safetensors"), text = in_folder(&f, "w.pt");
     char words[700];
-    finished r =
-        TOOL("train", "--model", "lenet5", "--data", f.path, "--epochs", "1", "--out", w.s);
-    cr_assert_eq(r.status, 0, "%s", r.err);
-    r = TOOL("convert", w.s, p.s, "--map", "pytorch", "--to-theirs");
-    cr_assert_eq(r.status, 0, "%s", r.err);
+    tool(&r, 0, "train --model lenet5 --data %s --epochs 1 --out %s", f.path, w.s);
+    tool(&r, 0, "convert %s %s --map pytorch --to-theirs", w.s, p.s);
 
     snprintf(words, sizeof words, "train: --weights: %s: No such file", none.s);
-    r = TOOL("train", "--data", f.path, "--weights", none.s);
-    cr_expect(r.status == 1 && strstr(r.err, words), "%s", r.err);
+    tool(&r, 1, "train --data %s --weights %s", f.path, none.s);
+    expect_text(r.err, words);
     FILE *file = fopen(text.s, "wb");
     fputs("\211HDF\r\n\032\n", file);
     fclose(file);
     snprintf(words, sizeof words, "train: --weights: %s: ", text.s);
-    r = TOOL("train", "--data", f.path, "--weights", text.s);
-    cr_expect(r.status == 1 && strstr(r.err, words), "%s", r.err);
+    tool(&r, 1, "train --data %s --weights %s", f.path, text.s);
+    expect_text(r.err, words);
 
     snprintf(words, sizeof words,
              "train: --weights: %s: weights: the file has no tensor conv1/w (expected adjoint's "
              "names; for the file's, use --map pytorch",
              p.s);
-    r = TOOL("train", "--model", "lenet5", "--data", f.path, "--weights", p.s);
-    cr_expect(r.status == 1 && strstr(r.err, words), "%s", r.err);
-    r = TOOL("train", "--model", "lenet5", "--data", f.path, "--epochs", "1", "--weights", p.s,
-             "--map", "pytorch");
-    cr_expect_eq(r.status, 0, "%s", r.err);
-    cr_expect_not_null(strstr(r.out, "0 of its tensors not used"), "%s", r.out);
-    r = TOOL("train", "--data", f.path, "--map", "pytorch");
-    cr_expect(r.status == 3 && strstr(r.err, "--map requires --weights FILE"), "%s", r.err);
+    tool(&r, 1, "train --model lenet5 --data %s --weights %s", f.path, p.s);
+    expect_text(r.err, words);
+    tool(&r, 0, "train --model lenet5 --data %s --epochs 1 --weights %s --map pytorch", f.path,
+         p.s);
+    expect_text(r.out, "0 of its tensors not used");
+    tool(&r, 3, "train --data %s --map pytorch", f.path);
+    expect_text(r.err, "--map requires --weights FILE");
 
-    r = TOOL("train", "--model", "vgg6", "--data", f.path, "--weights", w.s);
-    cr_expect(r.status == 1 &&
-                  strstr(r.err, "(the file holds another model: got lenet5, expected vgg6)"),
-              "%s", r.err);
+    tool(&r, 1, "train --model vgg6 --data %s --weights %s", f.path, w.s);
+    expect_text(r.err, "(the file holds another model: got lenet5, expected vgg6)");
     put_labels(&two, "train-labels-idx1-ubyte", 90, 2);
     put_labels(&two, "t10k-labels-idx1-ubyte", 43, 2);
-    r = TOOL("train", "--data", two.path, "--weights", w.s);
+    tool(&r, ANY_STATUS, "train --data %s --weights %s", two.path, w.s);
     cr_expect(
         r.status == 1 &&
             strstr(r.err,
                    "(the file has 10 classes, the data 2; --head new trains a new last layer)"),
         "%s", r.err);
-    r = TOOL("train", "--data", f.path, "--weights", w.s, "--size", "36");
-    cr_expect(r.status == 1 && strstr(r.err, "(the file is for 32x32 images; use --size 32x32"),
-              "%s", r.err);
+    tool(&r, 1, "train --data %s --weights %s --size 36", f.path, w.s);
+    expect_text(r.err, "(the file is for 32x32 images; use --size 32x32");
     folder_remove(&two);
     folder_remove(&f);
 }
@@ -443,18 +412,13 @@ Test(convert, keras_epsilon)
     const file_name w = in_folder(&f, "w.safetensors"), k = in_folder(&f, "k.safetensors");
     for (int normalizes = 0; normalizes < 2; normalizes++) {
         const char *model = normalizes ? "resnet8" : "lenet5";
-        finished r =
-            TOOL("train", "--model", model, "--data", f.path, "--epochs", "1", "--out", w.s);
-        cr_assert_eq(r.status, 0, "%s", r.err);
-        r = TOOL("convert", w.s, k.s, "--map", "keras", "--to-theirs");
-        cr_assert_eq(r.status, 0, "%s", r.err);
+        tool(&r, 0, "train --model %s --data %s --epochs 1 --out %s", model, f.path, w.s);
+        tool(&r, 0, "convert %s %s --map keras --to-theirs", w.s, k.s);
         cr_expect_eq(strstr(r.err, note) != NULL, normalizes, "%s", r.err);
-        r = TOOL("eval", "--weights", k.s, "--data", f.path, "--map", "keras");
-        cr_assert_eq(r.status, 0, "%s", r.err);
+        tool(&r, 0, "eval --weights %s --data %s --map keras", k.s, f.path);
         cr_expect_eq(strstr(r.err, note) != NULL, normalizes, "%s", r.err);
-        r = TOOL("train", "--model", model, "--data", f.path, "--epochs", "1", "--weights", k.s,
-                 "--map", "keras");
-        cr_assert_eq(r.status, 0, "%s", r.err);
+        tool(&r, 0, "train --model %s --data %s --epochs 1 --weights %s --map keras", model, f.path,
+             k.s);
         cr_expect_eq(strstr(r.err, note) != NULL, normalizes, "%s", r.err);
     }
     folder_remove(&f);
@@ -467,30 +431,22 @@ Test(convert, eval_refuses_what_does_not_fit)
     const file_name w = in_folder(&f, "w.safetensors"), two = in_folder(&f, "two.safetensors");
     adj_tensors *t = NULL;
     adj_tensor x[64];
-    finished r =
-        TOOL("train", "--model", "lenet5", "--data", f.path, "--epochs", "1", "--out", w.s);
-    cr_assert_eq(r.status, 0, "%s", r.err);
+    tool(&r, 0, "train --model lenet5 --data %s --epochs 1 --out %s", f.path, w.s);
     cr_assert_eq(adj_tensors_read(w.s, &t), ADJ_OK);
     for (int i = 0; i < t->n; i++)
         x[i] = t->tensor[i];
     adj_metadata m[] = {{"model", "lenet5"}, {"classes", "2"}};
     cr_assert_eq(adj_tensors_write(two.s, t->n, x, 2, m, NULL), ADJ_OK);
-    r = TOOL("eval", "--weights", two.s, "--data", f.path);
-    cr_expect_eq(r.status, 1);
-    cr_expect_not_null(
-        strstr(r.err,
-               "logits/w has the wrong type or shape (got f32 [84, 10], expected f32 [84, 2])"),
-        "%s", r.err);
+    tool(&r, 1, "eval --weights %s --data %s", two.s, f.path);
+    expect_text(r.err,
+                "logits/w has the wrong type or shape (got f32 [84, 10], expected f32 [84, 2])");
     m[1].value = "many";
     cr_assert_eq(adj_tensors_write(two.s, t->n, x, 2, m, NULL), ADJ_OK);
-    r = TOOL("eval", "--weights", two.s, "--data", f.path);
-    cr_expect(r.status == 1 &&
-                  strstr(r.err, "entry classes is invalid (got many, expected a number or a list)"),
-              "%s", r.err);
+    tool(&r, 1, "eval --weights %s --data %s", two.s, f.path);
+    expect_text(r.err, "entry classes is invalid (got many, expected a number or a list)");
     cr_assert_eq(adj_tensors_write(two.s, t->n, x, 0, NULL, NULL), ADJ_OK);
-    r = TOOL("eval", "--weights", two.s, "--data", f.path);
-    cr_expect(r.status == 1 && strstr(r.err, "does not name its model (set --model NAME)"), "%s",
-              r.err);
+    tool(&r, 1, "eval --weights %s --data %s", two.s, f.path);
+    expect_text(r.err, "does not name its model (set --model NAME)");
     adj_tensors_free(t);
     folder_remove(&f);
 }

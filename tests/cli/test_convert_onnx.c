@@ -15,15 +15,6 @@ static folder f;
 static file_name weights, net, back, other;
 static finished r;
 
-#define WORDS(...)                                                                                 \
-    (const char *[]) { __VA_ARGS__, NULL }
-
-static void tool(const char *const words[])
-{
-    run_tool(words, &r);
-    cr_assert_eq(r.status, 0, "%s", r.err);
-}
-
 static void set_up(void)
 {
     f = small_data();
@@ -33,15 +24,15 @@ static void set_up(void)
     other = in_folder(&f, "other.onnx");
 }
 
-static void tear_down(void) { remove_all(&f); }
+static void tear_down(void) { folder_remove(&f); }
 
 TestSuite(convert_onnx, .init = set_up, .fini = tear_down);
 
 /* Trains a model for an epoch. */
 static void train(const char *model)
 {
-    tool(WORDS("train", "--model", model, "--data", f.path, "--epochs", "1", "--threads", "1",
-               "--out", weights.s));
+    tool(&r, 0, "train --model %s --data %s --epochs 1 --threads 1 --out %s", model, f.path,
+         weights.s);
 }
 
 enum { BATCH = 3, MOST = 3 * 32 * 32 * 3, CLASSES = 10 };
@@ -112,22 +103,22 @@ Test(convert_onnx, there_and_back)
     static float expected[BATCH * CLASSES], got[BATCH * CLASSES];
     train("resnet20");
     run_model("resnet20", 32, 3, expected);
-    tool(WORDS("convert", weights.s, net.s));
-    cr_expect_not_null(strstr(r.out, "network written to "), "%s", r.out);
+    tool(&r, 0, "convert %s %s", weights.s, net.s);
+    expect_text(r.out, "network written to ");
     run_net(net.s, NULL, 0, got);
     expect_close(got, expected);
 
-    tool(WORDS("convert", net.s, back.s));
-    tool(WORDS("inspect", back.s));
-    cr_expect_not_null(strstr(r.out, "model: net.onnx\n"), "%s", r.out);
-    cr_expect_not_null(strstr(r.out, "input: [32,32,3]\n"), "%s", r.out);
-    cr_expect_not_null(strstr(r.out, "bn1/running_var "), "%s", r.out);
+    tool(&r, 0, "convert %s %s", net.s, back.s);
+    tool(&r, 0, "inspect %s", back.s);
+    expect_text(r.out, "model: net.onnx\n");
+    expect_text(r.out, "input: [32,32,3]\n");
+    expect_text(r.out, "bn1/running_var ");
     run_net(net.s, back.s, 0, got);
     expect_close(got, expected);
-    tool(WORDS("eval", "--model", net.s, "--weights", back.s, "--data", f.path));
+    tool(&r, 0, "eval --model %s --weights %s --data %s", net.s, back.s, f.path);
 
     /* a copy of the network */
-    tool(WORDS("convert", net.s, other.s));
+    tool(&r, 0, "convert %s %s", net.s, other.s);
     run_net(other.s, NULL, 0, got);
     expect_close(got, expected);
 }
@@ -138,9 +129,9 @@ Test(convert_onnx, weights_of_the_model)
     static float expected[BATCH * CLASSES], got[BATCH * CLASSES];
     train("lenet");
     run_model("lenet", 28, 1, expected);
-    tool(WORDS("convert", weights.s, net.s));
-    tool(WORDS("convert", net.s, back.s));
-    tool(WORDS("convert", back.s, other.s, "--model", "lenet"));
+    tool(&r, 0, "convert %s %s", weights.s, net.s);
+    tool(&r, 0, "convert %s %s", net.s, back.s);
+    tool(&r, 0, "convert %s %s --model lenet", back.s, other.s);
     run_net(other.s, NULL, 0, got);
     expect_close(got, expected);
 }
@@ -150,13 +141,12 @@ Test(convert_onnx, trained_network)
 {
     static float expected[BATCH * CLASSES], got[BATCH * CLASSES];
     train("lenet");
-    tool(WORDS("convert", weights.s, net.s));
+    tool(&r, 0, "convert %s %s", weights.s, net.s);
     const file_name data = in_folder(&f, "data");
     put_class(&f, "data/a", "a", 6, 28, 28, 1);
     put_class(&f, "data/b", "b", 6, 28, 28, 1);
-    tool(WORDS("train", "--model", net.s, "--data", data.s, "--epochs", "1", "--head", "new",
-               "--out", back.s));
-    tool(WORDS("convert", back.s, other.s, "--model", net.s));
+    tool(&r, 0, "train --model %s --data %s --epochs 1 --head new --out %s", net.s, data.s, back.s);
+    tool(&r, 0, "convert %s %s --model %s", back.s, other.s, net.s);
     run_net(net.s, back.s, 2, expected);
     run_net(other.s, NULL, 0, got);
     cr_expect(got[0] != 0 && got[6] == 0);
@@ -167,7 +157,7 @@ Test(convert_onnx, trained_network)
 Test(convert_onnx, statistics_are_trained_further)
 {
     train("resnet20");
-    tool(WORDS("convert", weights.s, net.s));
+    tool(&r, 0, "convert %s %s", weights.s, net.s);
     adj_graph *g = adj_graph_new();
     adj_onnx_net *n = NULL;
     adj_error error = {0};
@@ -186,9 +176,8 @@ static void train_colors(void)
     const file_name data = in_folder(&f, "colors");
     put_class(&f, "colors/a", "a", 6, 28, 28, 3);
     put_class(&f, "colors/b", "b", 6, 28, 28, 3);
-    tool(WORDS("train", "--model", "lenet", "--data", data.s, "--epochs", "1", "--threads", "1",
-               "--out", weights.s));
-    tool(WORDS("convert", weights.s, net.s));
+    tool(&r, 0, "train --model lenet --data %s --epochs 1 --threads 1 --out %s", data.s, weights.s);
+    tool(&r, 0, "convert %s %s", weights.s, net.s);
 }
 
 static const char *entry(const adj_tensors *t, const char *key)
@@ -208,29 +197,29 @@ Test(convert_onnx, model_card_goes_along)
     static finished of_weights;
     adj_tensors *first = NULL, *second = NULL;
     train_colors();
-    run_tool(WORDS("predict", "--weights", weights.s, "--top", "2", image.s), &of_weights);
-    tool(WORDS("predict", "--model", net.s, "--top", "2", image.s));
+    tool(&of_weights, ANY_STATUS, "predict --weights %s --top 2 %s", weights.s, image.s);
+    tool(&r, 0, "predict --model %s --top 2 %s", net.s, image.s);
     cr_expect_str_eq(r.out, of_weights.out);
     cr_expect_str_empty(r.err);
     cr_expect(strstr(r.out, "\ta ") != NULL || strstr(r.out, " a ") != NULL, "%s", r.out);
-    tool(WORDS("eval", "--model", net.s, "--data", data.s));
+    tool(&r, 0, "eval --model %s --data %s", net.s, data.s);
     cr_expect_null(strstr(r.err, "note: classes are matched by number"), "%s", r.err);
 
-    tool(WORDS("convert", net.s, back.s));
+    tool(&r, 0, "convert %s %s", net.s, back.s);
     cr_assert_eq(adj_tensors_read(weights.s, &first), ADJ_OK);
     cr_assert_eq(adj_tensors_read(back.s, &second), ADJ_OK);
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         cr_expect_str_eq(entry(second, keys[i]), entry(first, keys[i]), "%s", keys[i]);
     cr_expect_str_eq(entry(second, "class_names"), "[\"a\",\"b\"]");
     cr_expect_str_eq(entry(second, "model"), "net.onnx");
-    tool(WORDS("inspect", net.s));
-    cr_expect_not_null(strstr(r.out, "class_names: [\"a\",\"b\"]"), "%s", r.out);
+    tool(&r, 0, "inspect %s", net.s);
+    expect_text(r.out, "class_names: [\"a\",\"b\"]");
     adj_tensors_free(first);
     adj_tensors_free(second);
 
-    tool(WORDS("convert", "--mean", "0.5,0.25,0", "--deviation", "1,0.2,1", net.s, other.s));
-    tool(WORDS("inspect", other.s));
-    cr_expect_not_null(strstr(r.out, "mean: [127.5,63.75,0.0]"), "%s", r.out);
+    tool(&r, 0, "convert --mean 0.5,0.25,0 --deviation 1,0.2,1 %s %s", net.s, other.s);
+    tool(&r, 0, "inspect %s", other.s);
+    expect_text(r.out, "mean: [127.5,63.75,0.0]");
 }
 
 /* Writes other.onnx: the network with these metadata, which claim to be a card if version is 1. */
@@ -272,35 +261,29 @@ Test(convert_onnx, bad_model_cards)
     train_colors();
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         write_with(bad[i].key, bad[i].value, 1);
-        run_tool(WORDS("predict", "--model", other.s, image.s), &r);
+        tool(&r, ANY_STATUS, "predict --model %s %s", other.s, image.s);
         cr_expect(r.status == 1 && strstr(r.err, bad[i].said) != NULL, "%s", r.err);
         write_with(bad[i].key, bad[i].value, 0);
-        tool(WORDS("predict", "--model", other.s, image.s));
-        cr_expect_not_null(strstr(r.err, "other.onnx has no mean or deviation"), "%s", r.err);
+        tool(&r, 0, "predict --model %s %s", other.s, image.s);
+        expect_text(r.err, "other.onnx has no mean or deviation");
     }
-}
-
-static void refused(const char *const words[], int status, const char *part)
-{
-    run_tool(words, &r);
-    cr_expect_eq(r.status, status);
-    cr_expect_not_null(strstr(r.err, part), "%s: %s", part, r.err);
 }
 
 Test(convert_onnx, refusals)
 {
     train("lenet");
-    tool(WORDS("convert", weights.s, net.s));
-    tool(WORDS("convert", net.s, back.s));
-    refused(WORDS("convert", back.s, other.s), 1,
-            "names no built-in model (set --model to that ONNX file)");
-    refused(WORDS("convert", weights.s, other.s, "--tensor", "conv1/w"), 3,
-            "--tensor: OUT is a whole network");
-    refused(WORDS("convert", net.s, back.s, "--map", "pytorch"), 3, "--map: an ONNX file has");
-    refused(WORDS("convert", weights.s, other.s, "--model", "resnet8"), 1,
-            "weights.safetensors: weights: ");
-    tool(WORDS("convert", weights.s, "-", "--format", "onnx"));
-    cr_expect_not_null(strstr(r.err, "network written to standard output"), "%s", r.err);
+    tool(&r, 0, "convert %s %s", weights.s, net.s);
+    tool(&r, 0, "convert %s %s", net.s, back.s);
+    tool(&r, 1, "convert %s %s", back.s, other.s);
+    expect_text(r.err, "names no built-in model (set --model to that ONNX file)");
+    tool(&r, 3, "convert %s %s --tensor conv1/w", weights.s, other.s);
+    expect_text(r.err, "--tensor: OUT is a whole network");
+    tool(&r, 3, "convert %s %s --map pytorch", net.s, back.s);
+    expect_text(r.err, "--map: an ONNX file has");
+    tool(&r, 1, "convert %s %s --model resnet8", weights.s, other.s);
+    expect_text(r.err, "weights.safetensors: weights: ");
+    tool(&r, 0, "convert %s - --format onnx", weights.s);
+    expect_text(r.err, "network written to standard output");
 }
 
 /* A net with a parameter of the batch's size is written for its batch, with a note. */
@@ -318,6 +301,6 @@ Test(convert_onnx, one_batch)
                  "%s", error.message);
     adj_exec_free(e);
     adj_graph_free(g);
-    tool(WORDS("convert", net.s, other.s));
-    cr_expect_not_null(strstr(r.err, "works with a batch of 3 only, and so does OUT"), "%s", r.err);
+    tool(&r, 0, "convert %s %s", net.s, other.s);
+    expect_text(r.err, "works with a batch of 3 only, and so does OUT");
 }

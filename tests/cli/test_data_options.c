@@ -38,23 +38,19 @@ static void expect_counts(const folder *f, const char *const more[], int n_train
 }
 
 #define SMALL "--size", "8", "--model", "lenet5"
-#define WORDS(...)                                                                                 \
-    (const char *[]) { __VA_ARGS__, NULL }
 
 /* The split takes the rounded fraction of each class, with at least one image on either side. */
 Test(data_options, val_split)
 {
     folder f = ten_and_six();
     expect_counts(&f, WORDS(SMALL), 13, 3); /* a fifth: 2 and 1.2 */
-    cr_expect_not_null(
-        strstr(r.out, "has no validation or test split; holding out 20 % of each class"), "%s",
-        r.out);
+    expect_text(r.out, "has no validation or test split; holding out 20 % of each class");
     expect_counts(&f, WORDS("--val-split", "0.5", SMALL), 8, 8);
     cr_expect_null(strstr(r.out, "20 %"), "%s", r.out);
     expect_counts(&f, WORDS("--val-split", "0.25", SMALL), 11, 5); /* 2.5 and 1.5 */
     expect_counts(&f, WORDS("--val-split", "0.9", SMALL), 2, 14);
     expect_counts(&f, WORDS("--val-split", "0.01", SMALL), 14, 2);
-    remove_all(&f);
+    folder_remove(&f);
 }
 
 /* The parts that a folder has go before a split. */
@@ -66,15 +62,15 @@ Test(data_options, parts_of_the_folder)
     put_class(&f, "data/test/a", "", 2, 8, 8, 1);
     put_class(&f, "data/test/b", "", 2, 8, 8, 1);
     expect_counts(&f, WORDS(SMALL), 12, 4);
-    cr_expect_not_null(strstr(r.out, "test accuracy"), "%s", r.out);
+    expect_text(r.out, "test accuracy");
     expect_counts(&f, WORDS("--val-split", "0.2", SMALL), 10, 2); /* 1.4 and 1 */
-    cr_expect_not_null(strstr(r.out, "validation accuracy"), "%s", r.out);
+    expect_text(r.out, "validation accuracy");
     put_class(&f, "data/val/a", "", 1, 8, 8, 1);
     put_class(&f, "data/val/b", "", 4, 8, 8, 1);
     expect_counts(&f, WORDS(SMALL), 12, 5);
-    cr_expect_not_null(strstr(r.out, "validation accuracy"), "%s", r.out);
+    expect_text(r.out, "validation accuracy");
     expect_counts(&f, WORDS("--val-split", "0.5", SMALL), 12, 5);
-    remove_all(&f);
+    folder_remove(&f);
 }
 
 /* The limit applies to each split of the data, after holding out. */
@@ -85,7 +81,7 @@ Test(data_options, limit)
     expect_counts(&f, WORDS("--limit", "8", "--val-split", "0.5", SMALL), 8, 8);
     expect_counts(&f, WORDS("--limit", "4", "--val-split", "0.5", SMALL), 4, 4);
     expect_counts(&f, WORDS("--limit", "1000", SMALL), 13, 3);
-    remove_all(&f);
+    folder_remove(&f);
 }
 
 /* A batch is no larger than the training images after split and limit; --resume compares it so. */
@@ -98,23 +94,16 @@ Test(data_options, batch_is_cut)
     cr_assert_eq(r.status, 0, "%s", r.err);
     cr_expect_eq(log_number(log, 0, "batch"), 8);
     json_decref(log);
-    cr_expect_not_null(
-        strstr(r.err, "note: --batch is reduced to 8: the data have 8 training images (got 5000)"),
-        "%s", r.err);
+    expect_text(r.err, "note: --batch is reduced to 8: the data have 8 training images (got 5000)");
     log = train(&f, WORDS("--limit", "8", "--batch", "4,accumulate=9", SMALL));
     json_decref(log);
-    cr_expect_not_null(strstr(r.err, "note: --batch accumulate is reduced to 2: the data have 8"),
-                       "%s", r.err);
+    expect_text(r.err, "note: --batch accumulate is reduced to 2: the data have 8");
     json_decref(train(&f, WORDS("--limit", "1", "--batch", "2", SMALL)));
-    cr_expect_not_null(strstr(r.err, "reduced to 1: the data have 1 training image (got 2)"), "%s",
-                       r.err);
+    expect_text(r.err, "reduced to 1: the data have 1 training image (got 2)");
     const file_name data = in_folder(&f, "data");
-    run_tool(WORDS("train", "--data", data.s, "--checkpoint", file.s, "--resume", "--epochs", "2",
-                   "--threads", "1"),
-             &r);
-    cr_expect_eq(r.status, 0, "%s", r.err);
+    tool(&r, 0, "train --data %s --checkpoint %s --resume --epochs 2 --threads 1", data.s, file.s);
     cr_expect_null(strstr(r.err, "is reduced to"), "%s", r.err);
-    remove_all(&f);
+    folder_remove(&f);
 }
 
 /* The mean of the training images, which depends on which they are. */
@@ -141,7 +130,7 @@ Test(data_options, the_same_for_every_seed)
         mean_of(&f, (const char *[]){"2", "3", "4"}[i - 2], other);
         cr_expect_str_eq(other, first);
     }
-    remove_all(&f);
+    folder_remove(&f);
 }
 
 static void expect_parameters(const folder *f, const char *const more[], int parameters)
@@ -162,18 +151,18 @@ Test(data_options, size_and_channels)
 {
     folder f = ten_and_six();
     expect_parameters(&f, WORDS("--model", "lenet"), lenet_parameters(28, 28, 1));
-    cr_expect_not_null(strstr(r.out, "16 of 16 images are resized to 28x28"), "%s", r.out);
+    expect_text(r.out, "16 of 16 images are resized to 28x28");
     expect_parameters(&f, WORDS("--size", "12"), lenet_parameters(12, 12, 1));
     cr_expect_null(strstr(r.out, "resized"), "%s", r.out);
     expect_parameters(&f, WORDS("--size", "20x12"), lenet_parameters(20, 12, 1));
-    cr_expect_not_null(strstr(r.out, "resized to 20x12"), "%s", r.out);
+    expect_text(r.out, "resized to 20x12");
     expect_parameters(&f, WORDS("--size", "8,channels=3"), lenet_parameters(8, 8, 3));
     expect_parameters(&f, WORDS("--size", "8,channels=4"), lenet_parameters(8, 8, 4));
     json_decref(train(&f, WORDS("--size", "7x3", "--model", "lenet"))); /* the second pool */
     cr_expect(r.status == 1 && strstr(r.err, "net lenet, images of 7x3x1: max_pool: output width "
                                              "is empty") != NULL,
               "%s", r.err);
-    remove_all(&f);
+    folder_remove(&f);
 }
 
 Test(data_options, colors)
@@ -185,7 +174,7 @@ Test(data_options, colors)
     expect_parameters(&f, WORDS("--size", "8,channels=1"), lenet_parameters(8, 8, 1));
     put_class(&f, "data/b", "gray", 1, 8, 8, 1);
     expect_parameters(&f, WORDS("--size", "8,channels=3"), lenet_parameters(8, 8, 3));
-    remove_all(&f);
+    folder_remove(&f);
 }
 
 static int lenet5_parameters(int c)
@@ -205,35 +194,29 @@ Test(data_options, gray_among_colors)
     put_class(&f, "data/test/a", "gray", 3, 8, 8, 1);
     put_class(&f, "data/test/b", "", 1, 8, 8, 3);
     expect_parameters(&f, WORDS("--model", "lenet5", "--out", w.s), lenet5_parameters(3));
-    cr_expect_not_null(
-        strstr(r.out, "note: 8 of 14 images in all splits are gray and become color"), "%s", r.out);
+    expect_text(r.out, "note: 8 of 14 images in all splits are gray and become color");
     const char *const eval[] = {"eval", "--weights", w.s, "--data", data.s, NULL};
     run_tool(eval, &r);
     cr_expect_eq(r.status, 0, "%s", r.err);
-    cr_expect_not_null(strstr(r.out, "note: 3 of 4 images are gray"), "%s", r.out);
+    expect_text(r.out, "note: 3 of 4 images are gray");
 
     /* one more, and they are the majority */
     put_class(&f, "data/train/b", "more", 1, 8, 8, 1);
     expect_parameters(&f, WORDS("--model", "lenet5", "--out", w.s), lenet5_parameters(1));
-    cr_expect_not_null(strstr(r.out,
-                              "note: 6 of 15 images in all splits are in color and become gray "
-                              "(--size channels=3 keeps colors)"),
-                       "%s", r.out);
+    expect_text(r.out, "note: 6 of 15 images in all splits are in color and become gray "
+                       "(--size channels=3 keeps colors)");
     run_tool(eval, &r);
     cr_expect_eq(r.status, 0, "%s", r.err);
-    cr_expect_not_null(strstr(r.out, "note: 1 of 4 images are in color and become gray"), "%s",
-                       r.out);
+    expect_text(r.out, "note: 1 of 4 images are in color and become gray");
     expect_parameters(&f, WORDS("--model", "lenet5", "--size", "channels=3"), lenet5_parameters(3));
     json_decref(train(&f, WORDS("--model", "resnet8", "--out", w.s)));
     cr_assert_eq(r.status, 0, "%s", r.err);
     adj_tensors *t = NULL;
     cr_assert_eq(adj_tensors_read(w.s, &t), ADJ_OK);
     cr_expect_str_eq(adj_tensors_metadata(t, "input"), "[32,32,3]");
-    cr_expect_not_null(
-        strstr(r.out, "note: 9 of 15 images in all splits are gray and become color (--size "),
-        "%s", r.out);
+    expect_text(r.out, "note: 9 of 15 images in all splits are gray and become color (--size ");
     adj_tensors_free(t);
-    remove_all(&f);
+    folder_remove(&f);
 }
 
 /* Gray images, in files or in an array, become a color model's channels, with a note. */
@@ -259,14 +242,12 @@ Test(data_options, gray_for_a_color_model)
                          channels == 3 ? "[32,32,3]" : "[32,32,1]");
         adj_tensors_free(t);
     }
-    remove_all(&f);
+    folder_remove(&f);
     const char *const digits[] = {"train", "--model",  "resnet8", "--limit",
                                   "20",    "--epochs", "1",       NULL};
     run_tool(digits, &r);
     cr_expect_eq(r.status, 0, "%s", r.err);
-    cr_expect_not_null(
-        strstr(r.out, "note: 40 of 40 images in all splits are gray and become color"), "%s",
-        r.out);
+    expect_text(r.out, "note: 40 of 40 images in all splits are gray and become color");
 }
 
 /* Messages name the folder without images, and the option that makes a split. */
@@ -278,17 +259,16 @@ Test(data_options, what_is_missing_is_named)
     put_class(&f, "data/dogs", "", 0, 8, 8, 1);
     json_decref(train(&f, WORDS(SMALL)));
     cr_expect_eq(r.status, 1);
-    cr_expect_not_null(strstr(r.err, "number of classes is out of range (got 1, expected 2 to "
-                                     "100000); left out: folder dogs without images"),
-                       "%s", r.err);
+    expect_text(r.err, "number of classes is out of range (got 1, expected 2 to "
+                       "100000); left out: folder dogs without images");
     put_class(&f, "data/dogs", "", 5, 8, 8, 1);
     json_decref(train(&f, WORDS(SMALL, "--out", w.s)));
     cr_assert_eq(r.status, 0, "%s", r.err);
     const char *const eval[] = {"eval", "--weights", w.s, "--data", data.s, "--part", "val", NULL};
     run_tool(eval, &r);
     cr_expect_eq(r.status, 1);
-    cr_expect_not_null(strstr(r.err, "has no validation split (--val-split, "), "%s", r.err);
-    remove_all(&f);
+    expect_text(r.err, "has no validation split (--val-split, ");
+    folder_remove(&f);
 }
 
 /* Overwrites an image with its first 60 bytes, which hold the header. */
@@ -298,10 +278,7 @@ static void cut(const folder *f, const char *name)
     cr_assert_eq(truncate(path.s, 60), 0, "%s", path.s);
 }
 
-static void expect_in_err(const char *word)
-{
-    cr_expect_not_null(strstr(r.err, word), "no \"%s\" in: %s", word, r.err);
-}
+static void expect_in_err(const char *word) { expect_text(r.err, word); }
 
 /* Cut files of both parts are named before the first step, or left out. */
 Test(data_options, broken_files)
@@ -333,23 +310,19 @@ Test(data_options, broken_files)
     expect_in_err("note: ");
     expect_in_err("left out 2 unreadable image files");
     put_class(&f, "data/train/b", "", 5, 8, 8, 1); /* whole again */
-    run_tool((const char *[]){"eval", "--weights", w.s, "--data", data.s, NULL}, &r);
-    cr_expect_eq(r.status, 1, "%s", r.out);
+    tool(&r, 1, "eval --weights %s --data %s", w.s, data.s);
     expect_in_err("/val/a/1.png: ");
-    run_tool((const char *[]){"eval", "--skip-broken", "--weights", w.s, "--data", data.s, NULL},
-             &r);
-    cr_expect_eq(r.status, 0, "%s", r.err);
-    cr_expect_not_null(strstr(r.out, " of 26)"), "%s", r.out);
+    tool(&r, 0, "eval --skip-broken --weights %s --data %s", w.s, data.s);
+    expect_text(r.out, " of 26)");
     for (int i = 0; i < 23; i++) {
         char name[40];
         snprintf(name, sizeof name, "data/val/b/%d.png", i);
         cut(&f, name);
     }
-    run_tool((const char *[]){"eval", "--weights", w.s, "--data", data.s, NULL}, &r);
-    cr_expect_eq(r.status, 1, "%s", r.out);
+    tool(&r, 1, "eval --weights %s --data %s", w.s, data.s);
     expect_in_err("and 5 more\n");
     expect_in_err("25 image files cannot be read");
-    remove_all(&f);
+    folder_remove(&f);
 }
 
 /* One image of another size among all. */
@@ -360,24 +333,21 @@ Test(data_options, resize_error)
     cr_expect_eq(r.status, 0, "%s", r.err);
     json_decref(train(&f, WORDS("--size", "resize=error")));
     cr_expect_eq(r.status, 1);
-    cr_expect_not_null(
-        strstr(r.err, "(use --size resize=auto, or set the model's size with --size HxW"), "%s",
-        r.err);
-    cr_expect_not_null(strstr(r.err, "12x12"), "%s", r.err);
-    cr_expect_not_null(strstr(r.err, "28x28"), "%s", r.err);
+    expect_text(r.err, "(use --size resize=auto, or set the model's size with --size HxW");
+    expect_text(r.err, "12x12");
+    expect_text(r.err, "28x28");
     put_class(&f, "data/b", "odd", 1, 12, 13, 1);
     json_decref(train(&f, WORDS("--size", "12,resize=error")));
     cr_expect_eq(r.status, 1);
-    cr_expect_not_null(strstr(r.err, "/b/odd0.png"), "%s", r.err);
+    expect_text(r.err, "/b/odd0.png");
     json_decref(train(&f, WORDS("--size", "12")));
     cr_expect_eq(r.status, 0, "%s", r.err);
-    remove_all(&f);
+    folder_remove(&f);
     /* of data that have one size, the model's own */
     f = small_data();
     json_decref(train_with(&f, WORDS("--model", "lenet5", "--size", "resize=error"), &r));
     cr_expect_eq(r.status, 1);
-    cr_expect_not_null(strstr(r.err, "image size differs (got 28x28, expected 32x32)"), "%s",
-                       r.err);
+    expect_text(r.err, "image size differs (got 28x28, expected 32x32)");
     json_decref(train_with(
         &f, WORDS("--model", "lenet5", "--size", "resize=error", "--size", "28", "--epochs", "1"),
         &r));
@@ -411,7 +381,7 @@ Test(data_options, refused)
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
         json_decref(train(&f, WORDS(refused[i].option, refused[i].value)));
         cr_expect_eq(r.status, 3, "%s %s: %d", refused[i].option, refused[i].value, r.status);
-        cr_expect_not_null(strstr(r.err, refused[i].err), "%s", r.err);
+        expect_text(r.err, refused[i].err);
     }
-    remove_all(&f);
+    folder_remove(&f);
 }

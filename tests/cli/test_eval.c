@@ -11,9 +11,6 @@
 
 static finished r;
 
-#define WORDS(...)                                                                                 \
-    (const char *[]) { __VA_ARGS__, NULL }
-
 /* One epoch of a small net on folder/data, its weights to folder/w.safetensors. */
 static json_t *train(const folder *f, const char *const more[])
 {
@@ -45,7 +42,7 @@ static void expect_eval(const folder *f, const char *data, const char *const mor
     for (char *c = r.out; *c != '\0'; c++)
         *c = *c == '\n' ? ' ' : *c;
     for (int i = 0; said[i] != NULL; i++)
-        cr_expect_not_null(strstr(r.out, said[i]), "no \"%s\" in: %s", said[i], r.out);
+        expect_text(r.out, said[i]);
 }
 
 static void expect_failure(const folder *f, const char *data, const char *const more[], int status,
@@ -53,7 +50,7 @@ static void expect_failure(const folder *f, const char *data, const char *const 
 {
     eval(f, data, more);
     cr_expect_eq(r.status, status, "%s", r.out);
-    cr_expect_not_null(strstr(r.err, said), "no \"%s\" in: %s", said, r.err);
+    expect_text(r.err, said);
 }
 
 Test(eval, parts_of_a_folder)
@@ -104,7 +101,7 @@ Test(eval, parts_of_a_folder)
     expect_eval(&f, "parts", WORDS("--part", "training"), WORDS("train accuracy ", " of 5)"));
     expect_eval(&f, "parts", WORDS("--part", "testing"), WORDS("test accuracy ", " of 2)"));
     expect_eval(&f, "parts", WORDS("--part", "all"), WORDS(" of 16)"));
-    remove_all(&f);
+    folder_remove(&f);
 }
 
 /* The model knows a, b and c; the images of b are far brighter than those of a and c. */
@@ -126,7 +123,7 @@ Test(eval, classes_by_name)
         snprintf(right[i], sizeof right[i], "%s", strstr(r.out, "accuracy"));
     }
     cr_expect_str_eq(right[0], right[1]);
-    cr_expect_not_null(strstr(r.out, "left out: folder a without images"), "%s", r.out);
+    expect_text(r.out, "left out: folder a without images");
     put_class(&f, "two/zebra", "", 1, 12, 12, 1);
     expect_failure(&f, "two", (const char *[]){NULL}, 1,
                    "/two: unknown class zebra (expected a, b, c)");
@@ -137,20 +134,14 @@ Test(eval, classes_by_name)
     expect_eval(&f, "colors", (const char *[]){NULL}, WORDS(" of 4)"));
     /* the embedded digits have other classes */
     const file_name w = in_folder(&f, "w.safetensors");
-    run_tool(WORDS("eval", "--weights", w.s), &r);
-    cr_expect_eq(r.status, 3);
-    cr_expect_not_null(
-        strstr(r.err,
-               "--data PATH is missing: the default is the embedded digits, but the net has 3 "
-               "classes: a, b, c"),
-        "%s", r.err);
-    run_tool(WORDS("train", "--model", "lenet5", "--size", "8", "--weights", w.s), &r);
-    cr_expect_eq(r.status, 1);
-    cr_expect_not_null(strstr(r.err,
-                              "(the file has 3 classes; --data is missing: the default is the 10 "
-                              "embedded digits)"),
-                       "%s", r.err);
-    remove_all(&f);
+    tool(&r, 3, "eval --weights %s", w.s);
+    expect_text(r.err,
+                "--data PATH is missing: the default is the embedded digits, but the net has 3 "
+                "classes: a, b, c");
+    tool(&r, 1, "train --model lenet5 --size 8 --weights %s", w.s);
+    expect_text(r.err, "(the file has 3 classes; --data is missing: the default is the 10 "
+                       "embedded digits)");
+    folder_remove(&f);
 }
 
 Test(eval, what_train_found)
@@ -174,8 +165,8 @@ Test(eval, what_train_found)
         "left out of validation: 1 file outside class folders",
         "note: class owl has no images to train on"};
     for (int i = 0; i < 4; i++)
-        cr_expect_not_null(strstr(r.out, said[i]), "no \"%s\" in: %s", said[i], r.out);
-    remove_all(&f);
+        expect_text(r.out, said[i]);
+    folder_remove(&f);
 }
 
 /* EMNIST's letters have the labels 1 to 26. */
@@ -195,22 +186,17 @@ Test(eval, labels_from_one)
     put_class(&f, "named/c", "", 2, 12, 12, 1);
     put_class(&f, "named/d", "", 2, 12, 12, 1);
     static finished named;
-    run_tool(WORDS("eval", "--weights", w.s, "--data", in_folder(&f, "named").s), &named);
-    cr_assert_eq(named.status, 0, "%s", named.err);
-    cr_expect_not_null(strstr(named.err, "w.safetensors has no class names"), "%s", named.err);
-    run_tool(WORDS("eval", "--weights", w.s, "--data", f.path, "--val-split", "0.2"), &named);
-    cr_assert_eq(named.status, 0, "%s", named.err);
+    tool(&named, 0, "eval --weights %s --data %s", w.s, in_folder(&f, "named").s);
+    expect_text(named.err, "w.safetensors has no class names");
+    tool(&named, 0, "eval --weights %s --data %s --val-split 0.2", w.s, f.path);
     cr_expect_null(strstr(named.err, "matched by number"), "%s", named.err);
     for (char *c = r.out; *c != '\0'; c++)
         *c = *c == '\n' ? ' ' : *c;
-    cr_expect_not_null(strstr(r.out,
-                              ": train 6 images in 3 of 4 classes (2 each), validation 3 in 3 "
-                              "of 4 classes "),
-                       "%s", r.out);
-    cr_expect_not_null(strstr(r.out, "note: class 0 of 4 has no images; if the labels count from "
-                                     "1, subtract 1 for 3 classes"),
-                       "%s", r.out);
-    remove_all(&f);
+    expect_text(r.out, ": train 6 images in 3 of 4 classes (2 each), validation 3 in 3 "
+                       "of 4 classes ");
+    expect_text(r.out, "note: class 0 of 4 has no images; if the labels count from "
+                       "1, subtract 1 for 3 classes");
+    folder_remove(&f);
 }
 
 /* Writes the file's tensors with its model's name, size and classes alone, or with mean 0 and
@@ -243,18 +229,14 @@ Test(eval, weights_without_mean_and_deviation)
     json_decref(train_to(&f, WORDS("--model", "lenet5", "--size", "28", "--epochs", "2"), w.s));
     put_bare(w.s, bare.s, 0);
     put_bare(w.s, zero.s, 1);
-    run_tool(WORDS("eval", "--weights", zero.s, "--data", f.path, "--threads", "1"), &r);
-    cr_assert_eq(r.status, 0, "%s", r.err);
+    tool(&r, 0, "eval --weights %s --data %s --threads 1", zero.s, f.path);
     cr_expect_null(strstr(r.err, "mean and deviation"), "%s", r.err);
     memcpy(expected, r.out, sizeof expected);
-    run_tool(WORDS("eval", "--weights", bare.s, "--data", f.path, "--threads", "1"), &r);
-    cr_assert_eq(r.status, 0, "%s", r.err);
+    tool(&r, 0, "eval --weights %s --data %s --threads 1", bare.s, f.path);
     cr_expect_str_eq(r.out, expected);
-    cr_expect_not_null(
-        strstr(r.err, "bare has no mean or deviation; pixels are used unscaled, 0 to 255"), "%s",
-        r.err);
+    expect_text(r.err, "bare has no mean or deviation; pixels are used unscaled, 0 to 255");
     cr_expect_eq(strncmp(r.err, "note: ", 6), 0, "%s", r.err); /* as those on the output */
-    remove_all(&f);
+    folder_remove(&f);
 }
 
 /* A checkpoint at the end of a run is evaluated like its weights file. */
@@ -269,19 +251,15 @@ Test(eval, checkpoint_like_weights)
         &f, WORDS("--model", "lenet5", "--epochs", "2", "--checkpoint", checkpoint.s), w.s));
     for (int i = 0; i < 2; i++) {
         const char *weights = i == 0 ? w.s : checkpoint.s;
-        run_tool(WORDS("eval", "--weights", weights, "--data", f.path, "--threads", "1"), &r);
-        cr_assert_eq(r.status, 0, "%s", r.err);
+        tool(&r, 0, "eval --weights %s --data %s --threads 1", weights, f.path);
         cr_expect_str_eq(r.err, "");
         memcpy(expected[0], i == 0 ? r.out : expected[0], PRINTED);
         cr_expect_str_eq(r.out, expected[0]);
-        run_tool(WORDS("predict", "--weights", weights, "--threads", "1", "--json", "--top", "10",
-                       digit.s),
-                 &r);
-        cr_assert_eq(r.status, 0, "%s", r.err);
+        tool(&r, 0, "predict --weights %s --threads 1 --json --top 10 %s", weights, digit.s);
         memcpy(expected[1], i == 0 ? r.out : expected[1], PRINTED);
         cr_expect_str_eq(r.out, expected[1]);
     }
-    remove_all(&f);
+    folder_remove(&f);
 }
 
 /* eval computes in the precision of the training: it prints train's last held-out numbers. */
@@ -301,13 +279,10 @@ Test(eval, precision_of_the_training)
                  log_event_number(log, "epoch", last, "held_out_loss"),
                  log_event_number(log, "epoch", last, "held_out_accuracy"));
         json_decref(log);
-        run_tool(WORDS("eval", "--weights", w.s, "--data", f.path, "--threads", "1", "--backend",
-                       "naive"),
-                 &r);
-        cr_assert_eq(r.status, 0, "%s", r.err);
+        tool(&r, 0, "eval --weights %s --data %s --threads 1 --backend naive", w.s, f.path);
         cr_expect_not_null(strstr(r.out, same), "%s: no \"%s\" in: %s", precisions[i], same, r.out);
     }
-    remove_all(&f);
+    folder_remove(&f);
 }
 
 /* And in its math: the loss is train's to more digits than the algorithms of another math share. */
@@ -325,8 +300,7 @@ Test(eval, math_of_the_training)
         char same[100];
         json_decref(log);
         snprintf(same, sizeof same, "test loss %.4f  test accuracy %.2f %%", loss, accuracy);
-        run_tool(WORDS("eval", "--weights", w.s, "--data", f.path, "--threads", "1"), &r);
-        cr_assert_eq(r.status, 0, "%s", r.err);
+        tool(&r, 0, "eval --weights %s --data %s --threads 1", w.s, f.path);
         cr_expect_not_null(strstr(r.out, same), "%s: no \"%s\" in: %s", maths[i], same, r.out);
 
         adj_predictor *p = NULL;
@@ -347,7 +321,7 @@ Test(eval, math_of_the_training)
         adj_dataset_free(d);
         adj_predictor_free(p);
     }
-    remove_all(&f);
+    folder_remove(&f);
 }
 
 /* The embedded digits are the default data of a net whose classes have their names, not of any ten
@@ -357,15 +331,10 @@ Test(eval, data_by_default)
     const folder f = small_data();
     const file_name w = in_folder(&f, "w.safetensors");
     json_decref(train_to(&f, WORDS("--model", "lenet5", "--epochs", "1"), w.s));
-    run_tool(WORDS("eval", "--weights", w.s), &r);
-    cr_expect_eq(r.status, 3);
-    cr_expect_not_null(strstr(r.err, "but the net has 10 classes without names"), "%s", r.err);
-    run_tool(WORDS("train", "--model", "lenet5", "--epochs", "1", "--limit", "40", "--out", w.s),
-             &r);
-    cr_assert_eq(r.status, 0, "%s", r.err);
-    run_tool(WORDS("eval", "--weights", w.s, "--limit", "30"), &r);
-    cr_expect_eq(r.status, 0, "%s", r.err);
-    cr_expect_not_null(strstr(r.out, "(0 3, 1 3, 2 3, 3 3, 4 3, 5 3, 6 3, 7 3, 8 3, 9 3)"), "%s",
-                       r.out);
-    remove_all(&f);
+    tool(&r, 3, "eval --weights %s", w.s);
+    expect_text(r.err, "but the net has 10 classes without names");
+    tool(&r, 0, "train --model lenet5 --epochs 1 --limit 40 --out %s", w.s);
+    tool(&r, 0, "eval --weights %s --limit 30", w.s);
+    expect_text(r.out, "(0 3, 1 3, 2 3, 3 3, 4 3, 5 3, 6 3, 7 3, 8 3, 9 3)");
+    folder_remove(&f);
 }

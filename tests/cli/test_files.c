@@ -134,8 +134,7 @@ Test(files, partial_is_not_emptied)
     const file_name out = in_folder(&f, "w.safetensors"),
                     log = in_folder(&f, "w.safetensors.partial");
     put_file(log.s, "precious", 8);
-    run_tool((const char *[]){"train", "--out", out.s, "--log", log.s, NULL}, &r);
-    cr_expect_eq(r.status, 3, "%d: %s", r.status, r.err);
+    tool(&r, 3, "train --out %s --log %s", out.s, log.s);
     cr_expect(stat(log.s, &s) == 0 && s.st_size == 8);
     cr_expect_eq(files_in(&f), 1);
     folder_remove(&f);
@@ -228,10 +227,7 @@ Test(files, names_that_are_not_utf8)
     cr_assert_eq(symlink(f.path, odd), 0); /* a data folder, and a folder for the output */
     file_name log = in_folder(&f, "log"), out;
     snprintf(out.s, sizeof out.s, "%s/out\xff.safetensors", odd);
-    run_tool((const char *[]){"train", "--data", odd, "--model", "lenet5", "--epochs", "1", "--log",
-                              log.s, "--out", out.s, NULL},
-             &r);
-    cr_expect_eq(r.status, 0, "%s", r.err);
+    tool(&r, 0, "train --data %s --model lenet5 --epochs 1 --log %s --out %s", odd, log.s, out.s);
     cr_expect_eq(access(out.s, F_OK), 0);
     expect_lines(log.s, 3);
     json_t *first = json_load_file(log.s, JSON_DISABLE_EOF_CHECK, NULL);
@@ -241,9 +237,8 @@ Test(files, names_that_are_not_utf8)
     file_name tune = in_folder(&f, "tune\xff");
     put_file(tune.s, "adjoint tune rubbish", 20);
     setenv("ADJOINT_TUNE", tune.s, 1);
-    run_tool((const char *[]){"bench", "--model", "lenet5", "--batch", "2", "--seconds", "0",
-                              "--backend", "naive", "--tune", "--json", NULL},
-             &r);
+    tool(&r, ANY_STATUS,
+         "bench --model lenet5 --batch 2 --seconds 0 --backend naive --tune --json");
     cr_expect_eq(r.status, 0, "%d: %s", r.status, r.err);
     json_t *all = json_loads(r.out, 0, NULL);
     expect_string(all, "warning", "/tune\\xff is ignored");

@@ -198,7 +198,7 @@ Test(gradcheck_cli, every_line_repeats_its_failure, .init = plan_as_usual)
             cr_expect(found, "%s\n%s\n%s", repro, worst, again.out);
         }
         cr_expect_geq(n, failing[i].failures, "case %zu: %s", i, f.out);
-        cr_expect_not_null(strstr(f.out, "blame: "));
+        expect_text(f.out, "blame: ");
     }
 }
 
@@ -207,7 +207,7 @@ Test(gradcheck_cli, a_leaf)
     static finished f;
     gradcheck((const char *[]){"--model", "lenet", "--node", "0", NULL}, &f);
     cr_expect_eq(f.status, 2, "%s", f.err);
-    cr_expect_not_null(strstr(f.out, "SKIPPED (a leaf)"), "%s", f.out);
+    expect_text(f.out, "SKIPPED (a leaf)");
 }
 
 /* Ops with nothing to check, which is inconclusive: integers, leaves, no gradient by definition. */
@@ -261,7 +261,7 @@ Test(gradcheck_cli, every_method_and_second_order)
                                        NULL},
                       &f);
             cr_expect_eq(f.status, 0, "%s %s: %s%s", ops[i], methods[m], f.out, f.err);
-            cr_expect_not_null(strstr(f.out, " second order: (x, dy) -> dx\n"), "%s", f.out);
+            expect_text(f.out, " second order: (x, dy) -> dx\n");
             cr_expect_not_null(strstr(f.out, shown[m]), "%s %s: %s", ops[i], methods[m], f.out);
         }
 }
@@ -294,10 +294,10 @@ Test(gradcheck_cli, reports_for_programs)
                                "-", NULL},
               &f);
     cr_expect_eq(f.status, 1);
-    cr_expect_not_null(strstr(f.out, "<testsuite name=\"adjoint gradcheck tanh\" tests=\"1\" "
-                                     "failures=\"1\""));
-    cr_expect_not_null(strstr(f.out, "<failure message=\"naive float64 backward agrees"));
-    cr_expect_not_null(strstr(f.out, "-&gt;"));
+    expect_text(f.out, "<testsuite name=\"adjoint gradcheck tanh\" tests=\"1\" "
+                       "failures=\"1\"");
+    expect_text(f.out, "<failure message=\"naive float64 backward agrees");
+    expect_text(f.out, "-&gt;");
 }
 
 /* The rows include the steps of the requested optimizer. */
@@ -307,7 +307,7 @@ Test(gradcheck_cli, steps_of_an_optimizer)
     gradcheck((const char *[]){"--model", "lenet", "--optimizer", "adam", "--draws", "1", NULL},
               &f);
     cr_expect_eq(f.status, 0, "%s", f.err);
-    cr_expect_not_null(strstr(f.out, "adam_step"), "%s", f.out);
+    expect_text(f.out, "adam_step");
     gradcheck((const char *[]){"--op", "relu", "--optimizer", "adam", NULL}, &f);
     cr_expect_eq(f.status, 3, "%s", f.err);
     gradcheck((const char *[]){"--model", "lenet", "--optimizer", "adan", NULL}, &f);

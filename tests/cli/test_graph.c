@@ -11,9 +11,6 @@ static finished r;
 static temporary folder;
 static char net[96], out[96];
 
-#define WORDS(...)                                                                                 \
-    (const char *[]) { __VA_ARGS__, NULL }
-
 static void open_folder(void)
 {
     folder = temporary_folder();
@@ -74,26 +71,25 @@ static int count(const char *text, const char *part)
 Test(graph_cli, summary)
 {
     write_net();
-    run_tool(WORDS("summary", "--model", net), &r);
+    tool(&r, ANY_STATUS, "summary --model %s", net);
     expect_layer("conv1", "conv2d", "[1, 4, 6, 6]", 112, 3888);
     expect_layer("total", "", "", 137, 3908);
-    run_tool(WORDS("summary", "--model", "lenet"), &r);
+    tool(&r, ANY_STATUS, "summary --model lenet");
     expect("fc1                      matmul                   [1, 128]                   401536");
-    run_tool(WORDS("summary"), &r);
-    cr_expect_eq(r.status, 3);
-    run_tool(WORDS("summary", "--model", "lenett"), &r);
-    cr_expect(r.status == 3 && strstr(r.err, "did you mean lenet?") != NULL, "%s", r.err);
+    tool(&r, 3, "summary");
+    tool(&r, 3, "summary --model lenett");
+    expect_text(r.err, "did you mean lenet?");
 }
 
 /* The filter's gradient is one node, and forward nodes are not marked. */
 Test(graph_cli, text)
 {
     write_net();
-    run_tool(WORDS("graph", "--model", net, "--batch", "6"), &r);
+    tool(&r, ANY_STATUS, "graph --model %s --batch 6", net);
     expect("[6, 3, 8, 8]       = input() \"pixels\"\n");
     cr_expect_eq(count(r.out, "conv2d("), 1);
     cr_expect_eq(count(r.out, "\ng "), 0);
-    run_tool(WORDS("graph", "--model", net, "--grad"), &r);
+    tool(&r, ANY_STATUS, "graph --model %s --grad", net);
     expect("conv2d_backprop_filter(");
     cr_expect_gt(count(r.out, "\ng "), 4);
     cr_expect_eq(count(r.out, "conv2d_backprop_input("), 0);
@@ -101,11 +97,11 @@ Test(graph_cli, text)
 
 Test(graph_cli, plan)
 {
-    run_tool(WORDS("graph", "--model", "lenet", "--plan"), &r);
+    tool(&r, ANY_STATUS, "graph --model lenet --plan");
     expect("plan: ");
     expect("conv2d SAME s1x1 f32[1, 28, 28, 32] + bias_add \"conv1\"");
     /* of four layers and two pools, the input, and no reorder */
-    run_tool(WORDS("graph", "--model", "lenet", "--plan", "--format", "dot"), &r);
+    tool(&r, ANY_STATUS, "graph --model lenet --plan --format dot");
     expect("digraph plan {");
     expect("\"images\" -> s");
     expect("conv2d SAME s1x1 + bias_add");
@@ -116,11 +112,11 @@ Test(graph_cli, plan)
 /* Steps that depend on parameters alone, such as the folding of batch norms, are not drawn. */
 Test(graph_cli, plan_without_what_parameters_give)
 {
-    run_tool(WORDS("graph", "--model", "resnet20", "--plan", "--format", "dot"), &r);
+    tool(&r, ANY_STATUS, "graph --model resnet20 --plan --format dot");
     expect("digraph plan {");
     cr_expect_eq(count(r.out, "label=\"slice"), 0, "%s", r.out);
     cr_expect_eq(count(r.out, "label=\"conv2d"), 21, "%s", r.out);
-    run_tool(WORDS("graph", "--model", "resnet8", "--plan", "--grad", "--format", "dot"), &r);
+    tool(&r, ANY_STATUS, "graph --model resnet8 --plan --grad --format dot");
     expect("conv2d_backprop_filter");
     expect("#fbe3d0");
 }
@@ -131,17 +127,15 @@ Test(graph_cli, picture)
     const char *search = getenv("PATH");
     snprintf(path, sizeof path, "%s", search != NULL ? search : "");
     setenv("PATH", "/nowhere", 1);
-    run_tool(WORDS("graph", "--model", "lenet", "--format", "svg"), &r);
-    cr_expect_eq(r.status, 1);
-    cr_expect_not_null(strstr(r.err, "dot is missing (install Graphviz, or use --format dot)"),
-                       "%s", r.err);
+    tool(&r, 1, "graph --model lenet --format svg");
+    expect_text(r.err, "dot is missing (install Graphviz, or use --format dot)");
     setenv("PATH", path, 1);
-    run_tool(WORDS("graph", "--model", "lenet", "--format", "dot"), &r);
+    tool(&r, ANY_STATUS, "graph --model lenet --format dot");
     expect("digraph adjoint {");
     const int nodes = count(r.out, "[shape=");
     if (system("command -v dot >/dev/null") != 0) // NOLINT(cert-env33-c): the tests' own words
         cr_skip_test("there is no dot");
-    run_tool(WORDS("graph", "--model", "lenet", "--format", "svg"), &r);
+    tool(&r, ANY_STATUS, "graph --model lenet --format svg");
     expect("<svg");
     cr_expect_eq(count(r.out, "<g id=\"node"), nodes);
 }
@@ -151,7 +145,7 @@ Test(graph_cli, format_by_name)
 {
     char name[112], text[64] = "";
     snprintf(name, sizeof name, "%s.dot", out);
-    run_tool(WORDS("graph", "--model", "lenet", "--out", name), &r);
+    tool(&r, ANY_STATUS, "graph --model lenet --out %s", name);
     cr_assert(r.status == 0 && r.out[0] == '\0', "%s%s", r.out, r.err);
     FILE *f = fopen(name, "r");
     cr_assert_not_null(f);
@@ -164,15 +158,15 @@ Test(graph_cli, format_by_name)
 Test(graph_cli, inspect)
 {
     write_net();
-    run_tool(WORDS("inspect", net), &r);
+    tool(&r, ANY_STATUS, "inspect %s", net);
     expect("opset: 17\n");
     expect("inputs: pixels f32 [batch, 3, 8, 8]\n");
     expect("f32 [batch, 5]\n");
     expect("conv1/w                      f32   [3, 3, 3, 4]       -");
     expect("fc/b                         f32   [5]                0 to 0, mean 0\n");
     expect("4 tensors, 137 elements, 548 bytes\n");
-    run_tool(WORDS("inspect", "--json", net), &r);
+    tool(&r, ANY_STATUS, "inspect --json %s", net);
     expect("\"inputs\": \"pixels f32 [batch, 3, 8, 8]\"");
-    run_tool(WORDS("inspect", "/nowhere/net.onnx"), &r);
-    cr_expect(r.status == 1 && strstr(r.err, "/nowhere/net.onnx") != NULL, "%s", r.err);
+    tool(&r, 1, "inspect /nowhere/net.onnx");
+    expect_text(r.err, "/nowhere/net.onnx");
 }

@@ -11,9 +11,6 @@
 
 static finished r;
 
-#define WORDS(...)                                                                                 \
-    (const char *[]) { __VA_ARGS__, NULL }
-
 /* Writes LeNet-5's weights for 3 channels, by names and shapes of PyTorch: numbers of a generator
  * between -0.25 and 0.25. */
 static void put_weights(const char *path)
@@ -66,7 +63,7 @@ static void expect_probabilities(const char *line, const double expected[CLASSES
 static void expect_eval(const char *said)
 {
     cr_assert_eq(r.status, 0, "%s", r.err);
-    cr_expect_not_null(strstr(r.out, said), "no \"%s\" in: %s", said, r.out);
+    expect_text(r.out, said);
 }
 
 static const double raw[2][CLASSES] = {{0.041746, 0.030932, 0.059585, 0.271283, 0.080628, 0.039577,
@@ -88,20 +85,16 @@ Test(imported, predict_and_eval_as_pytorch, .timeout = 60)
     write_png(&f, 32, 32, 3);
     const file_name first = png_name(&f, 1, 0), second = png_name(&f, 1, 7);
 
-    run_tool(WORDS("predict", "--weights", theirs.s, "--map", "pytorch", "--model", "lenet5",
-                   "--json", "--top", "10", first.s, second.s),
-             &r);
-    cr_assert_eq(r.status, 0, "%s", r.err);
-    cr_expect_not_null(strstr(r.err, "convert --mean --deviation"), "%s", r.err);
+    tool(&r, 0, "predict --weights %s --map pytorch --model lenet5 --json --top 10 %s %s", theirs.s,
+         first.s, second.s);
+    expect_text(r.err, "convert --mean --deviation");
     expect_probabilities(r.out, raw[0]);
     expect_probabilities(strchr(r.out, '\n') + 1, raw[1]);
-    run_tool(WORDS("eval", "--weights", theirs.s, "--map", "pytorch", "--model", "lenet5", "--data",
-                   data.s),
-             &r);
+    tool(&r, ANY_STATUS, "eval --weights %s --map pytorch --model lenet5 --data %s", theirs.s,
+         data.s);
     expect_eval("test loss 2.8536  test accuracy 10.00 % (1 of 10)");
 
-    run_tool(WORDS("convert", "--map", "pytorch", "--model", "lenet5", theirs.s, bare.s), &r);
-    cr_assert_eq(r.status, 0, "%s", r.err);
+    tool(&r, 0, "convert --map pytorch --model lenet5 %s %s", theirs.s, bare.s);
     for (int i = 0; i < 2; i++) { /* with their names, and with ours */
         const char *const words[] = {"convert",
                                      "--model",
@@ -117,18 +110,16 @@ Test(imported, predict_and_eval_as_pytorch, .timeout = 60)
                                      NULL};
         run_tool(words, &r);
         cr_assert_eq(r.status, 0, "%s", r.err);
-        run_tool(WORDS("predict", "--weights", ours.s, "--json", "--top", "10", first.s, second.s),
-                 &r);
-        cr_assert_eq(r.status, 0, "%s", r.err);
+        tool(&r, 0, "predict --weights %s --json --top 10 %s %s", ours.s, first.s, second.s);
         cr_expect_str_eq(r.err, "");
         expect_probabilities(r.out, normalized[0]);
         expect_probabilities(strchr(r.out, '\n') + 1, normalized[1]);
-        run_tool(WORDS("eval", "--weights", ours.s, "--data", data.s), &r);
+        tool(&r, ANY_STATUS, "eval --weights %s --data %s", ours.s, data.s);
         expect_eval("test loss 2.6160  test accuracy 10.00 % (1 of 10)");
         cr_expect_str_eq(r.err, "");
         remove(ours.s);
     }
-    remove_all(&f);
+    folder_remove(&f);
 }
 
 Test(imported, refused_moments)
@@ -167,13 +158,12 @@ Test(imported, refused_moments)
         cr_expect_eq(r.status, 3, "%zu: %d", i, r.status);
         cr_expect_not_null(strstr(r.err, cases[i].says), "%zu: %s", i, r.err);
     }
-    run_tool(WORDS("convert", theirs.s, arrays.s, "--mean", "0", "--deviation", "1"), &r);
-    cr_expect_not_null(strstr(r.err, "OUT holds arrays only"), "%s", r.err);
-    run_tool(WORDS("convert", theirs.s, ours.s, "--mean", "0", "--deviation", "1"), &r);
-    cr_expect_not_null(strstr(r.err, "does not name its model"), "%s", r.err);
-    run_tool(WORDS("convert", "--map", "pytorch", "--to-theirs", theirs.s, ours.s, "--mean", "0",
-                   "--deviation", "1"),
-             &r);
-    cr_expect_not_null(strstr(r.err, "--mean cannot be combined with --to-theirs"), "%s", r.err);
-    remove_all(&f);
+    tool(&r, ANY_STATUS, "convert %s %s --mean 0 --deviation 1", theirs.s, arrays.s);
+    expect_text(r.err, "OUT holds arrays only");
+    tool(&r, ANY_STATUS, "convert %s %s --mean 0 --deviation 1", theirs.s, ours.s);
+    expect_text(r.err, "does not name its model");
+    tool(&r, ANY_STATUS, "convert --map pytorch --to-theirs %s %s --mean 0 --deviation 1", theirs.s,
+         ours.s);
+    expect_text(r.err, "--mean cannot be combined with --to-theirs");
+    folder_remove(&f);
 }

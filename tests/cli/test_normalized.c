@@ -22,10 +22,8 @@ static trained train(npz_kind kind, int h, int w, int c)
     t.npz = in_folder(&t.f, "data.npz");
     t.weights = in_folder(&t.f, "w.safetensors");
     write_npz(&t.f, h, w, c, kind);
-    run_tool((const char *[]){"train", "--data", t.npz.s, "--model", "lenet", "--threads", "1",
-                              "--epochs", "2", "--batch", "8", "--out", t.weights.s, NULL},
-             &r);
-    cr_assert_eq(r.status, 0, "%s", r.err);
+    tool(&r, 0, "train --data %s --model lenet --threads 1 --epochs 2 --batch 8 --out %s", t.npz.s,
+         t.weights.s);
     return t;
 }
 
@@ -41,9 +39,7 @@ static void held_out(char line[60])
 
 static void eval(const trained *t, const char *data)
 {
-    run_tool(
-        (const char *[]){"eval", "--data", data, "--weights", t->weights.s, "--threads", "1", NULL},
-        &r);
+    tool(&r, ANY_STATUS, "eval --data %s --weights %s --threads 1", data, t->weights.s);
 }
 
 Test(normalized, eval_gives_the_held_out_number, .timeout = 120)
@@ -52,7 +48,7 @@ Test(normalized, eval_gives_the_held_out_number, .timeout = 120)
     for (int i = 0; i < 3; i++) {
         char line[60], again[60];
         trained t = train(MINUS_ONE_TO_ONE, size[i][0], size[i][1], size[i][2]);
-        cr_expect_not_null(strstr(r.out, "values below 0 are taken as normalized"), "%s", r.out);
+        expect_text(r.out, "values below 0 are taken as normalized");
         held_out(line);
         eval(&t, t.npz.s);
         cr_assert_eq(r.status, 0, "%s", r.err);
@@ -65,7 +61,7 @@ Test(normalized, eval_gives_the_held_out_number, .timeout = 120)
 static void expect_refused(int status, const char *says)
 {
     cr_expect_eq(r.status, status, "%d", r.status);
-    cr_expect_not_null(strstr(r.err, says), "no \"%s\" in: %s", says, r.err);
+    expect_text(r.err, says);
 }
 
 Test(normalized, the_card_says_it, .timeout = 120)
@@ -93,21 +89,16 @@ Test(normalized, the_card_says_it, .timeout = 120)
     expect_refused(1, "expected that of the training, -1 to 0.992157)");
     eval(&of_pixels, t.npz.s);
     expect_refused(1, "expected that of the training, 0 to 0.996078)");
-    run_tool((const char *[]){"predict", "--weights", t.weights.s, png_name(&png, 1, 0).s, NULL},
-             &r);
+    tool(&r, ANY_STATUS, "predict --weights %s %s", t.weights.s, png_name(&png, 1, 0).s);
     expect_refused(1, "trained on normalized values, not on pixels (use eval on such arrays");
-    run_tool((const char *[]){"train", "--data", t.npz.s, "--model", "lenet", "--augment",
-                              "jitter=0.2", NULL},
-             &r);
+    tool(&r, ANY_STATUS, "train --data %s --model lenet --augment jitter=0.2", t.npz.s);
     expect_refused(1, "jitter requires pixels, not normalized values (got 0.2");
-    run_tool((const char *[]){"train", "--data", t.npz.s, "--model", "lenet", "--size",
-                              "channels=4", NULL},
-             &r);
+    tool(&r, ANY_STATUS, "train --data %s --model lenet --size channels=4", t.npz.s);
     expect_refused(1, "normalized values cannot change channels (got 1, expected 4)");
-    remove_all(&t.f);
-    remove_all(&of_pixels.f);
-    remove_all(&idx);
-    remove_all(&png);
+    folder_remove(&t.f);
+    folder_remove(&of_pixels.f);
+    folder_remove(&idx);
+    folder_remove(&png);
 }
 
 /* Writes two images of two pixels, as bytes or floats, with the labels 0 and 1: x.npy and y.npy,
@@ -234,7 +225,7 @@ Test(normalized, the_training_part_decides)
         adj_dataset_free(test);
         adj_dataset_free(d);
     }
-    remove_all(&f);
+    folder_remove(&f);
 }
 
 /* The card keeps the range of the training split: eval, which does not open that part, decides by
@@ -254,9 +245,7 @@ Test(normalized, the_card_keeps_the_range, .timeout = 120)
     put_values(&f, "_test", 1, black_and_white);
     run_tool(train_words, &r);
     cr_assert_eq(r.status, 0, "%s", r.err);
-    cr_expect_not_null(
-        strstr(r.out, "x_train: values from 0 to 1 are taken as pixels divided by 255"), "%s",
-        r.out);
+    expect_text(r.out, "x_train: values from 0 to 1 are taken as pixels divided by 255");
     cr_assert_eq(adj_tensors_read(weights.s, &w), ADJ_OK);
     cr_expect_str_eq(adj_tensors_metadata(w, "adjoint.range"), "[0.0,1.0]");
     cr_expect_str_eq(adj_tensors_metadata(w, "mean"), "[127.5]");
@@ -275,8 +264,8 @@ Test(normalized, the_card_keeps_the_range, .timeout = 120)
     put_values(&test, "_test", 0, black_and_white);
     eval(&t, test.path);
     expect_refused(1, "(got 0 to 1, expected that of the training, 0 to 200; multiply by 255)");
-    remove_all(&f);
-    remove_all(&test);
+    folder_remove(&f);
+    folder_remove(&test);
 }
 
 /* The library refuses pixels for a net of normalized data, and the other way round. */
@@ -310,6 +299,6 @@ Test(normalized, the_library_refuses, .timeout = 120)
     adj_dataset_free(other);
     adj_dataset_free(d);
     adj_predictor_free(p);
-    remove_all(&idx);
-    remove_all(&t.f);
+    folder_remove(&idx);
+    folder_remove(&t.f);
 }

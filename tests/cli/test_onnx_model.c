@@ -10,9 +10,6 @@ static finished r;
 static temporary folder;
 static char path[160], weights[160];
 
-#define WORDS(...)                                                                                 \
-    (const char *[]) { __VA_ARGS__, NULL }
-
 static void open_folder(void)
 {
     folder = temporary_folder();
@@ -51,17 +48,14 @@ static void write_net(int n, int has_softmax)
 
 static void train(void)
 {
-    run_tool(WORDS("train", "--model", path, "--data", "digits", "--limit", "60", "--epochs", "1",
-                   "--threads", "1", "--out", weights),
-             &r);
-    cr_assert_eq(r.status, 0, "%s", r.err);
+    tool(&r, 0, "train --model %s --data digits --limit 60 --epochs 1 --threads 1 --out %s", path,
+         weights);
 }
 
 Test(onnx_model, gradcheck)
 {
     write_net(1, 0);
-    run_tool(WORDS("gradcheck", "--model", path, "--batch", "1", "--threads", "1"), &r);
-    cr_assert_eq(r.status, 0, "%s%s", r.out, r.err);
+    tool(&r, 0, "gradcheck --model %s --batch 1 --threads 1", path);
     cr_assert(strstr(r.out, "conv2d") != NULL && strstr(r.out, "0 fail") != NULL, "%s", r.out);
 }
 
@@ -83,12 +77,8 @@ Test(onnx_model, evaluated_by_its_file)
 {
     write_net(1, 0);
     train();
-    run_tool(
-        WORDS("eval", "--model", path, "--weights", weights, "--data", "digits", "--limit", "20"),
-        &r);
-    cr_assert_eq(r.status, 0, "%s", r.err);
-    run_tool(WORDS("eval", "--weights", weights, "--data", "digits", "--limit", "20"), &r);
-    cr_assert_eq(r.status, 1);
+    tool(&r, 0, "eval --model %s --weights %s --data digits --limit 20", path, weights);
+    tool(&r, 1, "eval --weights %s --data digits --limit 20", weights);
     cr_assert(strstr(r.err, "net.onnx is not built in") != NULL &&
                   strstr(r.err, "(set --model to that ONNX file)") != NULL,
               "%s", r.err);
@@ -98,8 +88,7 @@ Test(onnx_model, evaluated_by_its_file)
 Test(onnx_model, another_size)
 {
     write_net(1, 0);
-    run_tool(WORDS("train", "--model", path, "--data", "digits", "--size", "32"), &r);
-    cr_assert_eq(r.status, 3);
+    tool(&r, 3, "train --model %s --data digits --size 32", path);
     cr_assert(strstr(r.err, "takes images of 28x28x1") != NULL, "%s", r.err);
 }
 
@@ -124,23 +113,18 @@ Test(onnx_model, color_images)
 {
     write_net(1, 0);
     write_color_images();
-    run_tool(WORDS("train", "--model", path, "--data", folder.s, "--epochs", "1", "--threads", "1",
-                   "--out", weights),
-             &r);
-    cr_assert_eq(r.status, 0, "%s", r.err);
+    tool(&r, 0, "train --model %s --data %s --epochs 1 --threads 1 --out %s", path, folder.s,
+         weights);
     cr_assert(strstr(r.out, " are in color and become gray\n") != NULL, "%s", r.out);
-    run_tool(WORDS("eval", "--model", path, "--weights", weights, "--data", folder.s), &r);
-    cr_assert_eq(r.status, 0, "%s", r.err);
+    tool(&r, 0, "eval --model %s --weights %s --data %s", path, weights, folder.s);
 }
 
 Test(onnx_model, several_outputs)
 {
     write_net(2, 0);
-    run_tool(WORDS("train", "--model", path, "--data", "digits"), &r);
-    cr_assert_eq(r.status, 1);
+    tool(&r, 1, "train --model %s --data digits", path);
     cr_assert(strstr(r.err, "2 outputs") != NULL, "%s", r.err);
-    run_tool(WORDS("gradcheck", "--model", path), &r);
-    cr_assert_eq(r.status, 1);
+    tool(&r, 1, "gradcheck --model %s", path);
     cr_assert(strstr(r.err, "number of inputs or outputs (got 1 and 2, expected 1 of each)") !=
                   NULL,
               "%s", r.err);

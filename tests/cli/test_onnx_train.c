@@ -82,9 +82,6 @@ static void tear_down(void) { folder_remove(&f); }
 
 TestSuite(onnx_train, .init = set_up, .fini = tear_down);
 
-#define WORDS(...)                                                                                 \
-    (const char *[]) { __VA_ARGS__, NULL }
-
 /* Returns the tensor of that name of the trained weights, f32 and of that shape. */
 static const float *trained(const adj_tensors *t, const char *name, adj_shape shape)
 {
@@ -132,20 +129,16 @@ Test(onnx_train, freeze_and_new_head)
     cr_expect_neq(memcmp(w, fc_weight, sizeof fc_weight), 0);
     adj_tensors_free(t);
 
-    run_tool(WORDS("eval", "--model", net.s, "--weights", out.s, "--data", f.path), &r);
-    cr_expect(r.status == 0 && strstr(r.out, "net.onnx on ") != NULL, "%s%s", r.out, r.err);
+    tool(&r, 0, "eval --model %s --weights %s --data %s", net.s, out.s, f.path);
+    expect_text(r.out, "net.onnx on ");
 }
 
 /* Without --freeze every parameter and both statistics move; with weights of its own the tool says
  * which last layer is new, and that of the same number of classes is, too. */
 Test(onnx_train, new_head_alone)
 {
-    run_tool(WORDS("train", "--model", net.s, "--data", f.path, "--head", "new", "--epochs", "1",
-                   "--out", out.s),
-             &r);
-    cr_assert_eq(r.status, 0, "%s", r.err);
-    cr_expect_not_null(strstr(r.out, "new last layer of 10 classes: fc.weight, fc.bias\n"), "%s",
-                       r.out);
+    tool(&r, 0, "train --model %s --data %s --head new --epochs 1 --out %s", net.s, f.path, out.s);
+    expect_text(r.out, "new last layer of 10 classes: fc.weight, fc.bias\n");
     adj_tensors *t = read_weights();
     for (int i = 0; i < 5; i++)
         cr_expect_not(same_as_file(t, i), "%s", frozen[i].name);
@@ -153,52 +146,36 @@ Test(onnx_train, new_head_alone)
 
     /* on, from the trained weights: their last layer is kept, or new again */
     const file_name more = in_folder(&f, "more.safetensors");
-    run_tool(WORDS("train", "--model", net.s, "--data", f.path, "--weights", out.s, "--epochs", "1",
-                   "--out", more.s),
-             &r);
-    cr_assert_eq(r.status, 0, "%s", r.err);
-    cr_expect_not_null(strstr(r.out, "7 parameters and states loaded from"), "%s", r.out);
-    run_tool(WORDS("train", "--model", net.s, "--data", f.path, "--weights", out.s, "--epochs", "1",
-                   "--head", "new", "--out", more.s),
-             &r);
-    cr_assert_eq(r.status, 0, "%s", r.err);
-    cr_expect_not_null(strstr(r.out, "  fc.weight: new\n"), "%s", r.out);
-    cr_expect_not_null(strstr(r.out, "  conv1.weight: loaded from conv1.weight\n"), "%s", r.out);
-    run_tool(WORDS("train", "--model", net.s, "--data", f.path, "--weights", out.s, "--head", "new",
-                   "--freeze", "fc.bias"),
-             &r);
-    cr_expect_eq(r.status, 3);
-    cr_expect_not_null(strstr(r.err, "fc.bias would stay random, as it is not loaded (1 such)"),
-                       "%s", r.err);
+    tool(&r, 0, "train --model %s --data %s --weights %s --epochs 1 --out %s", net.s, f.path, out.s,
+         more.s);
+    expect_text(r.out, "7 parameters and states loaded from");
+    tool(&r, 0, "train --model %s --data %s --weights %s --epochs 1 --head new --out %s", net.s,
+         f.path, out.s, more.s);
+    expect_text(r.out, "  fc.weight: new\n");
+    expect_text(r.out, "  conv1.weight: loaded from conv1.weight\n");
+    tool(&r, 3, "train --model %s --data %s --weights %s --head new --freeze fc.bias", net.s,
+         f.path, out.s);
+    expect_text(r.err, "fc.bias would stay random, as it is not loaded (1 such)");
 }
 
 Test(onnx_train, refused)
 {
-    run_tool(WORDS("train", "--model", net.s, "--data", f.path), &r);
-    cr_expect_eq(r.status, 1);
-    cr_expect_not_null(strstr(r.err, "net.onnx has 7 classes, the data 10 (--head new trains a new "
-                                     "last layer)"),
-                       "%s", r.err);
-    run_tool(WORDS("train", "--model", net.s, "--data", f.path, "--head", "new", "--freeze", "fc*"),
-             &r);
-    cr_expect_eq(r.status, 3);
-    cr_expect_not_null(strstr(r.err, "--freeze fc*: fc.weight would stay random, as the last layer "
-                                     "is new"),
-                       "%s", r.err);
-    run_tool(WORDS("train", "--model", net.s, "--data", f.path, "--map", "pytorch"), &r);
-    cr_expect_eq(r.status, 3);
-    cr_expect_not_null(strstr(r.err, "--map requires --weights FILE"), "%s", r.err);
+    tool(&r, 1, "train --model %s --data %s", net.s, f.path);
+    expect_text(r.err, "net.onnx has 7 classes, the data 10 (--head new trains a new "
+                       "last layer)");
+    tool(&r, 3, "train --model %s --data %s --head new --freeze fc*", net.s, f.path);
+    expect_text(r.err, "--freeze fc*: fc.weight would stay random, as the last layer "
+                       "is new");
+    tool(&r, 3, "train --model %s --data %s --map pytorch", net.s, f.path);
+    expect_text(r.err, "--map requires --weights FILE");
 }
 
 /* The first step of a range test shows NaN in the file. */
 Test(onnx_train, rate_for_weights_of_nan)
 {
     write_net(NAN);
-    run_tool(WORDS("train", "--model", net.s, "--data", f.path, "--head", "new", "--lr", "auto"),
-             &r);
-    cr_expect_eq(r.status, 1);
-    cr_expect_not_null(strstr(r.err, "--lr auto: the loss is not finite in the first step"), "%s",
-                       r.err);
+    tool(&r, 1, "train --model %s --data %s --head new --lr auto", net.s, f.path);
+    expect_text(r.err, "--lr auto: the loss is not finite in the first step");
 }
 
 /* A run that is prolonged ends with the bits of one that was as long from the beginning. */

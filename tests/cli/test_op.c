@@ -61,10 +61,8 @@ Test(op, convolution_and_its_gradients)
     static const char *const backends[] = {"naive", "onednn", "direct"};
     put_conv(in.s);
     for (int i = 0; i < 3; i++) {
-        run_tool((const char *[]){"op", "conv2d", "--in", in.s, "--out", out.s, "--grad", "--attr",
-                                  "padding=VALID", "--backend", backends[i], NULL},
-                 &f);
-        cr_assert_eq(f.status, 0, "%s", f.err);
+        tool(&f, 0, "op conv2d --in %s --out %s --grad --attr padding=VALID --backend %s", in.s,
+             out.s, backends[i]);
         adj_tensors *t = read_tensors(out.s);
         cr_expect_eq(t->n, 3);
         expect_tensor(t, "y", 8, conv_y);
@@ -72,10 +70,7 @@ Test(op, convolution_and_its_gradients)
         expect_tensor(t, "dfilter", 16, conv_dw);
         adj_tensors_free(t);
     }
-    run_tool((const char *[]){"op", "conv2d_backprop_input", "--in", in.s, "--out", out.s, "--attr",
-                              "padding=VALID", NULL},
-             &f);
-    cr_assert_eq(f.status, 0, "%s", f.err);
+    tool(&f, 0, "op conv2d_backprop_input --in %s --out %s --attr padding=VALID", in.s, out.s);
     adj_tensors *t = read_tensors(out.s);
     cr_expect_eq(t->n, 1);
     expect_tensor(t, "y", 18, conv_dx);
@@ -92,10 +87,7 @@ Test(op, half_type)
     cr_assert_eq(adj_tensors_write(in.s, 1, &(adj_tensor){"x0", ADJ_ELEM_BF16, {1, {3}}, x}, 0,
                                    NULL, &error),
                  ADJ_OK);
-    run_tool(
-        (const char *[]){"op", "leaky_relu", "--in", in.s, "--out", out.s, "--attr", "0.1", NULL},
-        &f);
-    cr_assert_eq(f.status, 0, "%s", f.err);
+    tool(&f, 0, "op leaky_relu --in %s --out %s --attr 0.1", in.s, out.s);
     adj_tensors *t = read_tensors(out.s);
     adj_tensor y = t->tensor[0];
     cr_assert_eq(y.elem, ADJ_ELEM_BF16);
@@ -157,8 +149,7 @@ Test(op, wrong_usage)
         cr_expect_null(strstr(f.err, "adj_"), "%zu: %s", i, f.err);
         cr_expect_neq(access(out.s, F_OK), 0, "%zu wrote a file", i);
     }
-    run_tool((const char *[]){"op", "elu", "--in", in.s, "--out", out.s, NULL}, &f);
-    cr_expect_eq(f.status, 1);
+    tool(&f, 1, "op elu --in %s --out %s", in.s, out.s);
     folder_remove(&dir);
 }
 
@@ -173,14 +164,10 @@ Test(op, an_attribute_is_not_guessed)
                             {"beta", ADJ_ELEM_F64, {1, {4}}, x}};
     adj_error error;
     cr_assert_eq(adj_tensors_write(in.s, 4, t, 0, NULL, &error), ADJ_OK);
-    run_tool((const char *[]){"op", "elu", "--in", in.s, "--out", out.s, NULL}, &f);
-    cr_expect_eq(f.status, 3);
-    cr_expect_not_null(strstr(f.err, "op: --attr: alpha is missing (adjoint ops elu"), "%s", f.err);
-    run_tool((const char *[]){"op", "group_norm", "--in", in.s, "--out", out.s, "--attr",
-                              "groups=4", NULL},
-             &f);
-    cr_expect_eq(f.status, 3);
-    cr_expect_not_null(strstr(f.err, "op: --attr: epsilon is missing"), "%s", f.err);
+    tool(&f, 3, "op elu --in %s --out %s", in.s, out.s);
+    expect_text(f.err, "op: --attr: alpha is missing (adjoint ops elu");
+    tool(&f, 3, "op group_norm --in %s --out %s --attr groups=4", in.s, out.s);
+    expect_text(f.err, "op: --attr: epsilon is missing");
     folder_remove(&dir);
 }
 

@@ -29,10 +29,7 @@ static void put_weights_with(const folder *f, const char *path, int entries, int
                                  {"mean", "[33.5]"},  {"deviation", "[78.25]"},
                                  {"classes", "10"},   {"class_names", names}};
 
-    run_tool((const char *[]){"train", "--model", "lenet5", "--data", f->path, "--epochs", "1",
-                              "--out", trained.s, NULL},
-             &r);
-    cr_assert_eq(r.status, 0, "%s", r.err);
+    tool(&r, 0, "train --model lenet5 --data %s --epochs 1 --out %s", f->path, trained.s);
     cr_assert_eq(adj_tensors_read(trained.s, &t), ADJ_OK);
     int n = t->n;
     cr_assert_leq(n, MAX_TENSORS);
@@ -52,8 +49,6 @@ static void put_weights(const folder *f, const char *path, int entries)
     put_weights_with(f, path, entries, 0);
 }
 
-#define PREDICT(...) run_tool((const char *[]){"predict", __VA_ARGS__, NULL}, &r)
-
 Test(predict, one_and_many)
 {
     folder f = small_data();
@@ -66,11 +61,10 @@ Test(predict, one_and_many)
     put_file(gray.s, gray_png, sizeof gray_png);
     put_file(rgb.s, rgb_png, sizeof rgb_png);
 
-    PREDICT("--weights", weights.s, gray.s);
-    cr_expect_eq(r.status, 0, "%s", r.err);
+    tool(&r, 0, "predict --weights %s %s", weights.s, gray.s);
     snprintf(line, sizeof line, "%s: n nine 18.18 %%\n", gray.s);
     cr_expect_str_eq(r.out, line);
-    PREDICT("--weights", plain.s, "--top", "3", gray.s);
+    tool(&r, ANY_STATUS, "predict --weights %s --top 3 %s", plain.s, gray.s);
     snprintf(line, sizeof line, "%s: 9 18.18 %%, 8 16.36 %%, 7 14.55 %%\n", gray.s);
     cr_expect_str_eq(r.out, line);
 
@@ -78,18 +72,15 @@ Test(predict, one_and_many)
     put_file(in_folder(&f, "._gray.png").s, "Mac OS X", 8);
     put_file(in_folder(&f, "Thumbs.db").s, gray_png, sizeof gray_png);
     put_file(in_folder(&f, "scan.bmp").s, "BM", 2);
-    PREDICT("--weights", weights.s, f.path);
-    cr_expect_eq(r.status, 0, "%s", r.err);
-    cr_expect_not_null(strstr(r.err, "note: left out "), "%s", r.err);
+    tool(&r, 0, "predict --weights %s %s", weights.s, f.path);
+    expect_text(r.err, "note: left out ");
     snprintf(line, sizeof line, "%s: n nine 18.18 %%\n%s: n nine 18.18 %%\n", gray.s, rgb.s);
     cr_expect_str_eq(r.out, line);
-    cr_expect_not_null(strstr(r.err, "predict: 2 images, 2 of them resized to 32x32: "), "%s",
-                       r.err);
+    expect_text(r.err, "predict: 2 images, 2 of them resized to 32x32: ");
 
     /* the bad file is reported, the others are classified */
     put_file(bad.s, gray_png, sizeof gray_png / 2);
-    PREDICT("--weights", weights.s, none.s, bad.s, gray.s);
-    cr_expect_eq(r.status, 1);
+    tool(&r, 1, "predict --weights %s %s %s %s", weights.s, none.s, bad.s, gray.s);
     snprintf(line, sizeof line, "%s: n nine 18.18 %%\n", gray.s);
     cr_expect_str_eq(r.out, line);
     cr_expect(strstr(r.err, bad.s) != NULL && strstr(r.err, none.s) != NULL, "%s", r.err);
@@ -103,8 +94,7 @@ Test(predict, json)
     put_weights(&f, weights.s, WHOLE);
     put_file(gray.s, gray_png, sizeof gray_png);
 
-    PREDICT("--weights", weights.s, "--json", "--top", "20", gray.s);
-    cr_expect_eq(r.status, 0, "%s", r.err);
+    tool(&r, 0, "predict --weights %s --json --top 20 %s", weights.s, gray.s);
     json_t *j = json_loads(r.out, 0, NULL);
     cr_assert_not_null(j, "%s", r.out);
     cr_expect_eq(json_object_size(j), 4);
@@ -127,26 +117,24 @@ Test(predict, standard_input)
     put_weights(&f, weights.s, WHOLE);
     put_file(gray.s, gray_png, sizeof gray_png);
     cr_assert_not_null(freopen(gray.s, "rb", stdin));
-    PREDICT("--weights", weights.s, "-");
-    cr_expect_eq(r.status, 0, "%s", r.err);
+    tool(&r, 0, "predict --weights %s -", weights.s);
     cr_expect_str_eq(r.out, "-: n nine 18.18 %\n");
     cr_assert_not_null(freopen("/dev/null", "rb", stdin));
-    PREDICT("--weights", weights.s, "-");
-    cr_expect_eq(r.status, 1);
-    cr_expect_not_null(strstr(r.err, "standard input"), "%s", r.err);
+    tool(&r, 1, "predict --weights %s -", weights.s);
+    expect_text(r.err, "standard input");
 
     /* a folder can be opened, and not be read */
     cr_assert_not_null(freopen(f.path, "rb", stdin));
-    PREDICT("--weights", weights.s, "-");
-    cr_expect(r.status == 1 && strstr(r.err, "standard input: Is a directory"), "%s", r.err);
+    tool(&r, 1, "predict --weights %s -", weights.s);
+    expect_text(r.err, "standard input: Is a directory");
 
     /* longer than an image may be: a file with a hole */
     const file_name hole = in_folder(&f, "hole");
     put_file(hole.s, gray_png, sizeof gray_png);
     cr_assert_eq(truncate(hole.s, ((off_t)1 << 29) + 1), 0);
     cr_assert_not_null(freopen(hole.s, "rb", stdin));
-    PREDICT("--weights", weights.s, "-");
-    cr_expect(r.status == 1 && strstr(r.err, "standard input: too long for an image"), "%s", r.err);
+    tool(&r, 1, "predict --weights %s -", weights.s);
+    expect_text(r.err, "standard input: too long for an image");
     folder_remove(&f);
 }
 
@@ -155,23 +143,22 @@ Test(predict, what_is_missing)
     folder f = small_data();
     const file_name weights = in_folder(&f, "weights"), empty = in_folder(&f, "empty");
     put_weights(&f, weights.s, WHOLE);
-    PREDICT("--weights", weights.s);
-    cr_expect(r.status == 3 && strstr(r.err, "IMAGE is missing"), "%s", r.err);
-    PREDICT("x.png");
-    cr_expect(r.status == 3 && strstr(r.err, "--weights FILE is missing"), "%s", r.err);
-    PREDICT("--weights", "/nowhere/w", "x.png");
-    cr_expect(r.status == 1 && strstr(r.err, "/nowhere/w: No such file"), "%s", r.err);
+    tool(&r, 3, "predict --weights %s", weights.s);
+    expect_text(r.err, "IMAGE is missing");
+    tool(&r, 3, "predict x.png");
+    expect_text(r.err, "--weights FILE is missing");
+    tool(&r, 1, "predict --weights /nowhere/w x.png");
+    expect_text(r.err, "/nowhere/w: No such file");
     cr_assert_eq(mkdir(empty.s, 0700), 0);
-    PREDICT("--weights", weights.s, empty.s);
-    cr_expect(r.status == 1 && strstr(r.err, "no images in this folder (expected files .png, "),
-              "%s", r.err);
+    tool(&r, 1, "predict --weights %s %s", weights.s, empty.s);
+    expect_text(r.err, "no images in this folder (expected files .png, ");
     rmdir(empty.s);
     const file_name bare = in_folder(&f, "bare"), gray = in_folder(&f, "gray.png");
     put_file(gray.s, gray_png, sizeof gray_png);
     put_weights(&f, bare.s, NO_SCALE);
-    PREDICT("--weights", bare.s, gray.s);
-    cr_expect(r.status == 0 && strstr(r.err, "bare has no mean or deviation"), "%s", r.err);
-    PREDICT("--weights", weights.s, gray.s);
+    tool(&r, 0, "predict --weights %s %s", bare.s, gray.s);
+    expect_text(r.err, "bare has no mean or deviation");
+    tool(&r, ANY_STATUS, "predict --weights %s %s", weights.s, gray.s);
     cr_expect_str_eq(r.err, "");
     folder_remove(&f);
 }
@@ -179,12 +166,10 @@ Test(predict, what_is_missing)
 /* Several images are refused before the weights are read. */
 Test(predict, saliency_of_one_image)
 {
-    PREDICT("--weights", "/nowhere/w", "--saliency", "o.png", "a.png", "b.png");
-    cr_expect_eq(r.status, 3, "%d: %s", r.status, r.err);
-    cr_expect_not_null(strstr(r.err, "--saliency takes one image (got 2)"), "%s", r.err);
-    PREDICT("--weights", "/nowhere/w", "--saliency", "why.jpg", "a.png");
-    cr_expect_eq(r.status, 3, "%d: %s", r.status, r.err);
-    cr_expect_not_null(strstr(r.err, "--saliency: got why.jpg, expected NAME.png"), "%s", r.err);
+    tool(&r, 3, "predict --weights /nowhere/w --saliency o.png a.png b.png");
+    expect_text(r.err, "--saliency takes one image (got 2)");
+    tool(&r, 3, "predict --weights /nowhere/w --saliency why.jpg a.png");
+    expect_text(r.err, "--saliency: got why.jpg, expected NAME.png");
 }
 
 /* The picture may not replace what the command reads. */
@@ -197,13 +182,11 @@ Test(predict, saliency_spares_its_inputs)
     put_weights(&f, weights.s, WHOLE);
     put_file(gray.s, gray_png, sizeof gray_png);
     cr_assert_eq(link(gray.s, link_name.s), 0);
-    PREDICT("--weights", weights.s, "--saliency", link_name.s, gray.s);
-    cr_expect_eq(r.status, 3, "%d: %s", r.status, r.err);
+    tool(&r, 3, "predict --weights %s --saliency %s %s", weights.s, link_name.s, gray.s);
     snprintf(sentence, sizeof sentence, "--saliency and IMAGE name the same file (%s)", gray.s);
-    cr_expect_not_null(strstr(r.err, sentence), "%s", r.err);
-    PREDICT("--weights", weights.s, "--saliency", weights.s, gray.s);
-    cr_expect_eq(r.status, 3, "%d: %s", r.status, r.err);
-    cr_expect_not_null(strstr(r.err, "--saliency and --weights name the same file"), "%s", r.err);
+    expect_text(r.err, sentence);
+    tool(&r, 3, "predict --weights %s --saliency %s %s", weights.s, weights.s, gray.s);
+    expect_text(r.err, "--saliency and --weights name the same file");
     cr_expect_str_empty(r.out);
     char bytes[sizeof gray_png + 1];
     FILE *file = fopen(gray.s, "rb");
@@ -228,20 +211,15 @@ Test(predict, weights_with_nan)
     put_file(gray.s, gray_png, sizeof gray_png);
     put_file(rgb.s, rgb_png, sizeof rgb_png);
     for (int i = 0; i < 2; i++) {
-        PREDICT("--weights", weights.s, formats[i], gray.s, rgb.s);
-        cr_expect_eq(r.status, 1);
+        tool(&r, 1, "predict --weights %s %s %s %s", weights.s, formats[i], gray.s, rgb.s);
         cr_expect_str_eq(r.out, "");
-        cr_expect_not_null(strstr(r.err, "gray.png: the net's result is not finite"), "%s", r.err);
-        cr_expect_not_null(strstr(r.err, "rgb.png: the net's result is not finite"), "%s", r.err);
+        expect_text(r.err, "gray.png: the net's result is not finite");
+        expect_text(r.err, "rgb.png: the net's result is not finite");
     }
-    run_tool((const char *[]){"eval", "--weights", weights.s, "--data", f.path, NULL}, &r);
-    cr_expect_eq(r.status, 1);
-    cr_expect_not_null(strstr(r.err, "is not finite: its weights or the images hold NaN"), "%s",
-                       r.err);
-    run_tool((const char *[]){"train", "--weights", weights.s, "--data", f.path, NULL}, &r);
-    cr_expect_eq(r.status, 1);
-    cr_expect_not_null(strstr(r.err, "the loss is not finite in the first step: the weights or "),
-                       "%s", r.err);
+    tool(&r, 1, "eval --weights %s --data %s", weights.s, f.path);
+    expect_text(r.err, "is not finite: its weights or the images hold NaN");
+    tool(&r, 1, "train --weights %s --data %s", weights.s, f.path);
+    expect_text(r.err, "the loss is not finite in the first step: the weights or ");
     cr_assert_eq(adj_predictor_load(weights.s, NULL, NULL, &p, &error), ADJ_OK);
     cr_expect_eq(adj_predict(p, 3, pixels, probability, &error), ADJ_EARG);
     cr_expect_str_eq(error.message, "predict: the net's result for image 0 is not finite: its "

@@ -15,10 +15,8 @@ static finished r;
 
 static void train(const char *data, const char *out)
 {
-    run_tool((const char *[]){"train", "--data", data, "--model", "lenet", "--threads", "1",
-                              "--epochs", "2", "--batch", "8", "--out", out, NULL},
-             &r);
-    cr_assert_eq(r.status, 0, "%s", r.err);
+    tool(&r, 0, "train --data %s --model lenet --threads 1 --epochs 2 --batch 8 --out %s", data,
+         out);
 }
 
 static void expect_same_tensors(const char *a, const char *b)
@@ -39,9 +37,7 @@ static void expect_same_tensors(const char *a, const char *b)
 /* Copies eval's "test loss 2.3051  test accuracy 10.00 % (1 of 10)". */
 static void eval(const char *weights, const char *data, char line[100])
 {
-    run_tool((const char *[]){"eval", "--data", data, "--weights", weights, "--threads", "1", NULL},
-             &r);
-    cr_assert_eq(r.status, 0, "%s", r.err);
+    tool(&r, 0, "eval --data %s --weights %s --threads 1", data, weights);
     const char *at = strstr(r.out, "test loss");
     cr_assert_not_null(at, "%s", r.out);
     snprintf(line, 100, "%s", at);
@@ -131,7 +127,7 @@ static void expect_alike(const format *f, const char *model_size)
     f->write(&data, f->h, f->w, f->c);
     write_png(&png, f->h, f->w, f->c);
     train(where, w.s);
-    cr_expect_not_null(strstr(r.out, model_size), "%s", r.out);
+    expect_text(r.out, model_size);
     train(png.path, v.s);
     expect_same_tensors(w.s, v.s);
     eval(w.s, where, line);
@@ -146,8 +142,8 @@ static void expect_alike(const format *f, const char *model_size)
     expect_same_score(p, where);
     expect_same_score(p, png.path);
     adj_predictor_free(p);
-    remove_all(&data);
-    remove_all(&png);
+    folder_remove(&data);
+    folder_remove(&png);
 }
 
 #define RESIZED "note: 40 of 40 images are resized to 28x28"
@@ -202,9 +198,9 @@ Test(prepared_alike, other_channels, .timeout = 120)
         cr_expect_eq(memcmp(from_files, from_data, sizeof from_data), 0);
         expect_same_score(p, idx.path);
         adj_predictor_free(p);
-        remove_all(&data);
-        remove_all(&idx);
-        remove_all(&png);
+        folder_remove(&data);
+        folder_remove(&idx);
+        folder_remove(&png);
     }
 }
 
@@ -221,24 +217,20 @@ Test(prepared_alike, another_size_is_refused, .timeout = 120)
     write_png(&png, 20, 24, 1);
     write_bytes(&npz, 20, 24, 1);
 
-    run_tool((const char *[]){"train", "--data", exact.path, "--model", "lenet", "--epochs", "1",
-                              "--size", "resize=error", "--out", w.s, NULL},
-             &r);
-    cr_assert_eq(r.status, 0, "%s", r.err);
+    tool(&r, 0, "train --data %s --model lenet --epochs 1 --size resize=error --out %s", exact.path,
+         w.s);
     for (int i = 0; i < 3; i++) {
-        run_tool((const char *[]){"train", "--data", others[i], "--model", "lenet", "--size",
-                                  "resize=error", NULL},
-                 &r);
+        tool(&r, ANY_STATUS, "train --data %s --model lenet --size resize=error", others[i]);
         cr_expect(r.status == 1 && strstr(r.err, said) != NULL, "%s: %s", others[i], r.err);
-        run_tool((const char *[]){"eval", "--data", others[i], "--weights", w.s, NULL}, &r);
+        tool(&r, ANY_STATUS, "eval --data %s --weights %s", others[i], w.s);
         cr_expect(r.status == 1 && strstr(r.err, said) != NULL, "%s: %s", others[i], r.err);
     }
-    run_tool((const char *[]){"predict", "--weights", w.s, image.s, NULL}, &r);
-    cr_expect(r.status == 1 && strstr(r.err, said) != NULL, "%s", r.err);
-    remove_all(&exact);
-    remove_all(&idx);
-    remove_all(&png);
-    remove_all(&npz);
+    tool(&r, 1, "predict --weights %s %s", w.s, image.s);
+    expect_text(r.err, said);
+    folder_remove(&exact);
+    folder_remove(&idx);
+    folder_remove(&png);
+    folder_remove(&npz);
 }
 
 /* The library refuses batches of such a data set, and a net with such a card other data. */
@@ -276,6 +268,6 @@ Test(prepared_alike, the_library_refuses_another_size)
     adj_predictor_free(p);
     adj_dataset_free(other);
     adj_dataset_free(d);
-    remove_all(&exact);
-    remove_all(&small);
+    folder_remove(&exact);
+    folder_remove(&small);
 }

@@ -24,13 +24,6 @@ static size_t read_file(const char *path, uint8_t bytes[MAX])
     return n;
 }
 
-static int same_file(const char *left, const char *right)
-{
-    static uint8_t a[MAX], b[MAX];
-    size_t n = read_file(left, a);
-    return read_file(right, b) == n && memcmp(a, b, n) == 0;
-}
-
 /* Every file whole: the checkpoint that is there can be read. */
 static void expect_checkpoint(const char *path, const char *key, const char *value)
 {
@@ -40,7 +33,7 @@ static void expect_checkpoint(const char *path, const char *key, const char *val
     adj_tensors_free(t);
 }
 
-#define MODEL "--model", "lenet5", "--optimizer", "adam", "--batch", "16", "--lr", "0.002"
+#define MODEL "--model lenet5 --optimizer adam --batch 16 --lr 0.002"
 
 /* A hundred bits, of every part of the file: refused with a sentence, or the same weights. */
 Test(resume, a_hundred_flipped_bits)
@@ -50,10 +43,8 @@ Test(resume, a_hundred_flipped_bits)
     folder f = small_data();
     const file_name file = in_folder(&f, "checkpoint"), out = in_folder(&f, "out.safetensors"),
                     bad = in_folder(&f, "bad"), again = in_folder(&f, "again.safetensors");
-    run_tool((const char *[]){"train", "--data", f.path, MODEL, "--threads", "1", "--epochs", "1",
-                              "--checkpoint", file.s, "--out", out.s, NULL},
-             &r);
-    cr_assert_eq(r.status, 0, "%s", r.err);
+    tool(&r, 0, "train --data %s " MODEL " --threads 1 --epochs 1 --checkpoint %s --out %s", f.path,
+         file.s, out.s);
     size_t n = read_file(file.s, bytes), header = 8 + bytes[0] + 256U * bytes[1];
     const struct {
         size_t from, to;
@@ -68,9 +59,8 @@ Test(resume, a_hundred_flipped_bits)
             bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
             put_file(bad.s, bytes, n);
             bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
-            run_tool((const char *[]){"train", "--data", f.path, "--resume", "--checkpoint", bad.s,
-                                      "--out", again.s, NULL},
-                     &r);
+            tool(&r, ANY_STATUS, "train --data %s --resume --checkpoint %s --out %s", f.path, bad.s,
+                 again.s);
             cr_expect(r.status == 0 || r.status == 1, "bit %zu: status %d", bit, r.status);
             refused += r.status == 1;
             if (r.status == 0)
@@ -106,10 +96,9 @@ static void wait_for_replacement(const child *c, const char *path)
         pause_ms(2);
 }
 
-/* Runs until the first checkpoint is there, then sends the signal; the exit status. */
-static int stop_by(int number, const char *const arguments[], const char *checkpoint, finished *r)
+/* Waits until the first checkpoint is there, then sends the signal; the exit status. */
+static int stop_by(int number, child c, const char *checkpoint, finished *r)
 {
-    child c = child_start(arguments, -1);
     wait_for_file(&c, checkpoint);
     kill(c.pid, number);
     child_finish(&c, r);
@@ -127,15 +116,21 @@ Test(resume, signals)
         const file_name file = in_folder(&f, "checkpoint"), out = in_folder(&f, "out.safetensors");
         int status =
             stop_by(signals[i].number,
-                    (const char *[]){"train", "--data", f.path, MODEL, "--epochs", "100000",
-                                     "--checkpoint", file.s, "--out", out.s, NULL},
+                    tool_start("train --data %s " MODEL " --epochs 100000 --checkpoint %s --out %s",
+                               f.path, file.s, out.s),
                     file.s, &r);
         cr_expect_eq(status, signals[i].status, "%d: %s", status, r.err);
-        cr_expect_not_null(strstr(r.out, "stopped after a step"), "%s", r.out);
+        expect_text(r.out, "stopped after a step");
         expect_checkpoint(file.s, "model", "lenet5");
         cr_expect_eq(access(out.s, F_OK), 0, "no weights");
         folder_remove(&f);
     }
+}
+
+static child start_long(const folder *f, const file_name *checkpoint)
+{
+    return tool_start("train --data %s " MODEL " --epochs 100000 --checkpoint %s --threads 1",
+                      f->path, checkpoint->s);
 }
 
 /* A long run looks for the fastest kernels first; later ones find them - at once, unless time was
@@ -146,22 +141,20 @@ Test(resume, kernels_are_timed_once_and_kept)
     static finished r;
     folder f = small_data(), home = folder_new(), cache;
     const file_name file = in_folder(&f, "checkpoint");
-    const char *const words[] = {"train",        "--data", f.path,      MODEL, "--epochs", "100000",
-                                 "--checkpoint", file.s,   "--threads", "1",   NULL};
     snprintf(cache.path, sizeof cache.path, "%.50s/adjoint", home.path);
     setenv("ADJOINT_TUNE", "", 1);
     setenv("XDG_CACHE_HOME", home.path, 1);
     unsetenv("ADJOINT_PLAN");
     int is_timed = 1;
     for (int run = 0; run < 8 && is_timed; run++) {
-        cr_assert_eq(stop_by(SIGTERM, words, file.s, &r), 143, "%s", r.err);
+        cr_assert_eq(stop_by(SIGTERM, start_long(&f, &file), file.s, &r), 143, "%s", r.err);
         is_timed = strstr(r.out, found) != NULL;
         cr_expect_eq(files_in(&cache), 1); /* on a busy machine the speed alone, in the first run */
         unlink(file.s);
     }
     cr_expect(!is_timed, "kernels are timed in every run: %s", r.out);
     setenv("ADJOINT_TUNE", "off", 1);
-    cr_assert_eq(stop_by(SIGTERM, words, file.s, &r), 143, "%s", r.err);
+    cr_assert_eq(stop_by(SIGTERM, start_long(&f, &file), file.s, &r), 143, "%s", r.err);
     adj_tensors *t = NULL;
     cr_assert_eq(adj_tensors_read(file.s, &t), ADJ_OK);
     cr_expect_null(adj_tensors_metadata(t, "selection"));
@@ -170,10 +163,10 @@ Test(resume, kernels_are_timed_once_and_kept)
     setenv("ADJOINT_TUNE", "", 1);
     setenv("XDG_CACHE_HOME", "/proc/none", 1);
     unlink(file.s);
-    cr_assert_eq(stop_by(SIGTERM, words, file.s, &r), 143, "%s", r.err);
-    cr_expect_not_null(strstr(r.err, "cannot be written"), "%s", r.err);
+    cr_assert_eq(stop_by(SIGTERM, start_long(&f, &file), file.s, &r), 143, "%s", r.err);
+    expect_text(r.err, "cannot be written");
     cr_expect_null(strstr(r.out, "kept"), "%s", r.out);
-    run_tool((const char *[]){"train", "--data", f.path, MODEL, "--epochs", "1", NULL}, &r);
+    tool(&r, ANY_STATUS, "train --data %s " MODEL " --epochs 1", f.path);
     cr_expect(r.status == 0 && r.err[0] == '\0' && strstr(r.out, found) == NULL, "%s", r.err);
     folder_remove(&cache);
     folder_remove(&home);
@@ -186,9 +179,8 @@ Test(resume, nohup_is_respected)
     folder f = small_data();
     const file_name file = in_folder(&f, "checkpoint");
     signal(SIGHUP, SIG_IGN);
-    child c = child_start((const char *[]){"train", "--data", f.path, MODEL, "--epochs", "100000",
-                                           "--checkpoint", file.s, NULL},
-                          -1);
+    child c =
+        tool_start("train --data %s " MODEL " --epochs 100000 --checkpoint %s", f.path, file.s);
     wait_for_file(&c, file.s);
     kill(c.pid, SIGHUP);
     for (int i = 0; i < 2; i++) /* the second is of an epoch that began after the signal */
@@ -208,13 +200,9 @@ Test(resume, elsewhere_with_the_same_threads)
                     out0 = in_folder(&f, "out0.safetensors");
     cpu_set_t all, one;
     setenv("OMP_NUM_THREADS", "2", 1);
-    run_tool(
-        (const char *[]){"train", "--data", f.path, MODEL, "--epochs", "10", "--out", out0.s, NULL},
-        &r);
-    cr_assert_eq(r.status, 0, "%s", r.err);
+    tool(&r, 0, "train --data %s " MODEL " --epochs 10 --out %s", f.path, out0.s);
     stop_by(SIGINT,
-            (const char *[]){"train", "--data", f.path, MODEL, "--epochs", "10", "--checkpoint",
-                             file.s, NULL},
+            tool_start("train --data %s " MODEL " --epochs 10 --checkpoint %s", f.path, file.s),
             file.s, &r);
     expect_checkpoint(file.s, "threads", "2");
 
@@ -225,20 +213,12 @@ Test(resume, elsewhere_with_the_same_threads)
         if (CPU_ISSET(i, &all))
             CPU_SET(i, &one);
     cr_assert_eq(sched_setaffinity(0, sizeof one, &one), 0);
-    run_tool((const char *[]){"train", "--data", f.path, "--resume", "--checkpoint", file.s,
-                              "--out", out.s, NULL},
-             &r);
-    cr_expect_eq(r.status, 0, "%s", r.err);
-    cr_expect_not_null(strstr(r.err, "2 threads, as in the checkpoint, on 1 processor\n"), "%s",
-                       r.err);
+    tool(&r, 0, "train --data %s --resume --checkpoint %s --out %s", f.path, file.s, out.s);
+    expect_text(r.err, "2 threads, as in the checkpoint, on 1 processor\n");
     cr_expect(same_file(out0.s, out.s), "other weights than without a stop");
 
-    run_tool((const char *[]){"train", "--data", f.path, "--resume", "--checkpoint", file.s,
-                              "--threads", "1", NULL},
-             &r);
-    cr_expect_eq(r.status, 0, "%s", r.err);
-    cr_expect_not_null(strstr(r.err, "--threads differs from the checkpoint (got 1, expected 2)"),
-                       "%s", r.err);
+    tool(&r, 0, "train --data %s --resume --checkpoint %s --threads 1", f.path, file.s);
+    expect_text(r.err, "--threads differs from the checkpoint (got 1, expected 2)");
     folder_remove(&f);
 }
 
@@ -248,13 +228,9 @@ Test(resume, patterns_with_spaces)
     static finished r;
     folder f = small_data();
     const file_name file = in_folder(&f, "checkpoint");
-    run_tool((const char *[]){"train", "--data", f.path, MODEL, "--epochs", "1", "--freeze",
-                              "conv1/*, conv\xc3\xa9", "--checkpoint", file.s, NULL},
-             &r);
-    cr_assert_eq(r.status, 0, "%s", r.err);
-    run_tool((const char *[]){"train", "--data", f.path, "--resume", "--checkpoint", file.s, NULL},
-             &r);
-    cr_expect_eq(r.status, 0, "%s", r.err);
+    tool(&r, 0, "train --data %s " MODEL " --epochs 1 --freeze %s --checkpoint %s", f.path,
+         "conv1/*, conv\xc3\xa9", file.s);
+    tool(&r, 0, "train --data %s --resume --checkpoint %s", f.path, file.s);
     folder_remove(&f);
 }
 
@@ -264,18 +240,13 @@ Test(resume, disk_full)
     static finished r;
     folder f = small_data();
     const file_name file = in_folder(&f, "checkpoint"), out = in_folder(&f, "out.safetensors");
-    run_tool((const char *[]){"train", "--data", f.path, MODEL, "--epochs", "1", "--checkpoint",
-                              file.s, NULL},
-             &r);
-    cr_assert_eq(r.status, 0, "%s", r.err);
+    tool(&r, 0, "train --data %s " MODEL " --epochs 1 --checkpoint %s", f.path, file.s);
     setrlimit(RLIMIT_FSIZE, &(struct rlimit){400000, RLIM_INFINITY});
-    run_tool((const char *[]){"train", "--data", f.path, MODEL, "--epochs", "3", "--checkpoint",
-                              file.s, "--out", out.s, NULL},
-             &r);
-    cr_expect_eq(r.status, 1, "%d: %s", r.status, r.err);
-    cr_expect_not_null(strstr(r.err, "--checkpoint: "), "%s", r.err);
-    cr_expect_not_null(strstr(r.err, "File too large"), "%s", r.err);
-    cr_expect_not_null(strstr(r.out, "weights written to "), "%s", r.out);
+    tool(&r, 1, "train --data %s " MODEL " --epochs 3 --checkpoint %s --out %s", f.path, file.s,
+         out.s);
+    expect_text(r.err, "--checkpoint: ");
+    expect_text(r.err, "File too large");
+    expect_text(r.out, "weights written to ");
     expect_checkpoint(out.s, "model", "lenet5");
     expect_checkpoint(file.s, "epoch", "1"); /* the old one */
     cr_expect_eq(files_in(&f), 6);
@@ -290,17 +261,10 @@ Test(resume, half_a_line_of_the_log)
     static const char half[] = "{\"event\":\"epoch\",\"ep";
     folder f = small_data();
     const file_name file = in_folder(&f, "checkpoint"), log = in_folder(&f, "log");
-    run_tool((const char *[]){"train", "--data", f.path, MODEL, "--epochs", "1", "--checkpoint",
-                              file.s, NULL},
-             &r);
-    cr_assert_eq(r.status, 0, "%s", r.err);
+    tool(&r, 0, "train --data %s " MODEL " --epochs 1 --checkpoint %s", f.path, file.s);
     put_file(log.s, half, strlen(half));
-    for (int i = 0; i < 2; i++) {
-        run_tool((const char *[]){"train", "--data", f.path, "--resume", "--checkpoint", file.s,
-                                  "--log", log.s, NULL},
-                 &r);
-        cr_assert_eq(r.status, 0, "%s", r.err);
-    }
+    for (int i = 0; i < 2; i++)
+        tool(&r, 0, "train --data %s --resume --checkpoint %s --log %s", f.path, file.s, log.s);
     text[read_file(log.s, text)] = '\0';
     cr_expect_eq(strncmp((char *)text, half, strlen(half)), 0);
     cr_expect_eq(strncmp((char *)text + strlen(half), "\n{\"event\":\"start\"", 17), 0, "%s", text);

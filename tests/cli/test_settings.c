@@ -155,9 +155,7 @@ Test(settings, patience)
     cr_expect_eq(r.status, 0, "%s", r.err);
     cr_expect_eq(log_count(log, "epoch"), 4);
     cr_expect_eq(log_event_number(log, "end", 0, "best_epoch"), 1);
-    cr_expect_not_null(
-        strstr(r.out, "stopped early after epoch 4 of 7 (patience 3): no better test accuracy"),
-        "%s", r.out);
+    expect_text(r.out, "stopped early after epoch 4 of 7 (patience 3): no better test accuracy");
     json_decref(log);
 
     /* it has come to its end; with more patience it goes on */
@@ -165,7 +163,7 @@ Test(settings, patience)
     cr_expect_eq(r.status, 0, "%s", r.err);
     cr_expect_eq(log_count(log, "epoch"), 0);
     cr_expect_eq(log_number(log, 0, "patience"), 3);
-    cr_expect_not_null(strstr(r.out, "stopped early after epoch 4 of 7 (patience 3)"), "%s", r.out);
+    expect_text(r.out, "stopped early after epoch 4 of 7 (patience 3)");
     json_decref(log);
     log = train_with(
         &f, (const char *[]){"--resume", "--checkpoint", file.s, "--epochs", "patience=5", NULL},

@@ -59,9 +59,9 @@ Test(standard, inspect)
     expect_success(&f, "cat t.safetensors | $tool inspect --json - | grep -q '\"file\": *\"-\"'");
     /* NumPy's file has no name for its array */
     expect_success(&f, "$tool convert t.safetensors b.npy --tensor b && $tool inspect - <b.npy");
-    cr_expect_not_null(strstr(r.out, "\narr_0 "), "%s", r.out);
+    expect_text(r.out, "\narr_0 ");
     cr_expect_eq(shell(&f, "head -c 20 t.safetensors | $tool inspect -"), 1);
-    cr_expect_not_null(strstr(r.err, "standard input: "), "%s", r.err);
+    expect_text(r.err, "standard input: ");
     cr_expect_null(strstr(r.err, "/proc/"), "%s", r.err);
     cr_expect_eq(shell(&f, "$tool inspect - <&-"), 1, "%d", r.status);
     folder_remove(&f);
@@ -79,26 +79,25 @@ Test(standard, convert)
                  "cmp file.%s piped",
                  formats[i], formats[i], formats[i]);
         expect_success(&f, line);
-        cr_expect_not_null(strstr(r.err, "1 tensor written to standard output"), "%s", r.err);
+        expect_text(r.err, "1 tensor written to standard output");
     }
     expect_success(&f, "$tool inspect file.safetensors");
-    cr_expect_not_null(strstr(r.out, "1 tensor, 6 elements, 24 bytes"), "%s", r.out);
+    expect_text(r.out, "1 tensor, 6 elements, 24 bytes");
     /* through all of them and back, with what the header says of the first */
     expect_success(&f, "$tool convert - - --format safetensors <t.safetensors | "
                        "$tool convert - same.safetensors && cmp same.safetensors t.safetensors");
     expect_success(&f, "$tool convert t.safetensors - --format npz | "
                        "$tool convert - odd.name --format npz && $tool inspect odd.name");
-    cr_expect_not_null(strstr(r.out, "2 tensors, 9 elements, 48 bytes"), "%s", r.out);
+    expect_text(r.out, "2 tensors, 9 elements, 48 bytes");
     cr_expect_eq(shell(&f, "$tool convert t.safetensors -"), 3);
-    cr_expect_not_null(strstr(r.err, "or --format (got -)"), "%s", r.err);
+    expect_text(r.err, "or --format (got -)");
     cr_expect_eq(shell(&f, "$tool convert - - --format npy <t.safetensors"), 1);
-    cr_expect_not_null(strstr(r.err, "holds one tensor (got 2; select one with --tensor NAME)"),
-                       "%s", r.err);
+    expect_text(r.err, "holds one tensor (got 2; select one with --tensor NAME)");
     cr_expect_str_empty(r.out);
     cr_expect_eq(shell(&f, "$tool convert - - --format npz <t.safetensors >/dev/full"), 1);
-    cr_expect_not_null(strstr(r.err, "standard output cannot be written"), "%s", r.err);
+    expect_text(r.err, "standard output cannot be written");
     cr_expect_eq(shell(&f, "$tool convert - x.npz --map - <t.safetensors"), 3);
-    cr_expect_not_null(strstr(r.err, "IN and --map cannot both be standard input"), "%s", r.err);
+    expect_text(r.err, "IN and --map cannot both be standard input");
     folder_remove(&f);
 }
 
@@ -110,17 +109,14 @@ Test(standard, messages_about_files)
     cr_expect(strncmp(r.err, "adjoint inspect: cut.onnx: is not an ONNX file", 46) == 0, "%s",
               r.err);
     cr_expect_eq(shell(&f, "printf hello >m.txt; $tool train --model m.txt --data digits"), 3);
-    cr_expect_not_null(strstr(r.err, "--model: expected a model's name or an ONNX file; m.txt: not "
-                                     "a file of tensors (got text, "),
-                       "%s", r.err);
+    expect_text(r.err, "--model: expected a model's name or an ONNX file; m.txt: not "
+                       "a file of tensors (got text, ");
     cr_expect_eq(shell(&f, "$tool train --model t.safetensors --data digits"), 3);
-    cr_expect_not_null(strstr(r.err, "t.safetensors holds weights (set --weights FILE)"), "%s",
-                       r.err);
+    expect_text(r.err, "t.safetensors holds weights (set --weights FILE)");
     cr_expect_eq(shell(&f, "$tool convert t.safetensors m.npz --map pytorch --model lenet"), 1);
-    cr_expect_not_null(strstr(r.err, "has no tensor conv1.weight (for conv1/w); other names need a "
-                                     "map file: edit that of adjoint convert --map pytorch "
-                                     "--model lenet\n"),
-                       "%s", r.err);
+    expect_text(r.err, "has no tensor conv1.weight (for conv1/w); other names need a "
+                       "map file: edit that of adjoint convert --map pytorch "
+                       "--model lenet\n");
     folder_remove(&f);
 }
 
@@ -130,12 +126,12 @@ Test(standard, convert_maps)
     folder f = put_tensors();
     expect_success(&f, "echo 'ours = a, permute 1 0' | $tool convert t.safetensors m.npz --map - "
                        "&& $tool inspect m.npz");
-    cr_expect_not_null(strstr(r.out, "\nours "), "%s", r.out);
-    cr_expect_not_null(strstr(r.out, "[3, 2]"), "%s", r.out);
+    expect_text(r.out, "\nours ");
+    expect_text(r.out, "[3, 2]");
     cr_expect_eq(shell(&f, "echo 'ours = ' | $tool convert t.safetensors m.npz --map -"), 1);
     cr_expect(strstr(r.err, "standard input: line 1") != NULL, "%s", r.err);
     cr_expect_eq(shell(&f, "$tool convert --map pytorch --model zzzzqq"), 3);
-    cr_expect_not_null(strstr(r.err, "unknown model zzzzqq"), "%s", r.err);
+    expect_text(r.err, "unknown model zzzzqq");
     folder_remove(&f);
 }
 
@@ -160,16 +156,14 @@ Test(standard, weights)
                        "--out file.safetensors && $tool train --data . --model lenet5 --epochs 1 "
                        "--weights - --out in.safetensors <w.safetensors && "
                        "cmp file.safetensors in.safetensors");
-    cr_expect_not_null(strstr(r.out, "states loaded from standard input, "), "%s", r.out);
+    expect_text(r.out, "states loaded from standard input, ");
     cr_expect_eq(shell(&f, "head -c 500 w.safetensors | $tool predict --weights - gray.png"), 1);
-    cr_expect_not_null(strstr(r.err, "standard input: "), "%s", r.err);
+    expect_text(r.err, "standard input: ");
     cr_expect_eq(shell(&f, "$tool predict --weights - - <w.safetensors"), 3);
-    cr_expect_not_null(strstr(r.err, "standard input can be given once (got - 2 times)"), "%s",
-                       r.err);
+    expect_text(r.err, "standard input can be given once (got - 2 times)");
     cr_expect_eq(shell(&f, "$tool predict --weights w.safetensors - - <gray.png"), 3);
     cr_expect_eq(shell(&f, "$tool eval --data . --weights - --map - <w.safetensors"), 3);
-    cr_expect_not_null(strstr(r.err, "--weights and --map cannot both be standard input"), "%s",
-                       r.err);
+    expect_text(r.err, "--weights and --map cannot both be standard input");
     cr_expect_eq(shell(&f, "$tool train --data . --weights - --map - <w.safetensors"), 3);
     folder_remove(&f);
 }

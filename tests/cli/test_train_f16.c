@@ -21,7 +21,7 @@ Test(train_f16, scale_is_told)
         cr_expect_eq(log_event_number(log, "epoch", i, "loss_scale"), 65536);
         cr_expect_eq(log_event_number(log, "epoch", i, "skipped_steps"), 0);
     }
-    cr_expect_not_null(strstr(r.out, "loss scale 65536, 0 skipped\n"), "%s", r.out);
+    expect_text(r.out, "loss scale 65536, 0 skipped\n");
     json_decref(log);
     log = train_with(&f, (const char *[]){SMALL, NULL}, &r);
     cr_expect_null(strstr(r.out, "loss scale"), "%s", r.out);

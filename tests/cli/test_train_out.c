@@ -40,13 +40,6 @@ static char *read_text(const char *path)
     return text;
 }
 
-static int same_file(const char *a, const char *b)
-{
-    char command[900];
-    snprintf(command, sizeof command, "cmp -s '%s' '%s'", a, b);
-    return system(command) == 0;
-}
-
 /* Equal tensors; what the files say beside them may differ. */
 static int same_tensors(const char *a, const char *b)
 {
@@ -132,14 +125,14 @@ Test(train_out, folder_and_resumption, .timeout = 300)
     cr_assert_eq(r.status, 0, "%s", r.err);
     for (int i = 0; i < 4; i++)
         cr_expect_eq(access(in[i].s, R_OK), 0, "%s", in[i].s);
-    cr_expect_not_null(strstr(r.out, "report written to "));
+    expect_text(r.out, "report written to ");
     /* 90 images in batches of 64: two steps */
     cr_expect_eq(count_events(in[2].s, events), 1 + 8 + 4 + 1);
     cr_expect(events[START] == 1 && events[STEP] == 8 && events[EPOCH] == 4 && events[END] == 1);
     expect_report(in[3].s);
     cr_expect_null(strstr(r.err, "are replaced"), "%s", r.err);
     train(&f, out.s, (const char *[]){"--epochs", "4", NULL});
-    cr_expect_not_null(strstr(r.err, "run: the files of an older run are replaced"), "%s", r.err);
+    expect_text(r.err, "run: the files of an older run are replaced");
 
     train(&f, file.s, (const char *[]){"--epochs", "4", NULL});
     cr_expect_eq(r.status, 0);
@@ -153,19 +146,16 @@ Test(train_out, folder_and_resumption, .timeout = 300)
     cr_assert_not_null(at);
     at = strstr(at, "test accuracy ") + strlen("test accuracy ");
     snprintf(last, sizeof last, "(epoch 4, accuracy %.*s", (int)(strcspn(at, "%") + 1), at);
-    cr_expect_not_null(strstr(r.out, last), "%s is not in %s", last, r.out);
+    expect_text(r.out, last);
     snprintf(best, sizeof best, "test accuracy %.*s", (int)(strcspn(said + 6, "%") + 1), said + 6);
-    run_tool((const char *[]){"eval", "--weights", in[1].s, "--data", f.path, NULL}, &r);
-    cr_expect_not_null(strstr(r.out, best), "%s is not in %s", best, r.out);
+    tool(&r, ANY_STATUS, "eval --weights %s --data %s", in[1].s, f.path);
+    expect_text(r.out, best);
 
     /* in two parts: the same weights, one log, one curve */
     train(&f, half.s, (const char *[]){"--epochs", "4", "--checkpoint", checkpoint.s, NULL});
     cr_assert_eq(r.status, 0, "%s", r.err);
-    run_tool((const char *[]){"train", "--checkpoint", checkpoint.s, "--resume", "--data", f.path,
-                              "--out", half.s, NULL},
-             &r);
-    cr_expect_eq(r.status, 0, "%s", r.err);
-    cr_expect_not_null(strstr(r.out, "note: the run is complete"), "%s", r.out);
+    tool(&r, 0, "train --checkpoint %s --resume --data %s --out %s", checkpoint.s, f.path, half.s);
+    expect_text(r.out, "note: the run is complete");
     again = within(&half, "weights.safetensors");
     cr_expect(same_tensors(again.s, in[0].s));
     expect_same_accuracy(again.s, in[0].s);
@@ -174,9 +164,6 @@ Test(train_out, folder_and_resumption, .timeout = 300)
     cr_expect(events[START] == 2 && events[STEP] == 8 && events[EPOCH] == 4 && events[RESUME] == 1);
     again = within(&half, "report.html");
     cr_expect_not_null(strstr(read_text(again.s), "<figcaption>Loss<"));
-    char command[900];
-    snprintf(command, sizeof command, "rm -r '%s' '%s'", out.s, half.s);
-    cr_expect_eq(system(command), 0);
     folder_remove(&f);
 }
 
@@ -191,20 +178,12 @@ Test(train_out, prolonged_to_another_folder, .timeout = 300)
           (const char *[]){"--epochs", "2", "--lr", "0.001", "--checkpoint", checkpoint.s, NULL});
     cr_assert_eq(r.status, 0, "%s", r.err);
     /* of such a rate no step is a better one */
-    run_tool((const char *[]){"train", "--checkpoint", checkpoint.s, "--resume", "--epochs", "3",
-                              "--lr", "1e-12", "--data", f.path, "--out", other.s, NULL},
-             &r);
-    cr_assert_eq(r.status, 0, "%s", r.err);
-    cr_expect_not_null(
-        strstr(r.out, "extended from 2 to 3 epochs: the learning rate schedule restarts"), "%s",
-        r.out);
-    cr_expect_not_null(strstr(r.out, "the best weights are still those saved before --resume"),
-                       "%s", r.out);
+    tool(&r, 0, "train --checkpoint %s --resume --epochs 3 --lr 1e-12 --data %s --out %s",
+         checkpoint.s, f.path, other.s);
+    expect_text(r.out, "extended from 2 to 3 epochs: the learning rate schedule restarts");
+    expect_text(r.out, "the best weights are still those saved before --resume");
     const file_name best = within(&other, "best.safetensors");
     cr_expect_neq(access(best.s, F_OK), 0);
-    char command[900];
-    snprintf(command, sizeof command, "rm -r '%s' '%s'", out.s, other.s);
-    cr_expect_eq(system(command), 0);
     folder_remove(&f);
 }
 
@@ -212,14 +191,8 @@ Test(train_out, range_test, .timeout = 300)
 {
     folder f = small_data();
     const file_name out = in_folder(&f, "run");
-    run_tool((const char *[]){"train", "--data", f.path, "--model", "lenet5", "--lr", "auto",
-                              "--epochs", "1", "--out", out.s, NULL},
-             &r);
-    cr_assert_eq(r.status, 0, "%s", r.err);
-    cr_expect_not_null(strstr(r.out, "range test: up to 300 steps"), "%s", r.out);
-    char command[900];
-    snprintf(command, sizeof command, "rm -r '%s'", out.s);
-    cr_expect_eq(system(command), 0);
+    tool(&r, 0, "train --data %s --model lenet5 --lr auto --epochs 1 --out %s", f.path, out.s);
+    expect_text(r.out, "range test: up to 300 steps");
     folder_remove(&f);
 }
 
@@ -234,12 +207,9 @@ Test(train_out, full_disk)
     train(&f, out.s, (const char *[]){"--epochs", "1", NULL});
     setrlimit(RLIMIT_FSIZE, &all);
     cr_expect_eq(r.status, 1, "%s", r.err);
-    cr_expect_not_null(strstr(r.err, "File too large"), "%s", r.err);
-    cr_expect_not_null(strstr(r.out, "  test accuracy "), "%s", r.out);
+    expect_text(r.err, "File too large");
+    expect_text(r.out, "  test accuracy ");
     cr_expect_null(strstr(r.out, "before --resume"), "%s", r.out);
-    char command[900];
-    snprintf(command, sizeof command, "rm -r '%s'", out.s);
-    cr_expect_eq(system(command), 0);
     folder_remove(&f);
 }
 
@@ -269,10 +239,7 @@ Test(train_out, range_test_of_few_images, .timeout = 300)
     for (int seed = 1; seed <= 2; seed++) {
         char text[8];
         snprintf(text, sizeof text, "%d", seed);
-        run_tool((const char *[]){"train", "--data", f.path, "--lr", "auto", "--seed", text,
-                                  "--epochs", "5", NULL},
-                 &r);
-        cr_assert_eq(r.status, 0, "%s", r.err);
+        tool(&r, 0, "train --data %s --lr auto --seed %s --epochs 5", f.path, text);
         const char *last = strstr(r.out, "\nepoch  5/5");
         last = last != NULL ? last : strstr(r.out, "\nepoch 5/5");
         const char *accuracy = last != NULL ? strstr(last, "test accuracy ") : NULL;
@@ -298,11 +265,10 @@ Test(train_out, nothing_is_left_of_what_failed)
     cr_expect_eq(files_in(&f), before);
     train(&f, deep.s, (const char *[]){NULL});
     cr_expect_eq(r.status, 1);
-    cr_expect_not_null(strstr(r.err, "none/new: No such file"), "%s", r.err);
+    expect_text(r.err, "none/new: No such file");
     train(&f, file.s, (const char *[]){NULL});
     cr_expect_eq(r.status, 1);
-    cr_expect_not_null(strstr(r.err, "is not a folder (a weights file's name ends in "), "%s",
-                       r.err);
+    expect_text(r.err, "is not a folder (a weights file's name ends in ");
     cr_expect_eq(files_in(&f), before);
     folder_remove(&f);
 }
@@ -328,13 +294,9 @@ Test(train_out, a_class_name_that_is_not_utf8)
             put_file(in_folder(&class[i], name).s, png, sizeof png - 1);
         }
     }
-    run_tool((const char *[]){"train", "--data", f.path, "--epochs", "1", "--out", out.s, NULL},
-             &r);
-    cr_expect_eq(r.status, 1);
-    cr_expect_not_null(
-        strstr(r.err,
-               "the name of class 1 is not UTF-8 (got caf\\xe9; rename the class or its folder)"),
-        "%s", r.err);
+    tool(&r, 1, "train --data %s --epochs 1 --out %s", f.path, out.s);
+    expect_text(r.err,
+                "the name of class 1 is not UTF-8 (got caf\\xe9; rename the class or its folder)");
     cr_expect_null(strstr(r.out, "epoch"), "%s", r.out);
     cr_expect_neq(access(out.s, F_OK), 0, "a folder is left");
     folder_remove(&class[0]);
@@ -368,11 +330,10 @@ Test(train_out, nothing_is_saved_without_a_file)
     static const char note[] =
         "note: weights are not saved; --out DIR saves weights, metrics and report\n";
     folder f = small_data();
-    run_tool((const char *[]){"train", "--data", f.path, "--epochs", "1", NULL}, &r);
+    tool(&r, ANY_STATUS, "train --data %s --epochs 1", f.path);
     cr_expect_eq(strncmp(r.out, note, sizeof note - 1), 0, "%s", r.out);
-    run_tool((const char *[]){"train", "--data", f.path, "--epochs", "1", "--checkpoint",
-                              in_folder(&f, "checkpoint").s, NULL},
-             &r);
+    tool(&r, ANY_STATUS, "train --data %s --epochs 1 --checkpoint %s", f.path,
+         in_folder(&f, "checkpoint").s);
     cr_expect(r.status == 0 && strstr(r.out, "note: weights") == NULL, "%s", r.out);
     folder_remove(&f);
 }
@@ -385,11 +346,11 @@ Test(train_out, files_in_the_folder_are_checked)
                     page = in_folder(&out, "report.html");
     train(&f, out.path, (const char *[]){"--log", metrics.s, NULL});
     cr_expect_eq(r.status, 3);
-    cr_expect_not_null(strstr(r.err, "--out and --log name the same file"), "%s", r.err);
+    expect_text(r.err, "--out and --log name the same file");
     cr_assert_eq(mkdir(page.s, 0700), 0);
     train(&f, out.path, (const char *[]){NULL});
     cr_expect_eq(r.status, 1);
-    cr_expect_not_null(strstr(r.err, "report.html: is not a regular file"), "%s", r.err);
+    expect_text(r.err, "report.html: is not a regular file");
     cr_expect_eq(files_in(&out), 1);
     rmdir(page.s);
     folder_remove(&out);
@@ -410,14 +371,12 @@ Test(train_out, one_training_at_a_time)
 
     train(&f, out.path, (const char *[]){"--epochs", "1", NULL});
     cr_expect_eq(r.status, 1);
-    cr_expect_not_null(strstr(r.err, "--out: "), "%s", r.err);
-    cr_expect_not_null(strstr(r.err, "metrics.jsonl: in use by another training run"), "%s", r.err);
+    expect_text(r.err, "--out: ");
+    expect_text(r.err, "metrics.jsonl: in use by another training run");
     cr_expect_str_eq(read_text(metrics.s), line);
-    run_tool((const char *[]){"train", "--data", f.path, "--epochs", "1", "--log", log.s, NULL},
-             &r);
-    cr_expect_eq(r.status, 1);
-    cr_expect_not_null(strstr(r.err, "--log: "), "%s", r.err);
-    cr_expect_not_null(strstr(r.err, "in use by another training run"), "%s", r.err);
+    tool(&r, 1, "train --data %s --epochs 1 --log %s", f.path, log.s);
+    expect_text(r.err, "--log: ");
+    expect_text(r.err, "in use by another training run");
     cr_expect_str_eq(read_text(log.s), line);
     cr_expect_neq(access(weights.s, F_OK), 0);
     close(held[0]);
@@ -440,10 +399,9 @@ Test(train_out, a_killed_run_leaves_whole_lines, .timeout = 120)
     folder f = small_data(), out = folder_new();
     const file_name metrics = in_folder(&out, "metrics.jsonl");
     int events[KINDS];
-    child c = child_start((const char *[]){"train", "--model", "lenet5", "--data", f.path,
-                                           "--backend", "naive", "--batch", "8", "--epochs",
-                                           "100000", "--out", out.path, NULL},
-                          -1);
+    child c = tool_start(
+        "train --model lenet5 --data %s --backend naive --batch 8 --epochs 100000 --out %s", f.path,
+        out.path);
     for (int i = 0; i < 3000 && bytes_of(metrics.s) < 5000; i++)
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
     kill(c.pid, SIGKILL);
@@ -461,10 +419,9 @@ Test(train_out, an_interrupted_run_is_reported, .timeout = 120)
     folder f = small_data(), out = folder_new();
     const file_name metrics = in_folder(&out, "metrics.jsonl"),
                     page = in_folder(&out, "report.html");
-    child c = child_start((const char *[]){"train", "--model", "lenet5", "--data", f.path,
-                                           "--backend", "naive", "--batch", "8", "--epochs",
-                                           "100000", "--out", out.path, NULL},
-                          -1);
+    child c = tool_start(
+        "train --model lenet5 --data %s --backend naive --batch 8 --epochs 100000 --out %s", f.path,
+        out.path);
     for (int i = 0; i < 3000 && bytes_of(metrics.s) < 5000; i++)
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
     kill(c.pid, SIGINT);
@@ -495,8 +452,8 @@ Test(train_out, one_training_at_a_time_replaces_a_file)
         cr_assert_eq(flock(held, LOCK_EX), 0);
         run_tool(words, &r);
         cr_expect_eq(r.status, 1);
-        cr_expect_not_null(strstr(r.err, options[i]), "%s", r.err);
-        cr_expect_not_null(strstr(r.err, ": in use by another training run"), "%s", r.err);
+        expect_text(r.err, options[i]);
+        expect_text(r.err, ": in use by another training run");
         cr_expect_str_eq(read_text(file.s), before);
         close(held);
         run_tool(words, &r);
@@ -518,19 +475,13 @@ Test(train_out, data_are_not_written_over)
     cr_assert_eq(symlink(labels.s, link.s), 0);
     for (int i = 0; i < 4; i++) {
         const char *const name = i % 2 == 0 ? labels.s : link.s;
-        run_tool((const char *[]){"train", "--data", f.path, "--epochs", "1", options[i / 2], name,
-                                  NULL},
-                 &r);
-        cr_expect_eq(r.status, 3, "%s", r.err);
-        cr_expect_not_null(strstr(r.err, options[i / 2]), "%s", r.err);
-        cr_expect_not_null(strstr(r.err, ": belongs to the input --data"), "%s", r.err);
+        tool(&r, 3, "train --data %s --epochs 1 %s %s", f.path, options[i / 2], name);
+        expect_text(r.err, options[i / 2]);
+        expect_text(r.err, ": belongs to the input --data");
     }
     for (int twice = 0; twice < 2; twice++) {
-        run_tool((const char *[]){"train", "--data", f.path, "--epochs", "1", "--log",
-                                  in_folder(&f, "log").s, "--checkpoint", in_folder(&f, "c").s,
-                                  "--out", f.path, NULL},
-                 &r);
-        cr_expect_eq(r.status, 0, "%s", r.err);
+        tool(&r, 0, "train --data %s --epochs 1 --log %s --checkpoint %s --out %s", f.path,
+             in_folder(&f, "log").s, in_folder(&f, "c").s, f.path);
     }
     folder_remove(&other);
     folder_remove(&f);

@@ -83,11 +83,4 @@ static inline int log_count(const json_t *log, const char *event)
     return n;
 }
 
-static inline int same_file(const char *a, const char *b)
-{
-    char command[900];
-    snprintf(command, sizeof command, "cmp -s '%s' '%s'", a, b);
-    return system(command) == 0; // NOLINT(cert-env33-c): the tests' own words
-}
-
 #endif
