@@ -82,10 +82,6 @@ adj_status no_memory(adj_exec *e);
 /* Returns zeroed memory that lives as long as the executor; NULL: ADJ_ENOMEM is recorded. */
 void *exec_alloc(adj_exec *e, size_t count, size_t size);
 
-/* options.c: copies the options and adds those of ADJOINT_PLAN, so that programs without options,
- * such as tests, can run with other plans. The first invalid option is the executor's error. */
-adj_status read_exec_options(adj_exec *e, const adj_graph *g, const adj_exec_opts *opts);
-
 /* build.c: plans and allocates everything. */
 adj_status build_executor(adj_exec *e, const adj_graph *g);
 

@@ -69,7 +69,8 @@ int is_invariant(const adj_exec *e, const adj_node *value)
     return of != NULL && of[value->id] == RUN_INVARIANT;
 }
 
-void find_invariance(const plan *p, step *s)
+/* Sets the invariance of a step and of its results. */
+static void find_invariance(const plan *p, step *s)
 {
     s->invariance = has_collective(s->group.n_node, s->group.node) ? RUN_VARIANT : CONSTANT;
     for (int k = 0; k < s->n_in; k++)
@@ -121,6 +122,8 @@ adj_status plan_invariants(adj_exec *e)
     int n = 0, n_later = 0;
     if (later == NULL)
         return e->status;
+    for (int i = 0; i < p->n_step; i++)
+        find_invariance(p, &p->step[i]);
     settle_constants(p);
     keep_what_is_read_later(p);
     for (int i = 0; i < p->n_step; i++)

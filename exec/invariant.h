@@ -12,9 +12,7 @@ int has_collective(int n, const adj_node *const node[]);
 adj_status find_invariant_values(adj_exec *e);
 /* True if value is one of them; false before find_invariant_values. */
 int is_invariant(const adj_exec *e, const adj_node *value);
-/* Sets the invariance of a step, whose buffers are known, and of its results. */
-void find_invariance(const plan *p, step *s);
-/* Puts the invariant steps first. Requires: all steps. */
+/* Finds the invariant steps and puts them first. Requires: all steps. */
 adj_status plan_invariants(adj_exec *e);
 /* Returns a number that changes when a leaf that invariant steps may read is set. */
 uint64_t invariant_version(const adj_exec *e);

@@ -4,7 +4,6 @@
  * has at most one buffer per layout, so two readers share one reorder. A step owns the state of its
  * prepared kernel or reorder; append_step transfers the ownership to the plan. */
 #include "exec.h"
-#include "invariant.h"
 #include "planning.h"
 #include "select_kernel.h"
 
@@ -124,8 +123,7 @@ static int reorder(adj_exec *e, int from, const adj_layout *layout, int backend)
         return NONE;
     }
     s.in[0] = from;
-    if ((s.out[0] = new_buffer(e, value, layout, backend)) != NONE)
-        find_invariance(&e->plan, &s);
+    s.out[0] = new_buffer(e, value, layout, backend);
     return append_step(e, &s) == ADJ_OK ? s.out[0] : NONE;
 }
 
@@ -190,8 +188,6 @@ static adj_status place_step(adj_exec *e, step *s)
         s->in[i] = want_buffer(e, g->in[i], s->prep.in[i], s->backend);
     for (int i = 0; i < g->n_out && e->status == ADJ_OK; i++)
         s->out[i] = new_buffer(e, g->out[i], s->prep.out[i], s->backend);
-    if (e->status == ADJ_OK)
-        find_invariance(&e->plan, s);
     return append_step(e, s);
 }
 

@@ -275,13 +275,14 @@ static adj_status open_walk(walk *w)
         max_in = p->step[i].n_in > max_in ? p->step[i].n_in : max_in;
         max_out = p->step[i].n_out > max_out ? p->step[i].n_out : max_out;
     }
-    w->contents.range = region_alloc(&w->region, 2 * n + 1, sizeof *w->contents.range);
+    w->range = region_alloc(&w->region, 2 * n + 1, sizeof *w->range);
+    w->order = region_alloc(&w->region, 2 * n + 1, sizeof *w->order);
     w->base = region_alloc(&w->region, (size_t)p->graph->n_node + 1, sizeof *w->base);
     w->is_assigned = region_alloc(&w->region, (size_t)p->n_leaf + 1, 1);
     w->in = region_alloc(&w->region, (size_t)max_in, sizeof *w->in);
     w->out = region_alloc(&w->region, (size_t)max_out, sizeof *w->out);
-    if (w->contents.range == NULL || w->base == NULL || w->is_assigned == NULL || w->in == NULL ||
-        w->out == NULL)
+    if (w->range == NULL || w->order == NULL || w->base == NULL || w->is_assigned == NULL ||
+        w->in == NULL || w->out == NULL)
         return no_memory(w->e);
     for (int id = 0; id < p->graph->n_node; id++) {
         const adj_node *n_id = p->graph->node[id];
@@ -293,7 +294,7 @@ static adj_status open_walk(walk *w)
 
 adj_status verify_plan(adj_exec *e)
 {
-    walk w = {.e = e, .region.allocator = e->region.allocator, .contents.root = NONE};
+    walk w = {.e = e, .region.allocator = e->region.allocator};
     const int runs = e->plan.n_invariant > 0 ? 2 : 1; /* else each starts as the first one */
     adj_status status = open_walk(&w);
     if (status == ADJ_OK)

@@ -1,10 +1,66 @@
 /* walk.c - see walk.h. */
 #include <stdio.h>
+#include <string.h>
 
 #include "candidate.h"
 #include "walk.h"
 
 enum { LOCATION = 60 };
+
+/* ---- the map ---- */
+
+/* Returns range i of the map, by address. */
+static range *range_at(const walk *w, int i) { return &w->range[w->order[i]]; }
+
+/* Returns how many ranges of the map start before `at`. */
+static int count_before(const walk *w, uintptr_t at)
+{
+    int low = 0, high = w->n_order;
+    while (low < high) {
+        const int middle = (low + high) / 2;
+        if (range_at(w, middle)->start < at)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Returns the content of the range that begins at start and reaches at least to end, or NULL. */
+static const content *read_range(const walk *w, uintptr_t start, uintptr_t end)
+{
+    const int i = count_before(w, start);
+    const range *r = i < w->n_order ? range_at(w, i) : NULL;
+    return r != NULL && r->start == start && r->end >= end ? &r->held : NULL;
+}
+
+/* Returns the content of a range that overlaps the bytes from start to end, or NULL. */
+static const content *find_any(const walk *w, uintptr_t start, uintptr_t end)
+{
+    const int i = count_before(w, end);
+    return i > 0 && range_at(w, i - 1)->end > start ? &range_at(w, i - 1)->held : NULL;
+}
+
+/* Enters the content of the bytes from start to end, replacing every range that overlaps them.
+ * Returns the old content if one range had exactly these bounds, else one without a value. */
+static content write_range(walk *w, uintptr_t start, uintptr_t end, const content *held)
+{
+    const int end_at = count_before(w, end);
+    int at = count_before(w, start);
+    if (at > 0 && range_at(w, at - 1)->end > start)
+        at--;
+    range *same = end_at == at + 1 ? range_at(w, at) : NULL;
+    if (same != NULL && same->start == start && same->end == end) {
+        const content old = same->held;
+        same->held = *held;
+        return old;
+    }
+    memmove(w->order + at + 1, w->order + end_at, (size_t)(w->n_order - end_at) * sizeof *w->order);
+    w->n_order += at + 1 - end_at;
+    w->order[at] = w->n_range;
+    w->range[w->n_range++] = (range){start, end, *held};
+    return (content){.step = NONE};
+}
 
 /* ---- messages ---- */
 
@@ -60,7 +116,7 @@ static adj_status fail_read(walk *w, const char *reader, const place *p)
 {
     char value[NAME], other[NAME], writer[NAME] = "", where[LOCATION];
     const uintptr_t at = (uintptr_t)p->data, gap = w->e->plan.gap;
-    const content *c = find_any(&w->contents, at - gap, at + p->bytes + gap);
+    const content *c = find_any(w, at - gap, at + p->bytes + gap);
     name_place(w, p, value);
     name_location(w, p, where);
     if (c == NULL)
@@ -135,7 +191,7 @@ const content *find_held(const walk *w, const place *p)
 {
     const size_t gap = w->e->plan.gap;
     const uintptr_t at = (uintptr_t)p->data;
-    const content *c = read_range(&w->contents, at - gap, at + p->bytes + gap);
+    const content *c = read_range(w, at - gap, at + p->bytes + gap);
     return c != NULL && c->value == held_value(w, p) && c->layout == p->layout ? c : NULL;
 }
 
@@ -170,7 +226,7 @@ adj_status hold(walk *w, const place *p, int step, int lasts)
                          at % 64 != 0 ? "writes to an address that is not a multiple of 64:"
                                       : "writes outside the executor's memory:",
                          p);
-    const content old = write_range(&w->contents, start, end, &c);
+    const content old = write_range(w, start, end, &c);
     if (step != NONE && old.value != NULL && old.step == NONE)
         w->overwritten = old.value;
     return ADJ_OK;

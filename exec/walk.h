@@ -1,10 +1,23 @@
-/* walk.h - the contents of a plan's memory while verify.c walks the steps, and the messages about
- * them. */
+/* walk.h - the contents of a plan's memory while verify.c walks the steps: an ordered map from
+ * disjoint ranges of addresses to values; and the messages about them. */
 #ifndef ADJ_WALK_H
 #define ADJ_WALK_H
 
-#include "contents.h"
 #include "exec.h"
+
+typedef struct {
+    const adj_node *value; /* NULL: scratch */
+    const adj_layout *layout;
+    int backend; /* backend that defines the layout */
+    int step;    /* step that wrote it; NONE: the value of a leaf */
+    int run;     /* run in which it was written */
+    int lasts;   /* 1: stays the same in every run until a parameter is set */
+} content;
+
+typedef struct {
+    uintptr_t start, end;
+    content held;
+} range;
 
 typedef struct {           /* a value in memory, as a step or the end of a run sees it */
     const adj_node *value; /* NULL: scratch */
@@ -16,8 +29,9 @@ typedef struct {           /* a value in memory, as a step or the end of a run s
 
 typedef struct {
     adj_exec *e;
-    region region;     /* memory of the members below */
-    contents contents; /* contents of arena and storage */
+    region region;                /* memory of the members below */
+    range *range;                 /* room for one range per write */
+    int n_range, n_order, *order; /* the ranges in the map, by address */
     const adj_node *
         *base;         /* by id: the node that a view shows; the node itself if it is not a view */
     char *is_assigned; /* by leaf: an update assigns it */
