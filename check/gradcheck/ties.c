@@ -2,7 +2,9 @@
  *
  * There is no derivative at a kink, so differences say nothing; but the ops say where a gradient
  * goes (to the first maximum of a window, in equal shares to reduce_max's), and the kernels under
- * test have to do what the reference does, and the reference what the op's formula says. */
+ * test have to do what the reference does, and the reference what the op's formula says. One
+ * direction has a derivative nevertheless: equal elements stay equal if all move alike, so their
+ * shares must add up to the whole gradient. */
 #include <math.h>
 
 #include "gradcheck.h"
@@ -21,11 +23,59 @@ static void draw_ties(subject *s)
         }
 }
 
+static void fail_at_ties(const leaf_check *c, int rule_is_wrong, const char *index)
+{
+    subject *s = c->s;
+    adj_gradcheck_fault fault;
+    const char *blame = blame_text(s, c->leaf, rule_is_wrong, &fault);
+    c->row->index = index;
+    c->row->origin = c->bound.origin;
+    gradcheck_blame(fault, log_text(&s->report->log, "on ties: %s", blame), c->row);
+}
+
+/* Compares each element with the reference's. */
+static adj_status compare_at_ties(leaf_check *c)
+{
+    subject *s = c->s;
+    const int64_t n = leaf_elems(s, c->leaf);
+    double expected;
+    for (int64_t i = 0; i < n; i++)
+        c->row->wrong += check_element(c, i, &expected);
+    if (c->row->wrong == 0)
+        return ADJ_OK;
+    c->row->pattern =
+        log_text(&s->report->log, "%lld of %lld wrong", (long long)c->row->wrong, (long long)n);
+    fail_at_ties(c, 0, index_text(s, c->leaf, c->element));
+    return s->report->log.status;
+}
+
+/* Compares the reference with differences where all elements move alike, at the outputs without a
+ * kink on this way. */
+static adj_status differentiate_at_ties(leaf_check *c)
+{
+    subject *s = c->s;
+    const int64_t n = leaf_elems(s, c->leaf);
+    int64_t kinks;
+    estimate e;
+    double size;
+    for (int64_t i = 0; i < n; i++)
+        s->v[i] = 1;
+    adj_status status = mask_kinks(s, c->leaf, step_for(s, c->leaf, 0), &kinks);
+    for (int64_t i = 0; i < s->n_y; i++)
+        s->dy[i] = s->mask[i] ? 0 : s->dy[i];
+    if (status != ADJ_OK || (status = check_differentiate(c, &e)) != ADJ_OK ||
+        (status = backward(s)) != ADJ_OK || (status = bound_open(s, c->leaf, &c->bound)) != ADJ_OK)
+        return status;
+    const double sum = check_projection(s->dx_ref[c->leaf], s->v, n, &size);
+    if (check_record(c, ALONG_V, sum, e, check_rule_tolerance(c, e, size)))
+        fail_at_ties(c, 1, " along equal steps of all elements");
+    return s->report->log.status;
+}
+
 adj_status judge_ties(subject *s, int leaf, gradcheck_detail *row)
 {
-    double expected;
-    gradcheck_detail failed = *row;
-    leaf_check c = {.s = s, .leaf = leaf, .row = &failed};
+    gradcheck_detail found = *row;
+    leaf_check c = {.s = s, .leaf = leaf, .row = &found};
     if ((!s->kinks[leaf] && !(s->node->op->flags & ADJ_OP_ELEMENTWISE)) ||
         s->tested.dx[leaf] == NULL || row->result != ADJ_GRADCHECK_PASS)
         return ADJ_OK;
@@ -39,18 +89,14 @@ adj_status judge_ties(subject *s, int leaf, gradcheck_detail *row)
     }
     if (status == ADJ_OK)
         status = bound_open(s, leaf, &c.bound);
-    const int64_t n = leaf_elems(s, leaf);
-    for (int64_t i = 0; i < n && status == ADJ_OK; i++)
-        failed.wrong += check_element(&c, i, &expected);
-    if (status != ADJ_OK || failed.wrong == 0)
-        return status;
-    adj_gradcheck_fault fault;
-    const char *blame = blame_text(s, leaf, 0, &fault);
-    failed.index = index_text(s, leaf, c.element);
-    failed.origin = c.bound.origin;
-    failed.pattern =
-        log_text(&s->report->log, "%lld of %lld wrong", (long long)failed.wrong, (long long)n);
-    gradcheck_blame(fault, log_text(&s->report->log, "on ties: %s", blame), &failed);
-    *row = failed;
+    if (status == ADJ_OK)
+        status = compare_at_ties(&c);
+    if (status == ADJ_OK && found.result == ADJ_GRADCHECK_PASS && s->kinks[leaf] &&
+        !leaf_is_linear(s, leaf)) {
+        c = (leaf_check){.s = s, .leaf = leaf, .row = &found};
+        status = differentiate_at_ties(&c);
+    }
+    if (status == ADJ_OK && found.result != ADJ_GRADCHECK_PASS)
+        *row = found;
     return status;
 }

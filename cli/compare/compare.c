@@ -1,6 +1,7 @@
 /* compare.c - adjoint compare: a model's training step under several configurations. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/command.h"
 #include "cli/crash.h"
@@ -182,12 +183,21 @@ static void close_run(compare_run *run)
     compared_close(&run->graph);
 }
 
-/* Compares the model again with more images, each distinct node by itself. */
-static int compare_also(const compare_opts *o, compare_run *run)
+static int blames_pass(const adj_comparison *c)
+{
+    int blamed = 0;
+    for (int k = 0; k < c->n_config; k++)
+        blamed |= strncmp(c->config[k].reason, "pass ", 5) == 0;
+    return blamed;
+}
+
+/* Compares the model again with more images, each distinct node by itself. first: the comparison
+ * before; a wrong pass that it found would seem to be the kernels' fault in nodes by themselves. */
+static int compare_also(const compare_opts *o, const adj_comparison *first, compare_run *run)
 {
     compare_opts also = *o;
     if (o->graph.model == NULL || o->graph.node != NULL || o->also_batch == 0 ||
-        o->also_batch == o->graph.batch)
+        o->also_batch == o->graph.batch || blames_pass(first))
         return CONTINUE;
     also.graph.batch = o->also_batch;
     also.also_batch = 0;
@@ -212,7 +222,7 @@ int command_compare(int argc, char **argv)
     if (status == CONTINUE)
         status = backends_open(&o) ? compare(&o, 0, &run) : EXIT_FAILED;
     if (status == CONTINUE)
-        status = compare_also(&o, &also);
+        status = compare_also(&o, run.comparison, &also);
     if (status == CONTINUE)
         status = write_all(&o, &run, &also);
     close_run(&also);

@@ -19,7 +19,9 @@ void op_args_options(op_args *a, option to[OP_OPTIONS])
     const option options[] = {
         {"--op", "NAME", "op; see adjoint ops", .text = &a->op, .names = op_name_at},
         {"--in", "N,H,W,C", "shape of the first operand", .text = &a->in},
-        {"--filter", "H,W,C,O", "shape of the filter or second operand", .text = &a->filter},
+        {"--filter", "H,W,C,O",
+         "shape of the filter or second operand; same: it is the first operand again",
+         .text = &a->filter},
         {"--dtype", "TYPE",
          "element type of the graph and its parameters: f32 (default), f64, f16 or bf16",
          .text = &a->dtype, .names = dtype_at},
@@ -130,7 +132,8 @@ static adj_status read_case(const op_args *args, op_case *c, adj_error *error)
         status = read_types(args, &c->attrs, &c->dtype, &c->format, error);
     for (int i = 0; i < c->attrs.n; i++)
         c->attrs.item[i].is_used = 0; /* the op may have no data_format */
-    c->has_filter = args->filter != NULL;
+    c->is_same = args->filter != NULL && strcmp(args->filter, "same") == 0;
+    c->has_filter = args->filter != NULL && !c->is_same;
     if (status == ADJ_OK && c->has_filter)
         status = read_shape("--filter", args->filter, &c->filter, error);
     const char *usual = c->format == ADJ_NCHW ? "2,3,8,8" : "2,8,8,3";
@@ -143,7 +146,7 @@ static adj_node *result(const op_args *args, op_case *c, adj_node *n, adj_error 
 {
     if (n != NULL && c->error.status == ADJ_OK)
         (void)check_all_used(&c->attrs, args->op, &c->error);
-    if (n != NULL && c->has_filter && !c->used_filter)
+    if (n != NULL && (c->has_filter || c->is_same) && !c->used_filter)
         adj_error_set(&c->error, ADJ_EARG, "--filter: %s has no second operand", args->op);
     if (n != NULL && c->error.status == ADJ_OK)
         return n;

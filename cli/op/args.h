@@ -15,7 +15,8 @@ enum { OP_OPTIONS = 5, OP_LINE = 1024 };
 /* Options as given; NULL: absent. */
 typedef struct {
     const char *op;
-    const char *in, *filter; /* shapes of the first two operands: "2,8,8,3", "scalar" */
+    /* Shapes of the first two operands: "2,8,8,3", "scalar"; filter "same": the first one again. */
+    const char *in, *filter;
     const char *attr, *dtype;
 } op_args;
 
@@ -30,7 +31,8 @@ typedef struct {
     adj_graph *g;
     adj_dtype dtype;
     adj_shape in, filter;
-    int has_filter, used_filter; /* 1: given; 1: used by an operand */
+    int has_filter, is_same; /* 1: a shape is given; 1: the first operand is the second, too */
+    int used_filter;         /* 1: an operand follows from it */
     adj_format format;
     op_attrs attrs;
     adj_error error; /* error of invalid attributes */

@@ -66,6 +66,9 @@ static const struct {
     {BINARY, "2,3,4,5", "1,3,4,5", NULL},
     {BINARY, "2,3,4,5", "2,1,4,1", NULL},
     {BINARY, "scalar", "2,3", NULL},
+    {BINARY " pow", "2,3,4", "same", NULL},
+    {"matmul", "4,4", "same", "transpose_b=1"},
+    {"concat", "2,3,4", "same", "axis=1"},
 };
 
 int op_attribute_set(const op_args *given, int i, op_args *out)

@@ -39,6 +39,11 @@ adj_example op_example(const adj_op *op, int n)
     return n < (op->n_in == 2 ? 2 : 1) ? usual[n] : ADJ_EXAMPLE_NONE;
 }
 
+int is_from_filter(adj_example kind)
+{
+    return kind >= ADJ_EXAMPLE_FILTER_OR_X && kind <= ADJ_EXAMPLE_RIGHT_FACTOR;
+}
+
 /* Returns the number of operands of the op's example. */
 static int count_operands(const adj_op *op)
 {
@@ -185,6 +190,10 @@ static adj_node *example_operand(op_case *c, const adj_op *op, int n, adj_node *
         op_attr_refuse(c, op->operand[n], value, "0, 1 or 2");
     const char how = value != NULL ? value[0] : kind == ADJ_EXAMPLE_COMPUTED_STATISTICS ? '1' : '0';
     adj_node *other[MAX_OPERANDS] = {NULL};
+    if (c->is_same && n == 1 && is_from_filter(kind)) {
+        c->used_filter = 1;
+        return in[0];
+    }
     for (int k = 0; k < n && how == '2'; k++)
         other[k] = in[k] != NULL ? operand(c, in[k]->type) : NULL;
     return maker != NULL && how != '0' ? made(maker, op, how == '2' ? other : in, attrs)

@@ -28,6 +28,8 @@ const op_composition *op_composition_find(const char *name);
 /* Returns the kind of operand n in the op's example, or in that of ops without one; NONE past the
  * last. */
 adj_example op_example(const adj_op *op, int n);
+/* True if --filter describes the operand. */
+int is_from_filter(adj_example kind);
 /* Maps a maker's operands to the op's: operand k of the maker is the op's operand from[k]. */
 void op_maker_operands(const adj_op *op, const adj_op *maker, int from[ADJ_NAMED_OPERANDS]);
 

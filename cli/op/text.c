@@ -154,12 +154,6 @@ static void put_attrs(const adj_node *n, op_text *t)
 
 enum { RESULT = -1, NONE = -2 };
 
-/* True if --filter gives the operand's shape. */
-static int is_from_filter(adj_example kind)
-{
-    return kind >= ADJ_EXAMPLE_FILTER_OR_X && kind <= ADJ_EXAMPLE_RIGHT_FACTOR;
-}
-
 /* Returns the operand whose shape is --in, or --filter. */
 static int described(const adj_op *op, int is_filter)
 {
@@ -192,6 +186,7 @@ int op_text_write(const adj_node *n, op_text *t)
         return 0;
     int in = described(n->op, 0), filter = described(n->op, 1);
     t->has_filter = filter != NONE && filter < n->n_in;
+    t->is_same = t->has_filter && in >= 0 && n->in[filter] == n->in[in];
     adj_dtype dtype = n->type.dtype;
     if (n->n_in > 0 && adj_is_float(n->in[0]->type.dtype))
         dtype = n->in[0]->type.dtype;
@@ -217,7 +212,9 @@ void op_text_shapes(op_text *t, adj_shape in, adj_shape filter)
     t->in_shape = in;
     t->filter_shape = filter;
     t->args.in = write_shape(t->in, sizeof t->in, in);
-    t->args.filter = t->has_filter ? write_shape(t->filter, sizeof t->filter, filter) : NULL;
+    t->args.filter = t->is_same      ? "same"
+                     : t->has_filter ? write_shape(t->filter, sizeof t->filter, filter)
+                                     : NULL;
 }
 
 int op_text_of(const adj_node *n, op_text *t)

@@ -8,7 +8,7 @@ typedef struct {
     op_args args; /* points to the members below or to constants; defaults are omitted */
     char in[128], filter[128], attr[OP_ATTR_TEXT];
     adj_shape in_shape, filter_shape;
-    int has_filter;
+    int has_filter, is_same; /* 1: a second operand; 1: which is the first again */
 } op_text;
 
 /* Writes options from which op_args_build makes an equal node (adj_gradcheck_same); returns 0 if no

@@ -1,5 +1,6 @@
 /* test_gradcheck_ties.c - gradients at ties: the documented rule, by numbers worked out by hand,
- * and a kernel with another rule, which is wrong only there. */
+ * and a kernel and a gradient rule that are wrong only there. */
+#include <math.h>
 #include <string.h>
 
 #include "graph/op.h"
@@ -64,6 +65,76 @@ Test(gradcheck_ties, the_last_maximum_is_wrong)
             cr_expect(strncmp(row->blame, "on ties: ", 9) == 0 &&
                           strstr(row->blame, "max_pool_grad (2x2)") != NULL,
                       "%s", row->blame);
+        adj_gradcheck_free(r);
+        adj_graph_free(g);
+    }
+}
+
+/* ---- a maximum of rows whose rule gives each of equal elements the whole gradient ---- */
+
+enum { ROWS = 6, COLUMNS = 5 };
+
+static int shares;
+
+static adj_status row_infer(const adj_node *n, void *attrs, adj_type *out)
+{
+    (void)attrs;
+    *out = (adj_type){n->in[0]->type.dtype, {2, {ROWS, 1}}};
+    return ADJ_OK;
+}
+
+static void row_grad(adj_node *y, adj_node *dy, adj_node *dx[])
+{
+    const adj_axes rows = {.n = 1, .axis = {1}, .keep_dims = 1};
+    adj_node *is_max = adj_equal(y->in[0], y);
+    adj_node *share = shares ? adj_div(dy, adj_reduce_sum(is_max, rows)) : dy;
+    dx[0] = adj_mul(is_max, share);
+}
+
+static const adj_op op_row_max = {
+    .name = "row_max", .n_in = 1, .flags = ADJ_OP_KINKS, .infer = row_infer, .grad = row_grad};
+
+static adj_status row_prepare(void *backend, const adj_group *g, int candidate, adj_prep *p)
+{
+    (void)backend, (void)p;
+    return g->node[0]->op == &op_row_max && candidate == 0 ? ADJ_OK : ADJ_ENOKERNEL;
+}
+
+static adj_status row_run(const adj_call *c)
+{
+    const adj_dtype dtype = c->group->node[0]->type.dtype;
+    for (int i = 0; i < ROWS; i++) {
+        double max = -INFINITY;
+        for (int j = 0; j < COLUMNS; j++)
+            max = fmax(max, adj_load(dtype, c->in[0], i * COLUMNS + j));
+        adj_store(dtype, c->out[0], i, max);
+    }
+    return ADJ_OK;
+}
+
+static const adj_kernel row_kernel = {.name = "row_max", .prepare = row_prepare, .run = row_run};
+static const adj_kernel *const row_kernels[] = {&row_kernel, NULL};
+static const adj_backend own = {.version = ADJ_VERSION,
+                                .name = "own",
+                                .open = open_nothing,
+                                .close = close_nothing,
+                                .kernels = row_kernels};
+
+Test(gradcheck_ties, shares_add_up_to_the_gradient)
+{
+    const adj_backend *const backends[] = {&own, naive_backend(), NULL};
+    const adj_gradcheck_opts o = {.exec.threads = 1, .exec.backends = backends};
+    for (shares = 0; shares < 2; shares++) {
+        adj_graph *g = adj_graph_new();
+        adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){2, {ROWS, COLUMNS}});
+        const adj_gradcheck_report *r = checked(adj_node_new1(&op_row_max, x, NULL), &o);
+        const gradcheck_detail *row = adj_gradcheck_row_at(r, 0);
+        cr_expect_eq(row->result, shares ? ADJ_GRADCHECK_PASS : ADJ_GRADCHECK_FAIL);
+        if (!shares)
+            cr_expect(row->fault == ADJ_FAULT_RULE && strncmp(row->blame, "on ties: ", 9) == 0 &&
+                          strstr(row->blame, "row_max") != NULL &&
+                          strcmp(row->index, " along equal steps of all elements") == 0,
+                      "%s%s", row->blame, row->index);
         adj_gradcheck_free(r);
         adj_graph_free(g);
     }
