@@ -5,7 +5,7 @@
  * its minimum time plus the reorders at its borders: of operands that are not present in its
  * layouts, and of results back to plain. The untuned candidate wins unless another is faster by
  * more than the noise. If the plan will run only a few times, the untuned candidate runs first, and
- * its time limits the time for the others (budget.c). */
+ * its time limits the time for the others (tune.c). */
 #include <math.h>
 #include <string.h>
 

@@ -58,7 +58,7 @@ struct tuner {
     reorder_cost *cost;    /* list of the reorders that were timed */
     double seconds, spent; /* time limit of the plan; time used */
     double runs;      /* number of runs whose time limits the measurement; HUGE_VAL: no limit */
-    double work_left; /* work of the groups still to be decided, see budget.c */
+    double work_left; /* work of the groups still to be decided, see tune.c */
     int groups_left;
     int left; /* steps that were not timed because time ran out */
     area area[N_TUNE_AREA];
@@ -92,30 +92,13 @@ tune_entry *tune_find(const tuner *t, const char *key);
 /* Adds an entry, or replaces the one with the same key; strings are copied. */
 adj_status tune_add(tuner *t, const tune_entry *entry);
 
-/* Returns room for a new last entry, or NULL when out of memory. */
-tune_entry *tune_new_entry(tuner *t);
+/* ---- tune.c: time limits ---- */
 
-/* ---- lines.c: the lines of a tune file ---- */
-
-/* True if everything but tabs and ends of lines is printable. */
-int tune_is_text(const char *text, size_t size);
-/* Reads entries up to the last line and appends them to the table. Returns what is wrong with a
- * line, or NULL; *n_line counts the lines. */
-const char *tune_read_lines(tuner *t, char *line, tune_origin origin, int *n_line,
-                            adj_status *status);
-void tune_write_entry(FILE *f, const tune_entry *x);
-
-/* ---- budget.c: time limits ---- */
-
-/* Counts the groups to decide. runs: number of runs of the plan; 0: unknown. Requires: groups. */
-void budget_open(adj_exec *e, int64_t runs);
 /* True if time is left for timing a group. */
 int budget_is_open(const tuner *t);
 /* Returns the time limit for timing a group. untuned: seconds of its untuned kernel; HUGE_VAL:
  * unknown. */
 double budget_for(const adj_exec *e, const adj_group *g, double untuned);
-/* Removes a decided group from the count. */
-void budget_pass(adj_exec *e, const adj_group *g);
 
 /* ---- race.c: times the candidates for one group ---- */
 
