@@ -2,21 +2,16 @@
 #include "conv_plain.h"
 
 #include "arith.h"
+#include "half.h"
 
 enum { LANES = 16 };
 
-/* Loads an element of either type, with a test for each: this path is rare and need not be fast. */
+/* Loads an element, with a test of the type for each: this path is rare and need not be fast. */
 static double load(adj_dtype dtype, const void *x, ptrdiff_t i)
 {
+    if (dtype == ADJ_BF16)
+        return (double)widen_bf16(((const uint16_t *)x)[i]);
     return dtype == ADJ_F64 ? ((const double *)x)[i] : (double)((const float *)x)[i];
-}
-
-static void store(adj_dtype dtype, void *y, ptrdiff_t i, double v)
-{
-    if (dtype == ADJ_F64)
-        ((double *)y)[i] = v;
-    else
-        ((float *)y)[i] = (float)v;
 }
 
 /* Returns the offset of the filter's first element for row i and column j of the pass's taps. */
@@ -60,7 +55,7 @@ void conv_plain_position(const conv_plain *p, ptrdiff_t row, ptrdiff_t column, p
         add_window(p, row, column, output, n, sum);
         for (ptrdiff_t o = 0; o < n; o++) {
             const double bias = p->bias != NULL ? load(p->dtype, p->bias, output + o) : 0;
-            store(p->dtype, dst, output + o, sum[o] + bias);
+            adj_store(p->dtype, dst, output + o, sum[o] + bias);
         }
     }
 }

@@ -1,5 +1,5 @@
 /* conv_plain.h - one position of y or dx by the definition, summed in double: for operands with
- * numbers that a fast kernel would spread beyond their windows. For f32 and f64. */
+ * numbers that a fast kernel would spread beyond their windows. For f32, f64 and bf16. */
 #ifndef DIRECT_CONV_PLAIN_H
 #define DIRECT_CONV_PLAIN_H
 

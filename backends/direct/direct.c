@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/direct/conv_bf16/conv_bf16.h"
 #include "backends/direct/filter_bf16/filter_bf16.h"
 #include "backends/efficiency.h"
 #include "base/c_locale.h"
@@ -203,8 +202,8 @@ static adj_status open(const adj_backend_opts *opts, void **backend)
     *d = (direct){.allocator = *opts->allocator,
                   .isa = isa_of(level),
                   .bf16_code = bf16_code_of(level),
-                  .conv_bf16_code = level >= ISA_LEVEL_AMX ? direct_conv_bf16_amx_avx512 : NULL,
                   .has_avx512_bf16 = level >= ISA_LEVEL_AVX512_BF16,
+                  .has_amx = level >= ISA_LEVEL_AMX,
                   .threads = opts->threads,
                   .second_cache = (ptrdiff_t)machine_second_cache(),
                   .math = opts->math};

@@ -11,7 +11,6 @@
 #include "base/machine/job_shares.h"
 #include "graph/op.h"
 
-struct conv_bf16_code;
 struct filter_bf16_code;
 struct filter_gemm_code;
 struct gemm_code;
@@ -65,11 +64,11 @@ extern const direct_isa direct_isa_base, direct_isa_avx2, direct_isa_avx512;
 typedef struct {
     adj_allocator allocator;
     const direct_isa *isa;
-    const struct filter_bf16_code *bf16_code;    /* NULL for a layout of bytes */
-    const struct conv_bf16_code *conv_bf16_code; /* NULL if there are no bf16 dot products */
-    int has_avx512_bf16;                         /* NULL if there is no AMX */
+    const struct filter_bf16_code *bf16_code; /* NULL if there are no bf16 dot products */
+    int has_avx512_bf16;                      /* may run code compiled as ISA_avx512_bf16 */
+    int has_amx;
     int threads;
-    ptrdiff_t second_cache; /* may run code compiled as ISA_avx512_bf16 */
+    ptrdiff_t second_cache;
     adj_math math;
     adj_layout *layouts;
 } direct;

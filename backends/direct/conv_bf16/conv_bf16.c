@@ -189,15 +189,14 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     const int is_f32 = n->type.dtype == ADJ_F32;
     const char *type = is_f32 ? "f32 in parts of bf16" : "bf16";
     const ptrdiff_t element = (ptrdiff_t)adj_dtype_size(n->type.dtype);
-    if (b->conv_bf16_code == NULL)
+    if (!b->has_amx)
         return direct_refuse(prep, "%s: direct's kernel in %s needs AMX", n->op->name, type);
     if (!fits(geom, element))
         return direct_refuse(prep,
                              "%s: direct takes %s in NHWC, kernels up to %dx%d, strides up to "
                              "%d, no groups",
                              n->op->name, type, CONV_BF16_KERNEL, CONV_BF16_KERNEL, MAX_STRIDE);
-    conv_bf16 p = {.code = b->conv_bf16_code,
-                   .is_turned = is_dx(n),
+    conv_bf16 p = {.is_turned = is_dx(n),
                    .src_in = adj_group_in(g, n->in[is_dx(n)]),
                    .filter_in = adj_group_in(g, n->in[!is_dx(n)]),
                    .bias_in = g->n_node == 2 ? adj_group_in(g, g->node[1]->in[1]) : -1,
@@ -214,12 +213,10 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     set_bands(&p, b->second_cache);
     if (!set_scratch(&p, &prep->scratch))
         return direct_refuse(prep, "%s: rows too long for direct", n->op->name);
-    return direct_accept_as(b, g, prep, is_f32 ? "conv_bf16x3" : "conv_bf16", p.code->name, &p,
-                            sizeof p);
+    return direct_accept_as(b, g, prep, is_f32 ? "conv_bf16x3" : "conv_bf16", "amx", &p, sizeof p);
 }
 
-const adj_kernel direct_conv_bf16 = {.name = "conv_bf16",
-                                     .match = match,
-                                     .prepare = prepare,
-                                     .run = conv_bf16_run,
-                                     .drop = direct_drop};
+static adj_status run(const adj_call *c) { return conv_bf16_run_amx_avx512(c); }
+
+const adj_kernel direct_conv_bf16 = {
+    .name = "conv_bf16", .match = match, .prepare = prepare, .run = run, .drop = direct_drop};

@@ -19,14 +19,15 @@
  * A row of taps is a segment: kw * c elements, in steps of 32. Its last step has the remaining
  * elements, in tiles of that width, so that no element outside of a window is multiplied: an Inf
  * or NaN reaches only the results that it reaches in the definition. If the filter has an Inf or
- * NaN, results whose windows reach padding are recomputed (border.c).
+ * NaN, results whose windows reach padding are recomputed by the definition (conv_plain.h), since
+ * Inf times the padding's zeros is NaN.
  *
  * f32: a number a is split into two bf16 parts, a1 nearest to it and a2 nearest to a - a1, and a
  * product into three, a1 b1 + a2 b1 + a1 b2. The relative truncation error is at most 2^-15: a2
  * b2 contributes up to 2^-16, and each operand's remainder 2^-17; parts below 2^-126 count as 0.
  * The scratch and the filter's tiles have all first parts before all second ones. Bands that
- * read a number that cannot be split (backends/direct/split.h) are computed by the definition's
- * loops (plain.c), so that Inf, NaN and overflow match it.
+ * read a number that cannot be split (backends/direct/split.h) are computed by the definition, so
+ * that Inf, NaN and overflow match it.
  *
  * Each sum has one f32 accumulator and one order: any number of threads gives the same bits. A
  * bias is added before y is rounded. */
@@ -64,68 +65,7 @@ typedef struct {
     size_t tiles, dst; /* offsets in a thread's scratch: int32_t by tile; by position of a band */
 } conv_bf16_pass;
 
-/* ---- compiled per instruction set ---- */
-
-/* Positions of a pass in a band, computed from its scratch. */
-typedef struct {
-    const conv_bf16_pass *pass;
-    ptrdiff_t first, end; /* tiles */
-    ptrdiff_t positions, blocks, outputs;
-    ptrdiff_t element;               /* bytes of an element of dst and bias */
-    const char *src;                 /* the scratch */
-    const char *filter;              /* tiles */
-    ptrdiff_t src_part, filter_part; /* f32: bytes to the second parts; else 0 */
-    const int32_t *tile_at, *dst_at; /* bytes: where tiles begin in src, positions in dst */
-    const char *bias;                /* by output; NULL if none */
-    char *dst;
-} conv_bf16_product;
-
-/* Rows of src to copy for a band. */
-typedef struct {
-    const conv_bf16_pass *pass;
-    const char *src;             /* one image */
-    ptrdiff_t channels, scratch; /* channels of a pixel in src and in the scratch */
-    ptrdiff_t element;           /* bytes of an element of src */
-    ptrdiff_t first;             /* the band's first row in src; it may be padding */
-    ptrdiff_t begin, end;        /* rows of the band */
-    ptrdiff_t part;              /* f32: bytes to the second parts; else 0 */
-    char *dst;
-} conv_bf16_rows;
-
-/* A tile of the filter: elements from `first` on of a segment, 16 outputs from `output` on. */
-typedef struct {
-    const char *filter;
-    ptrdiff_t kw;              /* columns of the filter */
-    ptrdiff_t inputs, outputs; /* inputs and outputs of the pass */
-    ptrdiff_t channels;        /* inputs in the scratch */
-    ptrdiff_t row, first, output;
-    int is_turned; /* the filter has outputs before inputs */
-} conv_bf16_tile;
-
-typedef struct conv_bf16_code {
-    const char *name;
-    /* Copies rows; returns whether all f32 numbers can be split. */
-    int (*copy_rows)(const conv_bf16_rows *s);
-    /* Splits n f32 elements into parts; returns whether all can be split. */
-    int (*split)(const char *src, ptrdiff_t n, char *first, char *second);
-    /* Packs a tile of bf16, or of parts; returns whether all elements are finite. */
-    int (*pack)(const conv_bf16_pass *p, const conv_bf16_tile *t, char *tile);
-    /* Each thread calls begin before its products and end after them. */
-    void (*begin)(const conv_bf16_pass *p);
-    void (*end)(void);
-    void (*multiply)(const conv_bf16_product *p);
-    /* Recomputes the positions whose windows reach padding, without padding; row: the band's
-     * first. */
-    void (*mend)(const conv_bf16_product *p, ptrdiff_t channels, ptrdiff_t row);
-} conv_bf16_code;
-
-/* NULL if the compiler does not support the target. */
-extern const conv_bf16_code *const direct_conv_bf16_amx_avx512;
-
-/* ---- the plan ---- */
-
 typedef struct conv_bf16 {
-    const conv_bf16_code *code;
     int src_in, filter_in, bias_in; /* indices in group->in; bias_in is -1 if there is none */
     int threads, is_turned;
     ptrdiff_t parts, element; /* parts per number, 2 for f32; bytes of an element in memory */
@@ -151,15 +91,7 @@ static inline ptrdiff_t conv_bf16_slot(const conv_bf16_pass *p, ptrdiff_t i)
     return i % p->h.stride * p->slots + i / p->h.stride;
 }
 
-/* A band: its image, its first row in the pass, and its group of outputs. */
-typedef struct {
-    ptrdiff_t image, row, output, outputs;
-} conv_bf16_band;
-
-/* plain.c: computes a band of f32 by the definition, in double. */
-void conv_bf16_plain(const conv_bf16 *p, const conv_bf16_pass *a, conv_bf16_band b,
-                     const adj_call *c);
-/* run.c */
-adj_status conv_bf16_run(const adj_call *c);
+/* run.c, for AVX-512; NULL if the compiler does not support the target. */
+extern adj_status (*const conv_bf16_run_amx_avx512)(const adj_call *c);
 
 #endif

@@ -4,7 +4,6 @@
 
 #if HAS_TILES
 
-#include "backends/direct/arith.h"
 #include "backends/direct/split.h"
 
 enum {
@@ -14,7 +13,8 @@ enum {
 };
 
 typedef struct {
-    const conv_bf16_rows *s;
+    const conv_bf16 *p;
+    const conv_bf16_pass *pass;
     int have_parts;
 } copier;
 
@@ -54,10 +54,10 @@ __attribute__((target("avx512bf16"))) int conv_bf16_split(const char *src, ptrdi
 /* Copies n elements. */
 static inline void copy(copier *c, char *dst, const char *src, ptrdiff_t n)
 {
-    if (c->s->part == 0)
+    if (c->p->part == 0)
         copy_words(dst, src, n);
     else
-        c->have_parts &= conv_bf16_split(src, n, dst, dst + c->s->part);
+        c->have_parts &= conv_bf16_split(src, n, dst, dst + c->p->part);
 }
 
 static inline void clear_words(char *dst, ptrdiff_t bytes)
@@ -72,42 +72,41 @@ static inline void clear_words(char *dst, ptrdiff_t bytes)
 static inline void clear(const copier *c, char *dst, ptrdiff_t bytes)
 {
     clear_words(dst, bytes);
-    if (c->s->part != 0)
-        clear_words(dst + c->s->part, bytes);
+    if (c->p->part != 0)
+        clear_words(dst + c->p->part, bytes);
 }
 
 /* Copies pixels; an odd number of channels is padded by a zero. */
 static inline void copy_pixels(copier *c, char *dst, const char *src, ptrdiff_t n)
 {
-    const ptrdiff_t channels = c->s->channels, scratch = c->s->scratch;
+    const ptrdiff_t channels = c->p->src.c, scratch = c->p->channels;
     if (channels == scratch) {
         copy(c, dst, src, n * channels);
         return;
     }
     for (ptrdiff_t i = 0; i < n; i++) {
-        copy(c, dst + i * scratch * 2, src + i * channels * c->s->element, channels);
+        copy(c, dst + i * scratch * 2, src + i * channels * c->p->element, channels);
         clear(c, dst + (i * scratch + channels) * 2, 2);
     }
 }
 
 static void copy_row(copier *c, char *dst, const char *src)
 {
-    const conv_bf16_rows *s = c->s;
-    const conv_axis *w = &s->pass->w;
-    const ptrdiff_t pixel = s->scratch * 2, columns = s->pass->pitch / pixel;
+    const conv_bf16 *p = c->p;
+    const conv_axis *w = &c->pass->w;
+    const ptrdiff_t pixel = p->channels * 2, columns = c->pass->pitch / pixel;
     const ptrdiff_t before = min(max(w->pad, 0), columns), first = max(-w->pad, 0);
     const ptrdiff_t n = max(min(columns - before, w->src - first), 0);
     clear(c, dst, before * pixel);
-    copy_pixels(c, dst + before * pixel, src + first * s->channels * s->element, n);
+    copy_pixels(c, dst + before * pixel, src + first * p->src.c * p->element, n);
     clear(c, dst + (before + n) * pixel, (columns - before - n) * pixel);
 }
 
 /* Copies the window of a column of dst. */
 static inline void copy_window(copier *c, char *dst, const char *src, ptrdiff_t first)
 {
-    const conv_bf16_rows *s = c->s;
-    const conv_axis *w = &s->pass->w;
-    const ptrdiff_t pixel = s->scratch * 2, src_pixel = s->channels * s->element;
+    const conv_axis *w = &c->pass->w;
+    const ptrdiff_t pixel = c->p->channels * 2, src_pixel = c->p->src.c * c->p->element;
     if (w->dilation == 1 && first >= 0 && first + w->taps <= w->src) {
         copy_pixels(c, dst, src + first * src_pixel, w->taps);
         return;
@@ -119,22 +118,24 @@ static inline void copy_window(copier *c, char *dst, const char *src, ptrdiff_t 
             clear(c, dst + j * pixel, pixel);
 }
 
-int conv_bf16_copy_rows(const conv_bf16_rows *s)
+int conv_bf16_copy_rows(const conv_bf16_work *s, const conv_bf16_pass *a, const conv_bf16_band *b,
+                        ptrdiff_t begin, ptrdiff_t end)
 {
-    const conv_bf16_pass *p = s->pass;
-    const ptrdiff_t pitch = p->w.src * s->channels * s->element;
-    copier c = {s, 1};
-    for (ptrdiff_t i = s->begin; i < s->end; i++) {
-        const ptrdiff_t row = s->first + i;
-        char *dst = s->dst + conv_bf16_slot(p, i) * p->pitch;
-        const char *src = s->src + row * pitch;
-        if (row < 0 || row >= p->h.src)
-            clear(&c, dst, p->pitch);
-        else if (!p->is_unrolled)
+    const conv_bf16 *p = s->p;
+    const ptrdiff_t pitch = p->src.w * p->src.c * p->element;
+    const char *image = (const char *)s->call->in[p->src_in] + b->image * p->src.h * pitch;
+    copier c = {p, a, 1};
+    for (ptrdiff_t i = begin; i < end; i++) {
+        const ptrdiff_t row = b->row * a->h.stride - a->h.pad + i;
+        char *dst = s->own + p->image + conv_bf16_slot(a, i) * a->pitch;
+        const char *src = image + row * pitch;
+        if (row < 0 || row >= a->h.src)
+            clear(&c, dst, a->pitch);
+        else if (!a->is_unrolled)
             copy_row(&c, dst, src);
         else
-            for (ptrdiff_t k = 0; k < p->w.dst; k++)
-                copy_window(&c, dst + k * p->position, src, k * p->w.stride - p->w.pad);
+            for (ptrdiff_t k = 0; k < a->w.dst; k++)
+                copy_window(&c, dst + k * a->position, src, k * a->w.stride - a->w.pad);
     }
     return c.have_parts;
 }

@@ -14,13 +14,13 @@ enum {
 
 /* Configures the tiles: accumulators are 0 to 3; operands are 4 and 5, or 6 and 7 in a segment's
  * last step. */
-__attribute__((target("amx-tile"))) static void begin_tiles(const conv_bf16_pass *p)
+__attribute__((target("amx-tile"))) void conv_bf16_begin(const conv_bf16_pass *p)
 {
     _tile_loadconfig(p->shapes);
 }
 
 /* Releases the tiles, so that other code starts in the initial state. */
-__attribute__((target("amx-tile"))) static void end_tiles(void) { _tile_release(); }
+__attribute__((target("amx-tile"))) void conv_bf16_end(void) { _tile_release(); }
 
 /* Adds to accumulator i a tile of positions, from `src[i] + part` on, times a block of outputs. */
 __attribute__((target("amx-tile,amx-bf16"))) static inline void
@@ -159,7 +159,7 @@ static void multiply_tiles(const conv_bf16_product *p, ptrdiff_t tile, ptrdiff_t
 
 /* Loops over positions outside if the filter stays in the first cache, else over blocks of the
  * filter. */
-static void multiply(const conv_bf16_product *p)
+void conv_bf16_multiply(const conv_bf16_product *p)
 {
     const ptrdiff_t parts = p->src_part != 0 ? 2 : 1;
     if (parts * p->blocks * p->pass->steps <= CONV_BF16_CACHED)
@@ -172,17 +172,4 @@ static void multiply(const conv_bf16_product *p)
                 multiply_tiles(p, tile, block);
 }
 
-static const conv_bf16_code amx = {.name = "amx",
-                                   .copy_rows = conv_bf16_copy_rows,
-                                   .split = conv_bf16_split,
-                                   .pack = conv_bf16_pack,
-                                   .begin = begin_tiles,
-                                   .end = end_tiles,
-                                   .multiply = multiply,
-                                   .mend = conv_bf16_mend};
-
-const conv_bf16_code *const direct_conv_bf16_amx_avx512 = &amx;
-
-#elif defined(ISA_avx512)
-const conv_bf16_code *const direct_conv_bf16_amx_avx512;
 #endif

@@ -1,22 +1,18 @@
-/* run.c - the jobs of conv_bf16.h: packs the filter, then copies and multiplies band by band. */
+/* run.c - the jobs of conv_bf16.h: packs the filter, then copies and multiplies band by band.
+ * Compiled for AVX-512 only. */
+#include "tiles.h"
+
+#if HAS_TILES
+
 #include <omp.h>
 
-#include "backends/direct/arith.h"
-#include "conv_bf16.h"
+#include "backends/direct/conv_plain.h"
 
 enum {
     LANES = CONV_BF16_LANES,
     TILE = CONV_BF16_TILE,
-    STEP = CONV_BF16_STEP,
     SPLITS = 16 /* jobs for splitting a filter */
 };
-
-typedef struct { /* state of a thread */
-    const conv_bf16 *p;
-    const adj_call *call;
-    char *own; /* the thread's scratch */
-    int is_finite;
-} work;
 
 static ptrdiff_t start_of(ptrdiff_t n, ptrdiff_t parts, ptrdiff_t i) { return n * i / parts; }
 
@@ -29,29 +25,8 @@ static int split(const conv_bf16 *p, const adj_call *call, ptrdiff_t i)
     const ptrdiff_t n = p->kh * p->kw * p->src.c * p->dst.c;
     const ptrdiff_t first = start_of(n, SPLITS, i), end = start_of(n, SPLITS, i + 1);
     char *parts = direct_scratch(call, p->split);
-    return p->code->split((const char *)call->in[p->filter_in] + first * p->element, end - first,
-                          parts + first * 2, parts + (n + first) * 2);
-}
-
-/* Packs tile i of pass a; the tiles of both parts are counted. Returns whether it is finite. */
-static int pack_tile(const conv_bf16 *p, const adj_call *call, const conv_bf16_pass *a, ptrdiff_t i)
-{
-    const ptrdiff_t step = i % a->steps, block = i / a->steps % p->blocks;
-    const ptrdiff_t of_segment = a->steps / a->h.taps, row = step / of_segment;
-    const ptrdiff_t part = i / a->steps / p->blocks;
-    const char *parts = direct_scratch(call, p->split);
-    const ptrdiff_t bytes = p->kh * p->kw * p->src.c * p->dst.c * 2;
-    const conv_bf16_tile t = {.filter =
-                                  p->parts > 1 ? parts + part * bytes : call->in[p->filter_in],
-                              .kw = p->kw,
-                              .inputs = p->src.c,
-                              .outputs = p->dst.c,
-                              .channels = p->channels,
-                              .row = a->h.filter + row * a->h.forward,
-                              .first = step % of_segment * STEP / 2,
-                              .output = block * LANES,
-                              .is_turned = p->is_turned};
-    return p->code->pack(a, &t, (char *)direct_scratch(call, a->filter) + i * TILE);
+    return conv_bf16_split((const char *)call->in[p->filter_in] + first * p->element, end - first,
+                           parts + first * 2, parts + (n + first) * 2);
 }
 
 /* ---- a band ---- */
@@ -74,7 +49,7 @@ static void list_line(const conv_bf16 *p, const conv_bf16_pass *a, ptrdiff_t lin
 }
 
 /* Lists the tiles and positions of a band. */
-static void list_positions(const work *s, const conv_bf16_pass *a)
+static void list_positions(const conv_bf16_work *s, const conv_bf16_pass *a)
 {
     int32_t *tile_at = (int32_t *)(s->own + a->tiles), *dst_at = (int32_t *)(s->own + a->dst);
     const ptrdiff_t rows = a->is_unrolled ? min(s->p->rows, a->h.dst) : 1;
@@ -91,26 +66,34 @@ static ptrdiff_t lines_at_once(const conv_bf16 *p, const conv_bf16_pass *a)
     return max(CONV_BF16_TILES / a->line, 1);
 }
 
-/* Copies rows `begin` to `end` of the band's src. Returns whether all f32 numbers can be split. */
-static int copy_rows(const work *s, const conv_bf16_pass *a, const conv_bf16_band *b,
-                     ptrdiff_t begin, ptrdiff_t end)
+/* Computes by the definition, in double, all positions of a band, or those alone whose windows
+ * reach padding. */
+static void compute_plainly(const conv_bf16_work *s, const conv_bf16_pass *a,
+                            const conv_bf16_band *b, int is_border)
 {
     const conv_bf16 *p = s->p;
-    const ptrdiff_t image = b->image * p->src.h * p->src.w * p->src.c * p->element;
-    const conv_bf16_rows rows = {.pass = a,
-                                 .src = (const char *)s->call->in[p->src_in] + image,
-                                 .channels = p->src.c,
-                                 .scratch = p->channels,
-                                 .element = p->element,
-                                 .first = b->row * a->h.stride - a->h.pad,
-                                 .begin = begin,
-                                 .end = end,
-                                 .part = p->part,
-                                 .dst = s->own + p->image};
-    return p->code->copy_rows(&rows);
+    const adj_call *c = s->call;
+    const ptrdiff_t pixel = p->dst.c * p->element, image = p->src.h * p->src.w * p->src.c;
+    conv_plain plain = {.pass = {a->h, a->w},
+                        .dtype = p->parts > 1 ? ADJ_F32 : ADJ_BF16,
+                        .kw = p->kw,
+                        .inputs = p->src.c,
+                        .src = (const char *)c->in[p->src_in] + b->image * image * p->element,
+                        .bias = p->bias_in >= 0 ? c->in[p->bias_in] : NULL};
+    conv_plain_set_filter(&plain, c->in[p->filter_in], p->dst.c, p->is_turned);
+    for (ptrdiff_t row = b->row; row < min(b->row + p->rows, a->h.dst); row++) {
+        const int is_inside = conv_is_whole(&a->h, conv_taps_inside(&a->h, row));
+        const ptrdiff_t y = b->image * p->dst.h + a->h.first + row * a->h.step;
+        for (ptrdiff_t column = 0; column < a->w.dst; column++) {
+            const ptrdiff_t x = a->w.first + column * a->w.step;
+            if (!is_border || !is_inside || !conv_is_whole(&a->w, conv_taps_inside(&a->w, column)))
+                conv_plain_position(&plain, row, column, b->output, b->output + b->outputs,
+                                    (char *)c->out[0] + (y * p->dst.w + x) * pixel);
+        }
+    }
 }
 
-static void run_pass(const work *s, const conv_bf16_pass *a, const conv_bf16_band *b)
+static void run_pass(const conv_bf16_work *s, const conv_bf16_pass *a, const conv_bf16_band *b)
 {
     const conv_bf16 *p = s->p;
     const ptrdiff_t rows = min(p->rows, a->h.dst - b->row);
@@ -134,7 +117,7 @@ static void run_pass(const work *s, const conv_bf16_pass *a, const conv_bf16_ban
         .bias = p->bias_in >= 0 ? (const char *)s->call->in[p->bias_in] + output : NULL,
         .dst = (char *)s->call->out[0] + dst_row * p->dst.w * p->dst.c * p->element + output};
     if (p->parts > 1 && !s->is_finite) {
-        conv_bf16_plain(p, a, *b, s->call);
+        compute_plainly(s, a, b, 0);
         return;
     }
     const ptrdiff_t tiles = divide_up(product.positions, LANES);
@@ -145,19 +128,19 @@ static void run_pass(const work *s, const conv_bf16_pass *a, const conv_bf16_ban
         const ptrdiff_t end = a->is_unrolled ? rows : min(line + step, rows);
         const ptrdiff_t needed = (end - 1) * a->h.stride + (a->h.taps - 1) * a->h.dilation + 1;
         if (has_taps)
-            have_parts &= copy_rows(s, a, b, copied, needed);
+            have_parts &= conv_bf16_copy_rows(s, a, b, copied, needed);
         copied = needed;
         product.first = line * a->line;
         product.end = a->is_unrolled ? tiles : end * a->line;
-        p->code->multiply(&product);
+        conv_bf16_multiply(&product);
     }
     if (!have_parts)
-        conv_bf16_plain(p, a, *b, s->call);
+        compute_plainly(s, a, b, 0);
     else if (!s->is_finite && a->has_padding)
-        p->code->mend(&product, p->channels, b->row);
+        compute_plainly(s, a, b, 1);
 }
 
-static void run_job(const work *s, ptrdiff_t job)
+static void run_job(const conv_bf16_work *s, ptrdiff_t job)
 {
     const conv_bf16 *p = s->p;
     const ptrdiff_t end = start_of(p->units, p->jobs, job + 1);
@@ -168,14 +151,14 @@ static void run_job(const work *s, ptrdiff_t job)
                                   .output = output,
                                   .outputs = min(p->group * LANES, p->dst.c - output)};
         for (int k = 0; k < p->n_pass; k++) {
-            p->code->begin(&p->pass[k]);
+            conv_bf16_begin(&p->pass[k]);
             run_pass(s, &p->pass[k], &b);
         }
     }
-    p->code->end();
+    conv_bf16_end();
 }
 
-adj_status conv_bf16_run(const adj_call *call)
+static adj_status run(const adj_call *call)
 {
     const conv_bf16 *p = call->state;
     int is_finite = 1;
@@ -192,13 +175,13 @@ adj_status conv_bf16_run(const adj_call *call)
             const conv_bf16_pass *a = &p->pass[k];
 #pragma omp for schedule(static) reduction(& : is_finite)
             for (ptrdiff_t i = 0; i < p->parts * p->blocks * a->steps; i++)
-                is_finite &= pack_tile(p, call, a, i);
+                is_finite &= conv_bf16_pack(p, call, a, i);
         }
-        const work s = {.p = p,
-                        .call = call,
-                        .own = (char *)direct_scratch(call, p->thread) +
-                               p->per_thread * (size_t)omp_get_thread_num(),
-                        .is_finite = is_finite};
+        const conv_bf16_work s = {.p = p,
+                                  .call = call,
+                                  .own = (char *)direct_scratch(call, p->thread) +
+                                         p->per_thread * (size_t)omp_get_thread_num(),
+                                  .is_finite = is_finite};
         for (int k = 0; k < p->n_pass; k++)
             list_positions(&s, &p->pass[k]);
         for (job_range r; take_jobs(&jobs, omp_get_thread_num(), &r);)
@@ -207,3 +190,9 @@ adj_status conv_bf16_run(const adj_call *call)
     }
     return ADJ_OK;
 }
+
+adj_status (*const conv_bf16_run_amx_avx512)(const adj_call *c) = run;
+
+#elif defined(ISA_avx512)
+adj_status (*const conv_bf16_run_amx_avx512)(const adj_call *c);
+#endif
