@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/direct/filter_bf16/filter_bf16.h"
 #include "backends/efficiency.h"
 #include "base/c_locale.h"
 #include "base/machine/cache_size.h"
@@ -40,13 +39,6 @@ static const direct_isa *isa_of(int level)
                                                         &direct_isa_avx512, &direct_isa_avx512,
                                                         &direct_isa_avx512};
     return isas[level];
-}
-
-static const filter_bf16_code *bf16_code_of(int level)
-{
-    if (level >= ISA_LEVEL_AMX)
-        return direct_filter_bf16_amx_avx512;
-    return level >= ISA_LEVEL_AVX512_BF16 ? direct_filter_bf16_dot_avx512 : NULL;
 }
 
 int direct_is_bias_of(const adj_node *n, const adj_node *root)
@@ -201,7 +193,6 @@ static adj_status open(const adj_backend_opts *opts, void **backend)
         return ADJ_ENOMEM;
     *d = (direct){.allocator = *opts->allocator,
                   .isa = isa_of(level),
-                  .bf16_code = bf16_code_of(level),
                   .has_avx512_bf16 = level >= ISA_LEVEL_AVX512_BF16,
                   .has_amx = level >= ISA_LEVEL_AMX,
                   .threads = opts->threads,

@@ -11,7 +11,6 @@
 #include "base/machine/job_shares.h"
 #include "graph/op.h"
 
-struct filter_bf16_code;
 struct filter_gemm_code;
 struct gemm_code;
 struct group_norm_code;
@@ -64,8 +63,7 @@ extern const direct_isa direct_isa_base, direct_isa_avx2, direct_isa_avx512;
 typedef struct {
     adj_allocator allocator;
     const direct_isa *isa;
-    const struct filter_bf16_code *bf16_code; /* NULL if there are no bf16 dot products */
-    int has_avx512_bf16;                      /* may run code compiled as ISA_avx512_bf16 */
+    int has_avx512_bf16; /* may run code compiled as ISA_avx512_bf16 */
     int has_amx;
     int threads;
     ptrdiff_t second_cache;

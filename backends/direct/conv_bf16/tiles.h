@@ -45,7 +45,7 @@ int conv_bf16_split(const char *src, ptrdiff_t n, char *first, char *second);
  * all elements are finite. */
 int conv_bf16_pack(const conv_bf16 *p, const adj_call *call, const conv_bf16_pass *a, ptrdiff_t i);
 /* product.c: each thread calls begin before a pass's products and end after all. */
-void conv_bf16_begin(const conv_bf16_pass *a);
+void conv_bf16_begin(const conv_bf16_pass *p);
 void conv_bf16_end(void);
 void conv_bf16_multiply(const conv_bf16_product *p);
 #else

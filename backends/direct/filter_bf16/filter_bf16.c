@@ -144,7 +144,7 @@ static void set_scratch(filter_bf16 *p, size_t *scratch)
     size_t thread = 0;
     p->x_at = reserve(&thread, p->entries + 1, sizeof(int32_t));
     p->dy_at = reserve(&thread, p->steps * STEP, sizeof(int32_t));
-    p->pair_at = reserve(&thread, p->code->is_dense ? p->steps * STEP / 2 : 0, sizeof(int32_t));
+    p->pair_at = reserve(&thread, p->is_dense ? p->steps * STEP / 2 : 0, sizeof(int32_t));
     p->column = reserve(&thread, p->columns + 4, sizeof(filter_bf16_column));
     p->pairs = reserve(&thread, p->parts * p->phases * p->inputs * p->entries, ENTRY);
     p->tiles = reserve(&thread, p->parts * p->outputs * p->steps, TILE);
@@ -171,7 +171,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     const int is_f32 = dtype == ADJ_F32;
     const char *type = is_f32 ? "f32 in parts of bf16" : "bf16";
     const ptrdiff_t element = (ptrdiff_t)adj_dtype_size(dtype);
-    if (b->bf16_code == NULL || (is_f32 && !b->bf16_code->has_parts))
+    if (!b->has_avx512_bf16 || (is_f32 && !b->has_amx))
         return direct_refuse(prep, "%s: products of %s need %s", n->op->name, type,
                              is_f32 ? "AMX" : "avx512_bf16 or AMX");
     if (!fits(geom, element))
@@ -179,7 +179,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
                              "%s: direct takes %s in NHWC, kernels up to %dx%d, strides up to "
                              "%d, no groups",
                              n->op->name, type, MAX_KERNEL, MAX_KERNEL, MAX_STRIDE);
-    filter_bf16 p = {.code = b->bf16_code,
+    filter_bf16 p = {.is_dense = !b->has_amx,
                      .x_in = adj_group_in(g, n->in[0]),
                      .dy_in = adj_group_in(g, n->in[1]),
                      .threads = direct_conv_threads(b, n),
@@ -193,12 +193,11 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     set_groups(&p);
     set_chunks(&p);
     set_scratch(&p, &prep->scratch);
-    return direct_accept_as(b, g, prep, is_f32 ? "filter_bf16x3" : "filter_bf16", p.code->name, &p,
-                            sizeof p);
+    return direct_accept_as(b, g, prep, is_f32 ? "filter_bf16x3" : "filter_bf16",
+                            b->has_amx ? "amx" : "avx512_bf16", &p, sizeof p);
 }
 
-const adj_kernel direct_filter_bf16 = {.name = "filter_bf16",
-                                       .match = match,
-                                       .prepare = prepare,
-                                       .run = filter_bf16_run,
-                                       .drop = direct_drop};
+static adj_status run(const adj_call *c) { return filter_bf16_run_avx512(c); }
+
+const adj_kernel direct_filter_bf16 = {
+    .name = "filter_bf16", .match = match, .prepare = prepare, .run = run, .drop = direct_drop};

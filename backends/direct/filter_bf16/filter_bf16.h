@@ -43,66 +43,19 @@ enum {
     FILTER_BF16_TILE = 1024 /* bytes: 16x32 bf16 or 16x16 f32 */
 };
 
-/* ---- compiled per instruction set ---- */
-
-typedef struct {
-    ptrdiff_t pairs; /* bytes from the start of x's pairs */
-    ptrdiff_t sums;  /* bytes from the start of a row of sums */
-} filter_bf16_column;
-
-enum { FILTER_BF16_SPARE = 2 };
-
-/* Adds dy[row] * x[column] to sums[row][column], of 16x16 each. */
-typedef struct {
-    ptrdiff_t rows, steps, columns;
-    const char *outputs; /* tiles, [row][step] */
-    const char *pairs;
-    const int32_t *pair_at; /* dense dy: byte offset into a column's pairs for each pair of dy */
-    const filter_bf16_column *column; /* followed by spare columns: products take several */
-    char *sums;
-    ptrdiff_t sums_row;                 /* bytes of a row of sums */
-    ptrdiff_t outputs_part, pairs_part; /* f32: bytes to the second parts; else 0 */
-} filter_bf16_product;
-
-/* Pixels to pack: byte offsets of their n channels, up to 16; negative for zeros. */
-typedef struct {
-    const char *start;
-    const int32_t *at;
-    ptrdiff_t n;
-    ptrdiff_t part; /* f32: bytes from the packed first parts to the second; else 0 */
-} filter_bf16_pixels;
-
-typedef struct filter_bf16_code {
-    const char *name;
-    int has_parts; /* supports f32 */
-    int is_dense;  /* dy is packed in pairs, without padding */
-    /* Each thread calls begin before its products and end after them. */
-    void (*begin)(void);
-    void (*end)(void);
-    void (*multiply)(const filter_bf16_product *p);
-    /* Pack count entries, of count + 1 pixels, or count steps. Return whether all numbers are
-     * finite and, for f32, can be split. */
-    int (*pack_pairs)(const filter_bf16_pixels *p, ptrdiff_t count, char *pairs);
-    int (*pack_outputs)(const filter_bf16_pixels *p, ptrdiff_t count, char *tiles);
-    /* Sets tile[c][o] to the sum of n tiles of sums[o][c], pitch bytes apart, in double and in
-     * order. */
-    void (*add_up)(const char *sums, ptrdiff_t pitch, ptrdiff_t n, float *tile);
-} filter_bf16_code;
-
-/* NULL if the compiler does not support the target. */
-extern const filter_bf16_code *const direct_filter_bf16_amx_avx512,
-    *const direct_filter_bf16_dot_avx512;
-
-/* ---- the plan ---- */
-
 typedef struct { /* rows or columns of the grid */
     ptrdiff_t in, out, kernel, stride, dilation, pad;
     ptrdiff_t shift; /* the largest shift of a tap */
     ptrdiff_t pitch; /* from one row, or one image, to the next */
 } filter_bf16_axis;
 
+typedef struct {
+    ptrdiff_t pairs; /* bytes from the start of x's pairs */
+    ptrdiff_t sums;  /* bytes from the start of a row of sums */
+} filter_bf16_column;
+
 typedef struct filter_bf16 {
-    const filter_bf16_code *code;
+    int is_dense;    /* by avx512_bf16: dy is packed in pairs, without padding */
     int dy_in, x_in; /* indices in group->in */
     int threads;
     adj_dtype dtype;          /* type of dw */
@@ -161,7 +114,7 @@ void filter_bf16_list_pairs(const filter_bf16 *p, filter_bf16_chunk c, int32_t *
 ptrdiff_t filter_bf16_list_tap(const filter_bf16 *p, filter_bf16_chunk c, filter_bf16_tap tap,
                                int32_t *x_at, int32_t *dy_at);
 
-/* run.c */
-adj_status filter_bf16_run(const adj_call *c);
+/* run.c, for AVX-512; NULL if the compiler does not support the target. */
+extern adj_status (*const filter_bf16_run_avx512)(const adj_call *c);
 
 #endif

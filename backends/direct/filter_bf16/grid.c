@@ -39,7 +39,7 @@ static ptrdiff_t dense_row(const filter_bf16 *p) { return round_up(p->w.out, 2);
 ptrdiff_t filter_bf16_steps(const filter_bf16 *p, filter_bf16_chunk c)
 {
     const ptrdiff_t pixels =
-        p->code->is_dense ? c.images * c.rows * dense_row(p) : filter_bf16_positions(p, c);
+        p->is_dense ? c.images * c.rows * dense_row(p) : filter_bf16_positions(p, c);
     return divide_up(pixels, FILTER_BF16_STEP);
 }
 
@@ -66,8 +66,8 @@ void filter_bf16_list_dy(const filter_bf16 *p, filter_bf16_chunk c, int32_t *at)
 {
     const filter_bf16_axis *h = &p->h, *w = &p->w;
     const ptrdiff_t pixel = p->oc * p->element;
-    const ptrdiff_t pitch = p->code->is_dense ? dense_row(p) : w->pitch;
-    const ptrdiff_t image = p->code->is_dense ? c.rows : h->pitch;
+    const ptrdiff_t pitch = p->is_dense ? dense_row(p) : w->pitch;
+    const ptrdiff_t image = p->is_dense ? c.rows : h->pitch;
     fill(at, p->steps * FILTER_BF16_STEP);
     for (ptrdiff_t i = 0; i < c.images; i++)
         for (ptrdiff_t r = 0; r < c.rows; r++)

@@ -16,9 +16,9 @@ enum {
 };
 
 /* Returns the sums of an output block and a column. */
-static inline char *sums_of(const filter_bf16_product *p, ptrdiff_t row, ptrdiff_t column)
+static inline char *sums_of(const filter_bf16_work *s, ptrdiff_t row, ptrdiff_t column)
 {
-    return p->sums + row * p->sums_row + p->column[column].sums;
+    return s->sums + row * s->p->sums_row + s->column[column].sums;
 }
 
 /* ---- AMX ---- */
@@ -40,10 +40,10 @@ static const struct {
             .row_bytes = {ROW, ROW, ROW, ROW, ROW, ROW, ROW, ROW},
             .rows = {LANES, LANES, LANES, LANES, LANES, LANES, LANES, LANES}};
 
-__attribute__((target("amx-tile"))) static void begin_tiles(void) { _tile_loadconfig(&shapes); }
+__attribute__((target("amx-tile"))) void filter_bf16_begin(void) { _tile_loadconfig(&shapes); }
 
 /* Releases the tiles, so that other code starts in the initial state. */
-__attribute__((target("amx-tile"))) static void end_tiles(void) { _tile_release(); }
+__attribute__((target("amx-tile"))) void filter_bf16_end(void) { _tile_release(); }
 
 /* Sets tiles 0 to 3 to the products of two tiles with two others, over steps `step` to `end`. */
 __attribute__((target("amx-tile,amx-bf16"))) static inline void
@@ -62,24 +62,23 @@ add_2x2(const char *const a[2], const char *const b[2], ptrdiff_t step, ptrdiff_
 }
 
 /* Multiplies two blocks of outputs with two columns, steps `step` to `end`. */
-__attribute__((target("amx-tile,amx-bf16"))) static void multiply_2x2(const filter_bf16_product *p,
-                                                                      ptrdiff_t row,
-                                                                      ptrdiff_t column,
-                                                                      ptrdiff_t step, ptrdiff_t end)
+__attribute__((target("amx-tile,amx-bf16"))) static void
+multiply_2x2(const filter_bf16_work *s, ptrdiff_t steps, ptrdiff_t row, ptrdiff_t column,
+             ptrdiff_t step, ptrdiff_t end)
 {
-    const char *first = p->outputs + row * p->steps * TILE;
-    const char *const a[2] = {first, first + p->steps * TILE};
-    const char *const b[2] = {p->pairs + p->column[column].pairs,
-                              p->pairs + p->column[column + 1].pairs};
+    const char *first = s->tiles + row * steps * TILE;
+    const char *const a[2] = {first, first + steps * TILE};
+    const char *const b[2] = {s->pairs + s->column[column].pairs,
+                              s->pairs + s->column[column + 1].pairs};
     _Alignas(64) char tile[4][TILE];
     _tile_zero(0);
     _tile_zero(1);
     _tile_zero(2);
     _tile_zero(3);
     add_2x2(a, b, step, end);
-    if (p->outputs_part != 0) {
-        const char *const a2[2] = {a[0] + p->outputs_part, a[1] + p->outputs_part};
-        const char *const b2[2] = {b[0] + p->pairs_part, b[1] + p->pairs_part};
+    if (s->p->tiles_part != 0) {
+        const char *const a2[2] = {a[0] + s->p->tiles_part, a[1] + s->p->tiles_part};
+        const char *const b2[2] = {b[0] + s->p->pairs_part, b[1] + s->p->pairs_part};
         add_2x2(a2, b, step, end);
         add_2x2(a, b2, step, end);
     }
@@ -88,7 +87,7 @@ __attribute__((target("amx-tile,amx-bf16"))) static void multiply_2x2(const filt
     _tile_stored(2, tile[2], ROW);
     _tile_stored(3, tile[3], ROW);
     for (int i = 0; i < 4; i++)
-        add_tile(sums_of(p, row + i / 2, column + i % 2), tile[i]);
+        add_tile(sums_of(s, row + i / 2, column + i % 2), tile[i]);
 }
 
 /* Sets tiles 0 to 2 to the products of one tile with three others. */
@@ -108,64 +107,62 @@ add_1x3(const char *a, const char *const b[3], ptrdiff_t part, ptrdiff_t step, p
 }
 
 /* Multiplies one block of outputs with three columns. */
-__attribute__((target("amx-tile,amx-bf16"))) static void multiply_1x3(const filter_bf16_product *p,
-                                                                      ptrdiff_t row,
-                                                                      ptrdiff_t column,
-                                                                      ptrdiff_t step, ptrdiff_t end)
+__attribute__((target("amx-tile,amx-bf16"))) static void
+multiply_1x3(const filter_bf16_work *s, ptrdiff_t steps, ptrdiff_t row, ptrdiff_t column,
+             ptrdiff_t step, ptrdiff_t end)
 {
-    const char *a = p->outputs + row * p->steps * TILE, *b[3];
+    const char *a = s->tiles + row * steps * TILE, *b[3];
     for (int i = 0; i < 3; i++)
-        b[i] = p->pairs + p->column[column + i].pairs;
+        b[i] = s->pairs + s->column[column + i].pairs;
     _Alignas(64) char tile[3][TILE];
     _tile_zero(0);
     _tile_zero(1);
     _tile_zero(2);
     add_1x3(a, b, 0, step, end);
-    if (p->outputs_part != 0) {
-        add_1x3(a + p->outputs_part, b, 0, step, end);
-        add_1x3(a, b, p->pairs_part, step, end);
+    if (s->p->tiles_part != 0) {
+        add_1x3(a + s->p->tiles_part, b, 0, step, end);
+        add_1x3(a, b, s->p->pairs_part, step, end);
     }
     _tile_stored(0, tile[0], ROW);
     _tile_stored(1, tile[1], ROW);
     _tile_stored(2, tile[2], ROW);
     for (int i = 0; i < 3; i++)
-        add_tile(sums_of(p, row, column + i), tile[i]);
+        add_tile(sums_of(s, row, column + i), tile[i]);
 }
 
 /* Multiplies some steps at a time, so that their operands stay in the first cache from one tap
  * to the next. */
-static void multiply_tiles(const filter_bf16_product *p)
+static void multiply_tiles(const filter_bf16_work *s, ptrdiff_t steps, ptrdiff_t columns)
 {
-    for (ptrdiff_t step = 0; step < p->steps; step += CACHED_STEPS) {
-        const ptrdiff_t end = step + CACHED_STEPS < p->steps ? step + CACHED_STEPS : p->steps;
+    for (ptrdiff_t step = 0; step < steps; step += CACHED_STEPS) {
+        const ptrdiff_t end = step + CACHED_STEPS < steps ? step + CACHED_STEPS : steps;
         ptrdiff_t row = 0;
-        for (; row + 2 <= p->rows; row += 2)
-            for (ptrdiff_t column = 0; column < p->columns; column += 2)
-                multiply_2x2(p, row, column, step, end);
-        for (; row < p->rows; row++)
-            for (ptrdiff_t column = 0; column < p->columns; column += 3)
-                multiply_1x3(p, row, column, step, end);
+        for (; row + 2 <= s->output_blocks; row += 2)
+            for (ptrdiff_t column = 0; column < columns; column += 2)
+                multiply_2x2(s, steps, row, column, step, end);
+        for (; row < s->output_blocks; row++)
+            for (ptrdiff_t column = 0; column < columns; column += 3)
+                multiply_1x3(s, steps, row, column, step, end);
     }
 }
 
 /* ---- avx512_bf16 ---- */
 
-static void nothing(void) {}
-
 /* Multiplies with one register of sums for each output. */
-__attribute__((target("avx512bf16"))) static void multiply_dots(const filter_bf16_product *p,
-                                                                ptrdiff_t row, ptrdiff_t column,
-                                                                ptrdiff_t pair, ptrdiff_t end)
+__attribute__((target("avx512bf16"))) static void multiply_dots(const filter_bf16_work *s,
+                                                                ptrdiff_t steps, ptrdiff_t row,
+                                                                ptrdiff_t column, ptrdiff_t pair,
+                                                                ptrdiff_t end)
 {
-    const char *a = p->outputs + row * p->steps * TILE;
-    const char *b = p->pairs + p->column[column].pairs;
-    char *sums = sums_of(p, row, column);
+    const char *a = s->tiles + row * steps * TILE;
+    const char *b = s->pairs + s->column[column].pairs;
+    char *sums = sums_of(s, row, column);
     __m512 sum[LANES];
 #pragma GCC unroll 16
     for (int o = 0; o < LANES; o++)
         sum[o] = _mm512_setzero_ps();
     for (; pair < end; pair++) {
-        const __m512bh x = (__m512bh)_mm512_load_si512(b + p->pair_at[pair]);
+        const __m512bh x = (__m512bh)_mm512_load_si512(b + s->pair_at[pair]);
         const int32_t *dy = (const int32_t *)(const void *)(a + pair * ENTRY);
 #pragma GCC unroll 16
         for (int o = 0; o < LANES; o++)
@@ -176,38 +173,23 @@ __attribute__((target("avx512bf16"))) static void multiply_dots(const filter_bf1
         _mm512_store_ps(sums + o * ROW, _mm512_add_ps(_mm512_load_ps(sums + o * ROW), sum[o]));
 }
 
-static void multiply_vectors(const filter_bf16_product *p)
+static void multiply_vectors(const filter_bf16_work *s, ptrdiff_t steps, ptrdiff_t columns)
 {
-    const ptrdiff_t pairs = p->steps * LANES;
+    const ptrdiff_t pairs = steps * LANES;
     for (ptrdiff_t pair = 0; pair < pairs; pair += CACHED_PAIRS) {
         const ptrdiff_t end = pair + CACHED_PAIRS < pairs ? pair + CACHED_PAIRS : pairs;
-        for (ptrdiff_t row = 0; row < p->rows; row++)
-            for (ptrdiff_t column = 0; column < p->columns; column++)
-                multiply_dots(p, row, column, pair, end);
+        for (ptrdiff_t row = 0; row < s->output_blocks; row++)
+            for (ptrdiff_t column = 0; column < columns; column++)
+                multiply_dots(s, steps, row, column, pair, end);
     }
 }
 
-static const filter_bf16_code amx = {.name = "amx",
-                                     .has_parts = 1,
-                                     .begin = begin_tiles,
-                                     .end = end_tiles,
-                                     .multiply = multiply_tiles,
-                                     .pack_pairs = filter_bf16_pack_pairs,
-                                     .pack_outputs = filter_bf16_pack_outputs,
-                                     .add_up = filter_bf16_add_up};
+void filter_bf16_multiply(const filter_bf16_work *s, ptrdiff_t steps, ptrdiff_t columns)
+{
+    if (s->p->is_dense)
+        multiply_vectors(s, steps, columns);
+    else
+        multiply_tiles(s, steps, columns);
+}
 
-static const filter_bf16_code dot = {.name = "avx512_bf16",
-                                     .is_dense = 1,
-                                     .begin = nothing,
-                                     .end = nothing,
-                                     .multiply = multiply_vectors,
-                                     .pack_pairs = filter_bf16_pack_pairs,
-                                     .pack_outputs = filter_bf16_pack_dense,
-                                     .add_up = filter_bf16_add_up};
-
-const filter_bf16_code *const direct_filter_bf16_amx_avx512 = &amx,
-                              *const direct_filter_bf16_dot_avx512 = &dot;
-
-#elif defined(ISA_avx512)
-const filter_bf16_code *const direct_filter_bf16_amx_avx512, *const direct_filter_bf16_dot_avx512;
 #endif

@@ -1,10 +1,14 @@
-/* run.c - the jobs of filter_bf16.h: packs chunks, multiplies them, adds up the segments. */
+/* run.c - the jobs of filter_bf16.h: packs chunks, multiplies them, adds up the segments. Compiled
+ * for AVX-512 only. */
+#include "pack.h"
+
+#if HAS_BF16_PRODUCTS
+
 #include <omp.h>
 #include <string.h>
 
 #include "backends/direct/arith.h"
 #include "backends/direct/half.h"
-#include "filter_bf16.h"
 
 enum {
     LANES = FILTER_BF16_LANES,
@@ -14,81 +18,57 @@ enum {
     STRIP = 64 /* pixels packed for all blocks at a time, to stay in the first cache */
 };
 
-typedef struct { /* a thread's state in a job */
-    const filter_bf16 *p;
-    const char *x, *dy;              /* all images of the operands */
-    ptrdiff_t first_input, inputs;   /* channels of x */
-    ptrdiff_t first_output, outputs; /* channels of dy */
-    ptrdiff_t input_blocks, output_blocks;
-    int32_t *x_at, *dy_at, *pair_at;
-    filter_bf16_column *column;
-    char *pairs, *tiles, *sums;
-} work;
-
 static ptrdiff_t start_of(ptrdiff_t n, ptrdiff_t parts, ptrdiff_t i) { return n * i / parts; }
 
 /* ---- packing ---- */
 
-static const char *x_of(const work *s, filter_bf16_chunk c)
+static const char *x_of(const filter_bf16_work *s, filter_bf16_chunk c)
 {
     const filter_bf16 *p = s->p;
     return s->x + (c.image * p->h.in * p->w.in * p->ic + s->first_input) * p->element;
 }
 
-static const char *dy_of(const work *s, filter_bf16_chunk c)
+static const char *dy_of(const filter_bf16_work *s, filter_bf16_chunk c)
 {
     const filter_bf16 *p = s->p;
     return s->dy + (c.image * p->h.out * p->w.out * p->oc + s->first_output) * p->element;
 }
 
-static int pack_x(const work *s, filter_bf16_chunk c, ptrdiff_t entries, char *pairs)
+static int pack_x(const filter_bf16_work *s, filter_bf16_chunk c, ptrdiff_t entries, char *pairs)
 {
     int is_finite = 1;
     for (ptrdiff_t i = 0; i < entries; i += STRIP)
         for (ptrdiff_t b = 0; b < s->input_blocks; b++) {
             const filter_bf16_pixels pixels = {x_of(s, c) + b * LANES * s->p->element, s->x_at + i,
                                                min(s->inputs - b * LANES, LANES), s->p->pairs_part};
-            is_finite &= s->p->code->pack_pairs(&pixels, min(entries - i, STRIP),
+            is_finite &= filter_bf16_pack_pairs(&pixels, min(entries - i, STRIP),
                                                 pairs + (b * s->p->entries + i) * ENTRY);
         }
     return is_finite;
 }
 
-static int pack_dy(const work *s, filter_bf16_chunk c, ptrdiff_t steps)
+static int pack_dy(const filter_bf16_work *s, filter_bf16_chunk c, ptrdiff_t steps)
 {
+    int (*const pack)(const filter_bf16_pixels *, ptrdiff_t, char *) =
+        s->p->is_dense ? filter_bf16_pack_dense : filter_bf16_pack_outputs;
     int is_finite = 1;
     for (ptrdiff_t i = 0; i < steps; i += STRIP / STEP)
         for (ptrdiff_t b = 0; b < s->output_blocks; b++) {
             const filter_bf16_pixels pixels = {
                 dy_of(s, c) + b * LANES * s->p->element, s->dy_at + i * STEP,
                 min(s->outputs - b * LANES, LANES), s->p->tiles_part};
-            is_finite &= s->p->code->pack_outputs(&pixels, min(steps - i, STRIP / STEP),
-                                                  s->tiles + (b * steps + i) * TILE);
+            is_finite &=
+                pack(&pixels, min(steps - i, STRIP / STEP), s->tiles + (b * steps + i) * TILE);
         }
     return is_finite;
 }
 
 /* ---- products ---- */
 
-static void multiply(const work *s, ptrdiff_t steps, ptrdiff_t columns)
-{
-    s->p->code->multiply(&(filter_bf16_product){.rows = s->output_blocks,
-                                                .steps = steps,
-                                                .columns = columns,
-                                                .outputs = s->tiles,
-                                                .pairs = s->pairs,
-                                                .pair_at = s->pair_at,
-                                                .column = s->column,
-                                                .sums = s->sums,
-                                                .sums_row = s->p->sums_row,
-                                                .outputs_part = s->p->tiles_part,
-                                                .pairs_part = s->p->pairs_part});
-}
-
 /* Appends the columns of block b for the taps in a phase, after the first n; returns n with
  * them. pairs: offset of the block's pairs. */
-static ptrdiff_t add_columns(const work *s, ptrdiff_t n, filter_bf16_tap phase, ptrdiff_t b,
-                             ptrdiff_t pairs)
+static ptrdiff_t add_columns(const filter_bf16_work *s, ptrdiff_t n, filter_bf16_tap phase,
+                             ptrdiff_t b, ptrdiff_t pairs)
 {
     const filter_bf16_axis *h = &s->p->h, *w = &s->p->w;
     for (ptrdiff_t kh = 0; kh < h->kernel; kh++)
@@ -103,22 +83,22 @@ static ptrdiff_t add_columns(const work *s, ptrdiff_t n, filter_bf16_tap phase, 
 }
 
 /* Multiplies n columns; the spare ones after them write to the spare tile. */
-static void multiply_columns(const work *s, ptrdiff_t steps, ptrdiff_t n)
+static void multiply_columns(const filter_bf16_work *s, ptrdiff_t steps, ptrdiff_t n)
 {
     for (ptrdiff_t i = 0; i < FILTER_BF16_SPARE; i++)
         s->column[n + i] = (filter_bf16_column){.pairs = 0, .sums = s->p->columns * TILE};
-    multiply(s, steps, n);
+    filter_bf16_multiply(s, steps, n);
 }
 
 /* Adds every tap of a chunk of finite numbers. Returns 0, adding nothing, if one is not finite. */
-static int add_chunk(const work *s, filter_bf16_chunk c, ptrdiff_t steps)
+static int add_chunk(const filter_bf16_work *s, filter_bf16_chunk c, ptrdiff_t steps)
 {
     const filter_bf16 *p = s->p;
     const ptrdiff_t block = p->entries * ENTRY;
     const ptrdiff_t entries = round_up(filter_bf16_positions(p, c), STEP) + p->shift;
     ptrdiff_t n = 0, pairs = 0;
     filter_bf16_list_dy(p, c, s->dy_at);
-    if (p->code->is_dense)
+    if (p->is_dense)
         filter_bf16_list_pairs(p, c, s->pair_at);
     int is_finite = pack_dy(s, c, steps);
     for (ptrdiff_t i = 0; i < p->h.stride * p->w.stride; i++) {
@@ -138,7 +118,7 @@ static int add_chunk(const work *s, filter_bf16_chunk c, ptrdiff_t steps)
 }
 
 /* Adds dy[o] * x[c] of a pixel in f32. */
-static void add_pixel(const work *s, ptrdiff_t tap, const float *x, const float *dy)
+static void add_pixel(const filter_bf16_work *s, ptrdiff_t tap, const float *x, const float *dy)
 {
     for (ptrdiff_t o = 0; o < s->outputs; o++)
         for (ptrdiff_t c = 0; c < s->inputs; c++) {
@@ -149,7 +129,7 @@ static void add_pixel(const work *s, ptrdiff_t tap, const float *x, const float 
 }
 
 /* Adds the n pixels listed for the tap. */
-static void add_pixels(const work *s, filter_bf16_chunk c, ptrdiff_t tap, ptrdiff_t n)
+static void add_pixels(const filter_bf16_work *s, filter_bf16_chunk c, ptrdiff_t tap, ptrdiff_t n)
 {
     for (ptrdiff_t k = 0; k < n; k++)
         add_pixel(s, tap, (const float *)(const void *)(x_of(s, c) + s->x_at[k]),
@@ -157,10 +137,10 @@ static void add_pixels(const work *s, filter_bf16_chunk c, ptrdiff_t tap, ptrdif
 }
 
 /* Adds a chunk of any numbers tap by tap, from the pixels inside x only. */
-static void add_chunk_of_any(const work *s, filter_bf16_chunk c)
+static void add_chunk_of_any(const filter_bf16_work *s, filter_bf16_chunk c)
 {
     const filter_bf16 *p = s->p;
-    for (ptrdiff_t i = 0; p->code->is_dense && i < p->steps * STEP / 2; i++)
+    for (ptrdiff_t i = 0; p->is_dense && i < p->steps * STEP / 2; i++)
         s->pair_at[i] = (int32_t)(i * 2 * ENTRY);
     for (ptrdiff_t i = 0; i < p->taps; i++) {
         const filter_bf16_tap tap = {i / p->w.kernel, i % p->w.kernel};
@@ -182,7 +162,7 @@ static void add_chunk_of_any(const work *s, filter_bf16_chunk c)
 /* ---- jobs ---- */
 
 /* Adds units `first` to `end`: images, or bands of rows. */
-static void add_units(const work *s, ptrdiff_t first, ptrdiff_t end)
+static void add_units(const filter_bf16_work *s, ptrdiff_t first, ptrdiff_t end)
 {
     const filter_bf16 *p = s->p;
     for (ptrdiff_t i = first; i < end; i += p->images) {
@@ -203,26 +183,28 @@ static void run_job(const filter_bf16 *p, const adj_call *call, ptrdiff_t job, i
     const ptrdiff_t group = job / p->segments;
     const ptrdiff_t input = group % p->input_groups * p->inputs * LANES;
     const ptrdiff_t output = group / p->input_groups * p->outputs * LANES;
-    work s = {.p = p,
-              .x = call->in[p->x_in],
-              .dy = call->in[p->dy_in],
-              .first_input = input,
-              .inputs = min(p->ic - input, p->inputs * LANES),
-              .first_output = output,
-              .outputs = min(p->oc - output, p->outputs * LANES),
-              .x_at = (int32_t *)(own + p->x_at),
-              .dy_at = (int32_t *)(own + p->dy_at),
-              .pair_at = (int32_t *)(own + p->pair_at),
-              .column = (filter_bf16_column *)(own + p->column),
-              .pairs = own + p->pairs,
-              .tiles = own + p->tiles};
+    filter_bf16_work s = {.p = p,
+                          .x = call->in[p->x_in],
+                          .dy = call->in[p->dy_in],
+                          .first_input = input,
+                          .inputs = min(p->ic - input, p->inputs * LANES),
+                          .first_output = output,
+                          .outputs = min(p->oc - output, p->outputs * LANES),
+                          .x_at = (int32_t *)(own + p->x_at),
+                          .dy_at = (int32_t *)(own + p->dy_at),
+                          .pair_at = (int32_t *)(own + p->pair_at),
+                          .column = (filter_bf16_column *)(own + p->column),
+                          .pairs = own + p->pairs,
+                          .tiles = own + p->tiles};
     s.input_blocks = divide_up(s.inputs, LANES);
     s.output_blocks = divide_up(s.outputs, LANES);
     s.sums = (char *)direct_scratch(call, p->sums) + job * p->outputs * p->sums_row;
     memset(s.sums, 0, (size_t)(p->outputs * p->sums_row));
-    p->code->begin();
+    if (!p->is_dense)
+        filter_bf16_begin();
     add_units(&s, start_of(units, p->segments, segment), start_of(units, p->segments, segment + 1));
-    p->code->end();
+    if (!p->is_dense)
+        filter_bf16_end();
 }
 
 /* ---- the result ---- */
@@ -252,12 +234,12 @@ static void add_up(const filter_bf16 *p, const adj_call *call, ptrdiff_t group, 
     const char *sums = (const char *)direct_scratch(call, p->sums) + group * p->segments * pitch +
                        row * p->sums_row + column * TILE;
     _Alignas(64) float tile[LANES * LANES];
-    p->code->add_up(sums, pitch, p->segments, tile);
+    filter_bf16_add_up(sums, pitch, p->segments, tile);
     store_tile(p, tile, call->out[0], (tap * p->ic + c) * p->oc + o, min(p->ic - c, LANES),
                min(p->oc - o, LANES));
 }
 
-adj_status filter_bf16_run(const adj_call *call)
+static adj_status run(const adj_call *call)
 {
     const filter_bf16 *p = call->state;
     const ptrdiff_t tiles = p->outputs * p->columns;
@@ -275,3 +257,9 @@ adj_status filter_bf16_run(const adj_call *call)
     }
     return ADJ_OK;
 }
+
+adj_status (*const filter_bf16_run_avx512)(const adj_call *c) = run;
+
+#elif defined(ISA_avx512)
+adj_status (*const filter_bf16_run_avx512)(const adj_call *c);
+#endif
