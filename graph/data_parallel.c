@@ -240,16 +240,13 @@ static adj_status alloc(rewriting *w)
     int made = image != NULL;
     for (int k = 0; made && k < shards; k++)
         made = (image[k] = region_alloc(&w->g->region, n, sizeof(adj_node *))) != NULL;
+    char **const flags[] = {&w->has_gradient, &w->is_of_batch, &w->differs,
+                            &w->is_common,    &w->is_copied,   &w->is_reduced};
+    for (size_t i = 0; made && i < sizeof flags / sizeof *flags; i++)
+        made = (*flags[i] = region_alloc(&w->p, n, 1)) != NULL;
     w->shards.image = image;
-    w->has_gradient = region_alloc(&w->p, n, 1);
-    w->is_of_batch = region_alloc(&w->p, n, 1);
-    w->differs = region_alloc(&w->p, n, 1);
-    w->is_common = region_alloc(&w->p, n, 1);
-    w->is_copied = region_alloc(&w->p, n, 1);
-    w->is_reduced = region_alloc(&w->p, n, 1);
     w->image = region_alloc(&w->p, n, sizeof(adj_node *));
-    if (!made || w->has_gradient == NULL || w->is_of_batch == NULL || w->differs == NULL ||
-        w->is_common == NULL || w->is_copied == NULL || w->is_reduced == NULL || w->image == NULL)
+    if (!made || w->image == NULL)
         return adj_fail(w->g, ADJ_ENOMEM, "adj_data_parallel: out of memory");
     return ADJ_OK;
 }

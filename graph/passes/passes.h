@@ -58,9 +58,6 @@ static inline int has_kernel(const rewriting *w, const adj_node *n)
     return w->target->has_non_reference_kernel(w->target->backends, n);
 }
 
-/* Rebuilds every node that the roots need. Keeps: order, names, roles. Returns w->to's status. */
-adj_status rewrite(rewriting *w, rewrite_rule *rule);
-
 /* Copies what the roots need into a graph of its own, simplified, in the precision of the
  * options; traced to opts->debug->trace. root[] becomes the roots' images, and image[id of from]
  * each node's image (NULL if dead). The caller frees *out in every case. Its message explains a

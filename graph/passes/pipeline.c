@@ -1,4 +1,8 @@
-/* pipeline.c - the list of passes, and the loop that runs them in order. */
+/* pipeline.c - the list of passes, and the loop that runs them in order. A graph is never edited,
+ * but rebuilt into another one through the pass's rule.
+ *
+ * Only nodes that the roots need are rebuilt, and equal nodes are interned on the way: every
+ * pass removes dead code and common subexpressions. */
 #include "passes.h"
 
 static const pass *const pipeline[] = {&pass_channels_last,
@@ -11,6 +15,33 @@ static const pass *const pipeline[] = {&pass_channels_last,
                                        &pass_recompute,
                                        &pass_split_all_reduce,
                                        &pass_copy};
+
+adj_node *rule_copy(rewriting *w, const adj_node *n, adj_node *const in[])
+{
+    return adj_node_new(w->to, n->op, n->n_in, in, n->attrs);
+}
+
+/* Rebuilds every node that the roots need. Keeps: order, names, roles. Returns w->to's status. */
+static adj_status rewrite(rewriting *w, rewrite_rule *rule)
+{
+    const adj_graph *from = w->from;
+    adj_graph *to = w->to;
+    adj_node **in = adj_graph_alloc(to, (size_t)max_operands(from) * sizeof(adj_node *));
+    if (in == NULL)
+        return to->status;
+    for (int id = 0; id < from->n_node; id++) {
+        const adj_node *n = from->node[id];
+        if (!is_needed(&w->uses[id]))
+            continue;
+        for (int k = 0; k < n->n_in; k++)
+            in[k] = w->image[n->in[k]->id];
+        to->role = n->role;
+        to->clone = n->clone;
+        if ((w->image[id] = adj_label(rule(w, n, in), n->name)) == NULL)
+            return to->status;
+    }
+    return to->status;
+}
 
 /* Rebuilds w->from into w->to and replaces roots and images by theirs. */
 static adj_status run_pass(const pass *p, const adj_node *root[], int n_image, adj_node *image[],
