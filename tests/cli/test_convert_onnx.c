@@ -7,7 +7,6 @@
 #include "adjoint_nn.h"
 #include "adjoint_onnx.h"
 #include "cli/child.h"
-#include "cli/png_folder.h"
 #include "graph/op.h"
 #include "small_data.h"
 

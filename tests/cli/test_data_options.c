@@ -3,7 +3,6 @@
  */
 #include <criterion/criterion.h>
 
-#include "cli/png_folder.h"
 #include "cli/small_data.h"
 #include "cli/train_log.h"
 

@@ -5,7 +5,6 @@
 
 #include "adjoint_fit.h"
 #include "adjoint_io.h"
-#include "cli/png_folder.h"
 #include "cli/small_data.h"
 #include "cli/train_log.h"
 

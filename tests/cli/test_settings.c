@@ -2,8 +2,10 @@
  * learning-rate range test. */
 #include <criterion/criterion.h>
 #include <math.h>
+#include <string.h>
 
 #include "adjoint_nn.h"
+#include "cli/child.h"
 #include "cli/small_data.h"
 #include "cli/train_log.h"
 #include "ops/nn/model_list.h"
@@ -258,4 +260,27 @@ Test(settings, refused)
         cr_expect_eq(r.status, refused[i].status, "case %zu: %d", i, r.status);
         cr_expect_not_null(strstr(r.err, refused[i].err), "case %zu: %s", i, r.err);
     }
+}
+
+#define F16 SMALL, "--precision", "f16"
+
+/* PyTorch's 65536, which stays for 2,000 steps. */
+Test(train_f16, scale_is_told)
+{
+    folder f = small_data();
+    static finished r;
+    json_t *log = train_with(&f, (const char *[]){F16, NULL}, &r);
+    cr_assert_eq(r.status, 0, "%s", r.err);
+    for (int i = 0; i < 2; i++) {
+        cr_expect_eq(log_event_number(log, "epoch", i, "loss_scale"), 65536);
+        cr_expect_eq(log_event_number(log, "epoch", i, "skipped_steps"), 0);
+    }
+    expect_text(r.out, "loss scale 65536, 0 skipped\n");
+    json_decref(log);
+    log = train_with(&f, (const char *[]){SMALL, NULL}, &r);
+    cr_expect_null(strstr(r.out, "loss scale"), "%s", r.out);
+    for (size_t i = 0; i < json_array_size(log); i++)
+        cr_expect_null(json_object_get(json_array_get(log, i), "loss_scale"));
+    json_decref(log);
+    folder_remove(&f);
 }

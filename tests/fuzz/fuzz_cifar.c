@@ -2,7 +2,7 @@
  *
  * Input: a flag (1: CIFAR-100's records), the length of the names' file, that file, the images'. */
 #include "adjoint_data.h"
-#include "fuzz/linked_folder.h"
+#include "fuzz/memory_file.h"
 
 static void use(const char *folder)
 {

@@ -6,7 +6,7 @@
 #include <zlib.h>
 
 #include "adjoint_data.h"
-#include "fuzz/linked_folder.h"
+#include "fuzz/memory_file.h"
 #include "io/data/origin.h"
 
 enum { ROOM = 1 << 17, BATCH = 3 };

@@ -3,7 +3,7 @@
  * Input: flags (1: an archive, else a pair of files; 2: another image size), two bytes with the
  * length of the images' file, that file, the labels' file. */
 #include "adjoint_data.h"
-#include "fuzz/linked_folder.h"
+#include "fuzz/memory_file.h"
 
 static void use(const adj_dataset *d)
 {

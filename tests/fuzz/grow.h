@@ -41,7 +41,4 @@ void grow_pool(garden *t);
 /* Adds a block of a network: convolution, bias, activation, a shortcut. */
 void grow_block(garden *t);
 
-/* grow_any.c: any op of the registry. */
-void grow_any(garden *t);
-
 #endif

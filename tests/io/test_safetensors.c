@@ -192,7 +192,7 @@ Test(safetensors, truncated_at_every_byte_and_oversized)
 {
     scoped(folder_remove) folder f = folder_new();
     file_bytes file = make(good_header, 24);
-    for (size_t n = 2; n < file.n; n++) /* shorter: empty, or text (test_file_kind.c) */
+    for (size_t n = 2; n < file.n; n++) /* shorter: empty, or text (test_unreadable.c) */
         adj_tensors_free(read_bytes(&f, file.bytes, n, ADJ_EIO));
     adj_tensors_free(read_bytes(&f, file.bytes, file.n + 1, ADJ_EIO));
 }

@@ -1,13 +1,223 @@
-/* test_unreadable.c - a tensor of a type or rank that the library does not have refuses only
- * itself: the file opens, the others load, and loading this tensor fails with the reason. */
+/* test_unreadable.c - files of other programs as weights: the message names the kind and how to
+ * export it; and a tensor of a type or rank that the library does not have refuses only itself: the
+ * file opens, the others load, and loading this tensor fails with the reason.
+ *
+ * The bytes were written by PyTorch 2.15 (torch.save of Linear(2, 3).state_dict(), the same
+ * with _use_new_zipfile_serialization=False, torch.jit.script(...).save), pickle.dump, Keras 3.15
+ * (save to .keras and .h5), TensorFlow 2.21 (saved_model.save, Checkpoint.write, TFLiteConverter),
+ * onnx.save with and without a producer's name, Pillow, gzip, and numpy.savez of nothing. */
+#include <criterion/criterion.h>
 #include <jansson.h>
+#include <string.h>
 
+#include "adjoint_fit.h"
 #include "adjoint_io.h"
 #include "adjoint_nn.h"
 #include "cli/child.h"
 #include "io/folder.h"
 #include "io/tensors/formats.h"
 #include "tests/io/scoped.h"
+
+typedef struct {
+    const char *bytes;
+    size_t n;
+    const char *is, *cure; /* cure: NULL if there is none */
+} sample;
+
+#define BYTES(literal) literal, sizeof(literal) - 1
+
+static const char torch[] = "safetensors.torch.save_file(model.state_dict()",
+                  keras[] = "numpy.savez(\"w.npz\", **{v.path", onnx[] = "adjoint convert NET.onnx";
+
+static const sample starts[] = {
+    {BYTES("PK\3\4\0\0\10\10\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\12\0\30\0a/data.pklFB\24\0ZZZZ"),
+     "a PyTorch archive", torch},
+    {BYTES("PK\3\4\0\0\10\10\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\15\0\25\0script/data/0FB\21\0ZZ"),
+     "a PyTorch archive", torch},
+    {BYTES("\200\2\212\12l\374\234F\371 j\250P\31.\200\2M\351\3.\200\2}"), "an old PyTorch pickle",
+     torch},
+    {BYTES("\200\4\225\250\0\0\0\0\0\0\0}\224\214\1a\224\214\26numpy._core.m"), "a Python pickle",
+     "numpy.savez"},
+    {BYTES("PK\3\4\24\0\0\0\0\0\0\0!\0\354Q\226p@\0\0\0@\0\0\0\15\0\0\0metadata.json{\"keras_ver"),
+     "a Keras 3 .keras archive", keras},
+    {BYTES("\211HDF\15\12\32\12\0\0\0\0\0\10\10\0"), "HDF5", keras},
+    {BYTES("\10\16:e\12\21\12\1x\12\1w\22\1y\"\6MatMul\22"), "an ONNX model", onnx},
+    {BYTES("\10\16\22\7pytorch:e\12\21\12\1x\12\1w\22\1y"), "an ONNX model", onnx},
+    {BYTES("\211PNG\15\12\32\12\0\0\0\15IHDR"), "a PNG image", NULL},
+    {BYTES("\377\330\377\340\0\20JFIF\0\1\1\0\0\1"), "a JPEG image", NULL},
+    {BYTES("RIFF$\0\0\0WEBPVP8 "), "a WEBP image", NULL},
+    {BYTES("\37\213\10\10cV\13k\2\377x\0\313H\315\311"), "gzip", "gunzip"},
+    {BYTES("\10\1\22\357V\12\271\14\22\211\14\12^\12\20AssignVariableOp\22"),
+     "a TensorFlow SavedModel", "model.variables"},
+    {BYTES("\0\0\6\10\1\32\2\10\1\0\34\15_CHECKPOINTABLE_OBJE"),
+     "the index of a TensorFlow checkpoint", "tf.train.load_checkpoint"},
+    {BYTES("\34\0\0\0TFL3\24\0 \0\34\0\30\0"), "a TensorFlow Lite model", "export from the model"},
+    {BYTES("GGUF\3\0\0\0\0\0\0\0\0\0\0\0"), "GGUF", "export as safetensors"},
+    {BYTES("\177ELF\2\1\1\0\0\0\0\0\0\0\0\0"), "an ELF program", NULL},
+    {BYTES("version https:"
+           "//git-lfs.github.com/spec/v1\noid sha256:4d7a"),
+     "a pointer of Git LFS", "git lfs pull"},
+    {BYTES(" {\"a\": [1, 2, 3]}\n"), "JSON text", NULL},
+    {BYTES("hello, world\n"), "text", NULL},
+    {BYTES("a\n"), "text", NULL},
+    {BYTES("\200\2}q\0."), "a Python pickle", "numpy.savez"},
+    {BYTES("\1\2\3\4\5"), "a few bytes", NULL},
+    {BYTES("\1\2\3\4\5\6\7\10\11\377zz"), "bytes 01 02 03 04 05 06 07 08 09 ff", NULL},
+    {BYTES("\1\0\0\0\0\0\0\0z\0"), "bytes 01 00 00 00 00 00 00 00 7a 00", NULL},
+    {BYTES("\1\0\0\0\1\0\0\0{\0"), "bytes 01 00 00 00 01 00 00 00 7b 00", NULL},
+    {BYTES("\0\0\0\0\0\0\0\0"), "a few bytes", NULL},
+    {BYTES(""), "an empty file", NULL},
+};
+
+/* NumPy's files, given to a reader of safetensors alone: numpy.savez(w=...), numpy.save. */
+static const sample numpys[] = {
+    {BYTES(
+         "PK\3\4-\0\0\0\0\0\0\0!\0v\246\221\260\377\377\377\377\377\377\377\377\5\0\24\0w.npy\1\0"),
+     "a NumPy archive", "adjoint convert IN OUT.safetensors"},
+    {BYTES("\223NUMPY\1\0v\0{'descr': '<f4', "), "a NumPy array",
+     "adjoint convert IN OUT.safetensors"},
+};
+
+/* Whole archives as Python's zipfile writes them: with PyTorch's padding, with Keras's first name,
+ * those of PyTorch and Keras packed again with another member first, and with another name. */
+static const sample archives[] = {
+    {BYTES("PK\3\4\24\0\0\0\0\0\0\0!\0=\267\336\211\4\0\0\0\4\0\0\0\12\0\10\0a/data.pklFB\4\0ZZZZ"
+           "\200\2}.PK\1\2\24\3\24\0\0\0\0\0\0\0!\0=\267\336\211\4\0\0\0\4\0\0\0\12\0\10\0\0\0\0\0"
+           "\0\0\0\0\200\1\0\0\0\0a/data.pklFB\4\0ZZZZPK\5\6\0\0\0\0\1\0\1\0@\0\0\0\64\0\0\0\0\0"),
+     "a PyTorch archive", torch},
+    {BYTES("PK\3\4\24\0\0\0\0\0\0\0!\0IE\224\341\31\0\0\0\31\0\0\0\15\0\0\0metadata.json{\"keras_"
+           "version\": \"3.12\"}PK\1\2\24\3\24\0\0\0\0\0\0\0!\0IE\224\341\31\0\0\0\31\0\0\0\15\0\0"
+           "\0\0\0\0\0\0\0\0\0\200\1\0\0\0\0metadata.jsonPK\5\6\0\0\0\0\1\0\1\0;\0\0\0D\0\0\0\0\0"),
+     "a Keras 3 .keras archive", keras},
+    {BYTES("PK\3\4\24\0\0\0\0\0\0\0!\0\0\0\0\0\0\0\0\0\0\0\0\0\2\0\0\0a/PK\3\4\24\0\0\0\0\0\0\0!\0"
+           "=\267\336\211\4\0\0\0\4\0\0\0\12\0\0\0a/data.pkl\200\2}.PK\1\2\24\3\24\0\0\0\0\0\0\0!"
+           "\0\0\0\0\0\0\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0\0\0\0\0\200\1\0\0\0\0a/PK\1\2\24\3\24\0\0\0"
+           "\0\0\0\0!\0=\267\336\211\4\0\0\0\4\0\0\0\12\0\0\0\0\0\0\0\0\0\0\0\200\1 \0\0\0a/data.p"
+           "klPK\5\6\0\0\0\0\2\0\2\0h\0\0\0L\0\0\0\0\0"),
+     "a PyTorch archive", torch},
+    {BYTES("PK\3\4\24\0\0\0\0\0\0\0!\0C\276\267\350\1\0\0\0\1\0\0\0\5\0\0\0a.txtaPK\3\4\24\0\0\0\0"
+           "\0\0\0!\0\0\0\0\0\0\0\0\0\0\0\0\0\20\0\0\0model.weights.h5PK\1\2\24\3\24\0\0\0\0\0\0\0"
+           "!\0C\276\267\350\1\0\0\0\1\0\0\0\5\0\0\0\0\0\0\0\0\0\0\0\200\1\0\0\0\0a.txtPK\1\2\24\3"
+           "\24\0\0\0\0\0\0\0!\0\0\0\0\0\0\0\0\0\0\0\0\0\20\0\0\0\0\0\0\0\0\0\0\0\200\1$\0\0\0mode"
+           "l.weights.h5PK\5\6\0\0\0\0\2\0\2\0q\0\0\0R\0\0\0\0\0"),
+     "a Keras 3 .keras archive", keras},
+    {BYTES("PK\3\4\24\0\0\0\0\0\0\0!\0C\276\267\350\1\0\0\0\1\0\0\0\5\0\0\0a.txtaPK\1\2\24\3\24\0"
+           "\0\0\0\0\0\0!\0C\276\267\350\1\0\0\0\1\0\0\0\5\0\0\0\0\0\0\0\0\0\0\0\200\1\0\0\0\0a.txt"
+           "PK\5\6\0\0\0\0\1\0\1\0\63\0\0\0$\0\0\0\0\0"),
+     "a zip archive without .npy files", "unpack it"},
+    {BYTES("PK\5\6\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"), "a zip archive without .npy files", NULL},
+};
+
+static const char any[] = "safetensors, .npz, .npy or IDX";
+
+static void expect_sentence(const sample *s, const char *path, const char *message,
+                            const char *expected)
+{
+    char got[80], want[80];
+    snprintf(want, sizeof want, "expected %s)", expected);
+    snprintf(got, sizeof got, "not a file of tensors (got %s", s->is);
+    cr_expect_not_null(strstr(message, path), "%s", message);
+    cr_expect_not_null(strstr(message, got), "%s: %s", s->is, message);
+    cr_expect_not_null(strstr(message, want), "%s", message);
+    cr_expect_null(strstr(message, "offset"), "%s", message);
+    if (s->cure != NULL)
+        cr_expect_not_null(strstr(message, s->cure), "%s: %s", s->is, message);
+}
+
+/* The readers of any file, of safetensors alone, and of weights say the same. */
+static void expect_refused(const sample *s, const char *path)
+{
+    adj_tensors *t = NULL;
+    adj_predictor *p = NULL;
+    adj_error error = {0};
+    cr_expect_eq(adj_tensors_read(path, &t), ADJ_EIO, "%s", s->is);
+    expect_sentence(s, path, t->message, any);
+    cr_expect_eq(t->n, 0);
+    adj_tensors_free(t);
+    cr_expect_eq(adj_safetensors_read(path, &t), ADJ_EIO, "%s", s->is);
+    expect_sentence(s, path, t->message, "safetensors");
+    adj_tensors_free(t);
+    cr_expect_eq(adj_predictor_load(path, &(adj_net){.name = "lenet"}, NULL, &p, &error), ADJ_EIO);
+    expect_sentence(s, path, error.message, any);
+}
+
+Test(file_kind, first_bytes)
+{
+    scoped(folder_remove) folder f = folder_new();
+    const file_name path = in_folder(&f, "w");
+    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++) {
+        put_file(path.s, starts[i].bytes, starts[i].n);
+        expect_refused(&starts[i], path.s);
+    }
+}
+
+/* The headers of GNU and POSIX tar, 512 bytes: a name, the mode at 100, the magic at 257. */
+Test(file_kind, tar)
+{
+    static const char *const magic[] = {"ustar  ", "ustar\00000"};
+    scoped(folder_remove) folder f = folder_new();
+    const file_name path = in_folder(&f, "w");
+    for (size_t i = 0; i < 2; i++) {
+        char header[512] = "a.txt";
+        memcpy(header + 100, "0000644", 8);
+        memcpy(header + 257, magic[i], 8);
+        put_file(path.s, header, sizeof header);
+        expect_refused(&(sample){NULL, 0, "a tar archive", "unpack it with tar"}, path.s);
+    }
+}
+
+Test(file_kind, numpy_is_not_safetensors)
+{
+    scoped(folder_remove) folder f = folder_new();
+    const file_name path = in_folder(&f, "w");
+    for (size_t i = 0; i < sizeof numpys / sizeof *numpys; i++) {
+        scoped(release_tensors) adj_tensors *t = NULL;
+        put_file(path.s, numpys[i].bytes, numpys[i].n);
+        cr_expect_eq(adj_safetensors_read(path.s, &t), ADJ_EIO);
+        expect_sentence(&numpys[i], path.s, t->message, "safetensors");
+    }
+}
+
+Test(file_kind, archives_without_arrays)
+{
+    scoped(folder_remove) folder f = folder_new();
+    const file_name path = in_folder(&f, "w.npz");
+    for (size_t i = 0; i < sizeof archives / sizeof *archives; i++) {
+        put_file(path.s, archives[i].bytes, archives[i].n);
+        expect_refused(&archives[i], path.s);
+    }
+}
+
+/* Every command that takes such a file fails with that sentence. */
+Test(file_kind, commands)
+{
+    static finished r;
+    scoped(folder_remove) folder f = folder_new();
+    const file_name path = in_folder(&f, "w.pt"), out = in_folder(&f, "o.safetensors"),
+                    image = in_folder(&f, "i.png");
+    const char *const lines[][8] = {
+        {"inspect", path.s},
+        {"convert", path.s, out.s},
+        {"train", "--data", "digits", "--limit", "64", "--weights", path.s},
+        {"eval", "--data", "digits", "--weights", path.s},
+        {"predict", "--weights", path.s, image.s},
+        {"op", "relu", "--in", path.s, "--out", out.s},
+    };
+    put_file(path.s, archives[0].bytes, archives[0].n);
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        run_tool(lines[i], &r);
+        cr_expect_eq(r.status, 1, "%s: %s", lines[i][0], r.err);
+        expect_sentence(&archives[0], path.s, r.err, any);
+    }
+    /* legal, with nothing in it */
+    put_file(path.s, "\2\0\0\0\0\0\0\0{}", 10);
+    for (size_t i = 0; i < 2; i++) {
+        run_tool(lines[i], &r);
+        cr_expect_eq(r.status, 1, "%s: %s", lines[i][0], r.out);
+        expect_text(r.err, "w.pt: has no tensors");
+    }
+    cr_expect_eq(files_in(&f), 1);
+}
 
 /* F4 has half a byte an element; the data are bytes 0, 1, 2, ... */
 static const char header[] =

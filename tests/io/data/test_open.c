@@ -7,7 +7,6 @@
 #include "adjoint_data.h"
 #include "io/data/files.h"
 #include "io/data/origin.h"
-#include "io/data/webp_files.h"
 #include "io/folder.h"
 #include "tests/io/scoped.h"
 

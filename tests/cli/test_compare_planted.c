@@ -1,5 +1,6 @@
-/* test_compare_crash.c - both checkers on a kernel that crashes, planted into oneDNN's backend
- * (planted.h): the last line leads to --guard. */
+/* test_compare_planted.c - both checkers on faults planted into oneDNN's backend (planted.h): a
+ * filter gradient of LeNet that is wrong for more than eight images only is found at the second
+ * batch size, which reports only what it ran; a kernel that crashes leads to --guard. */
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <unistd.h>
@@ -11,6 +12,35 @@
 #include "tests/isa.h"
 
 static finished f;
+
+static void run_lenet(const char *also_batch, int status)
+{
+    planted_use_tool();
+    tool(&f, status,
+         "compare --model lenet --size 12 --runs 1 --threads 1 --configs naive:f64,onednn "
+         "--also-batch %s",
+         also_batch);
+}
+
+Test(compare_images, few_are_right)
+{
+    run_lenet("8", 0);
+    expect_text(f.out, "lenet, batch 8, seed 1, each kind of node alone");
+}
+
+Test(compare_images, many_are_wrong)
+{
+    need_onednn_kernels();
+    run_lenet("17", 1);
+    const char *second = strstr(f.out, "lenet, batch 17, seed 1\n");
+    cr_assert_not_null(second, "%s", f.out);
+    expect_text(f.out, " 0 failed (gradient rules are checked by");
+    cr_expect_not_null(strstr(second, "\nreference naive:f64\n"), "%s", second);
+    cr_expect_not_null(strstr(second, "\nonednn: each kind of node alone\n"), "%s", second);
+    cr_expect_not_null(strstr(second, " conv2d_backprop_filter (onednn "), "%s", second);
+    cr_expect_not_null(strstr(second, "to blame: kernel"), "%s", second);
+    cr_expect_not_null(strstr(second, " 1 failed (gradient rules"), "%s", second);
+}
 
 /* The note that a kernel does not end. */
 Test(compare_hang, is_told)
