@@ -47,18 +47,24 @@ adj_status select_backends(adj_exec *e)
     return ADJ_OK;
 }
 
+void describe_backend(const adj_backend *b, char *text, size_t size)
+{
+    if (b->describe != NULL)
+        b->describe(text, size);
+    else
+        snprintf(text, size, "* *");
+}
+
 adj_status adj_backend_describe(const char *backend, char *text, size_t size)
 {
-    for (const adj_backend *const *b = adj_backends; backend != NULL && *b != NULL; b++) {
-        if (strcmp((*b)->name, backend) != 0)
-            continue;
-        if (text != NULL && (*b)->describe != NULL)
-            (*b)->describe(text, size);
-        else if (text != NULL)
-            snprintf(text, size, "* *");
-        return ADJ_OK;
-    }
-    return ADJ_EARG;
+    const adj_backend *const *b = adj_backends;
+    while (backend != NULL && *b != NULL && strcmp((*b)->name, backend) != 0)
+        b++;
+    if (backend == NULL || *b == NULL)
+        return ADJ_EARG;
+    if (text != NULL)
+        describe_backend(*b, text, size);
+    return ADJ_OK;
 }
 
 int backend_for(const adj_exec *e, const adj_op *op, int k)

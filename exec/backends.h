@@ -18,6 +18,8 @@ int is_fallback(const adj_exec *e, int backend);
  * warning for a spare backend, which the plan can do without. A spare backend that failed to open
  * is not tried again. */
 int open_backend(adj_exec *e, int i, int is_spare);
+/* Writes the backend's version and instruction set, such as "2.6.3 avx512_core"; "* *": unknown. */
+void describe_backend(const adj_backend *b, char *text, size_t size);
 /* Opens the backends with progress(), even if they compute no node of this plan: a process that
  * only evaluates must respond to the others, too. */
 adj_status open_progressing(adj_exec *e);

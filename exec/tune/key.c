@@ -119,9 +119,8 @@ void tune_header(const adj_exec *e, char header[TUNE_HEADER])
     put(&w, "isa %s", machine.features);
     end_line(&w);
     for (int i = 0; i < e->backends.n; i++) {
-        char about[128] = "* *";
-        if (e->backends.list[i]->describe != NULL)
-            e->backends.list[i]->describe(about, sizeof about);
+        char about[128];
+        describe_backend(e->backends.list[i], about, sizeof about);
         put(&w, "backend %s %s", e->backends.list[i]->name, about);
         end_line(&w);
     }

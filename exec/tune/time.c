@@ -15,7 +15,7 @@ enum { CACHE_LINE = 64, RUNS_OF_REORDER = 2 };
 /* ---- memory ---- */
 
 /* Writes ordinary numbers in every float type: halves from 0x3f00 to 0x3fff. */
-static void fill(area *a)
+static void fill(exec_area *a)
 {
     uint32_t x = 1;
     for (size_t i = 0; i + 1 < a->bytes; i += 2) {
@@ -33,13 +33,13 @@ static adj_status grow(adj_exec *e, const size_t bytes[N_AREA], size_t scratch)
     const adj_allocator *allocator = &e->region.allocator;
     const size_t wanted[N_TUNE_AREA] = {bytes[0], bytes[1], bytes[2], scratch, t->cold};
     for (int k = 0; k < N_TUNE_AREA && e->status == ADJ_OK; k++) {
-        area *a = &t->area[k];
+        exec_area *a = &t->area[k];
         if (a->data != NULL && wanted[k] <= a->bytes)
             continue;
         adj_release(allocator, a->data);
-        *a = (area){0};
+        *a = (exec_area){0};
         if (check_memory(e, wanted[k]) == ADJ_OK)
-            *a = (area){adj_alloc(allocator, wanted[k]), wanted[k]};
+            *a = (exec_area){adj_alloc(allocator, wanted[k]), wanted[k]};
         if (a->data == NULL)
             no_memory(e);
         else if (k == FLOAT_AREA)
@@ -67,7 +67,7 @@ adj_status make_areas(adj_exec *e, step *s)
 
 void bind_step(const adj_exec *e, step *s)
 {
-    const area *a = e->planning->tuner->area;
+    const exec_area *a = e->planning->tuner->area;
     size_t bytes[N_AREA];
     point_call(e, s, (char *const[N_AREA]){a[0].data, a[1].data, a[2].data}, bytes);
     bind_call(e, s, a[SCRATCH_AREA].data);

@@ -30,11 +30,6 @@ typedef struct { /* the winner for a key; strings live in the tuner's region */
     int used;   /* 1: used in this plan */
 } tune_entry;
 
-typedef struct { /* memory that grows on demand */
-    char *data;
-    size_t bytes;
-} area;
-
 /* Further areas: the scratch of a candidate, and memory that is read to empty the caches. */
 enum { SCRATCH_AREA = N_AREA, COLD_AREA, N_TUNE_AREA };
 
@@ -60,8 +55,8 @@ struct tuner {
     double runs;      /* number of runs whose time limits the measurement; HUGE_VAL: no limit */
     double work_left; /* work of the groups still to be decided, see tune.c */
     int groups_left;
-    int left; /* steps that were not timed because time ran out */
-    area area[N_TUNE_AREA];
+    int left;                    /* steps that were not timed because time ran out */
+    exec_area area[N_TUNE_AREA]; /* memory that grows on demand */
     size_t cold; /* bytes that a run of the graph touches between two runs of a node, at most the
                     size of the last cache */
     uint64_t seen;
