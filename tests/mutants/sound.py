@@ -19,6 +19,7 @@ CONFIGS = {"f32": ["naive", "direct", "onednn", "onednn:nchw", "onednn:unfused",
            "bf16": ["naive", "direct", "onednn", "onednn:nchw", "onednn:fast", "onednn:unfused"]}
 CONVOLUTIONS = ("conv2d", "depthwise_conv2d_native")
 POOLS = ("max_pool", "avg_pool")
+PAIRS = ("add", "sub", "mul", "div", "maximum", "minimum", "pow")
 
 
 def run(*words):
@@ -50,6 +51,8 @@ def line(r, listed, dtype):
         words += ["--in", f"{n},{h},{w},{c}", "--attr",
                   f"ksize=1,{k},{k},1,strides=1,{r.randint(1, k)},{r.randint(1, k)},1,"
                   f"padding={some(r, 'SAME', 'VALID')}"]
+    elif op in PAIRS and r.random() < 0.2:
+        words += ["--in", f"{n},{h},{w},{c}", "--filter", "same"]
     elif r.random() < 0.7 and op not in ("matmul", "cast", "broadcast_to", "reshape", "transpose"):
         words += ["--in", f"{n},{h},{w},{c}"]
     if values and r.random() < 0.5:
@@ -83,7 +86,7 @@ def compare(r, op, dtype):
 
 def gradcheck(r, op, dtype):
     words = ["gradcheck", *line(r, op, dtype), "--backend", some(r, "onednn", "direct", "naive"),
-             "--seed", str(r.randrange(10**6)), "--json"]
+             "--seed", str(r.randrange(10**6)), "--order", some(r, "1", "1", "2"), "--json"]
     done = run(*words)
     if done.returncode == 3:
         return 0, {}, None
