@@ -77,7 +77,7 @@ static long long count_rounded(const file *e)
 static void put_summary(const file *e, FILE *f)
 {
     const adj_emit_opts *o = e->o;
-    fprintf(f, "/* %s.c - ", e->prefix);
+    fputs("/* ", f);
     put_in_comment(f, e->card->model != NULL ? e->card->model : "a network");
     fprintf(f,
             ", written by adjoint %s. C99; no library but the C math library.\n *\n"
