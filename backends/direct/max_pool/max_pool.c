@@ -129,17 +129,13 @@ static adj_status plan_forward(max_pool *p, const direct *d, const adj_group *g,
 static adj_status plan_backward(max_pool *p, const direct *d, const adj_group *g, const adj_node *n,
                                 adj_prep *prep)
 {
-    const max_pool_code *code = d->isa->max_pool[n->type.dtype == ADJ_BF16];
     p->dy = adj_group_in(g, n->in[n->n_in - 1]);
-    p->work.code = &code->backward[is_argmax(n)];
+    p->work.code = &d->isa->max_pool[n->type.dtype == ADJ_BF16]->backward[is_argmax(n)];
     if (is_argmax(n)) {
         p->argmax = adj_group_in(g, n->in[0]);
         return ADJ_OK;
     }
     p->x = adj_group_in(g, n->in[0]);
-    if (!has_overlap(&p->g))
-        return ADJ_OK;
-    p->work.code = &code->backward_overlapping;
     if (!plan_ring(p, &prep->scratch))
         return ADJ_ENOKERNEL;
     p->work.jobs = p->g.n * p->chunks;

@@ -6,11 +6,11 @@
  * position in the pass of max_pool, a byte each (layouts.c), and max_pool_grad_argmax reads
  * neither x nor y. A relu that is the pool's only user is fused into its pass.
  *
- * The gradient has two methods. Windows that do not overlap are written one after the other,
- * each element of dx once. Overlapping windows are added in float, in the order of the windows,
- * in a ring of the rows that later windows still reach; a complete row is rounded once.
+ * With an argmax the gradient writes one window after the other, each element of dx once. Without
+ * one, windows may overlap: they are added in float, in the order of the windows, in a ring of the
+ * rows that later windows still reach; a complete row is rounded once.
  *
- * A job is a row of windows of an image, or, if they overlap, a chunk of channels of an image.
+ * A job is a row of windows of an image, or, without an argmax, a chunk of channels of an image.
  * Jobs write to disjoint memory, each in an order that does not depend on the threads. */
 #ifndef DIRECT_MAX_POOL_H
 #define DIRECT_MAX_POOL_H
@@ -23,7 +23,6 @@ enum { MAX_POOL_CHUNK = 64 }; /* channels in local arrays */
 
 typedef struct max_pool_code {           /* for one type of elements */
     direct_code forward[2], backward[2]; /* [with the argmax] */
-    direct_code backward_overlapping;
 } max_pool_code;
 
 typedef struct max_pool {

@@ -19,25 +19,6 @@ static void maximum_2x2(const window *v, float floor, const T *restrict x, T *re
     }
 }
 
-/* Sets dx to dy at the first maximum, to 0 elsewhere. */
-static void write_2x2(const window *v, const T *restrict x, const T *restrict dy, T *restrict dx)
-{
-    const ptrdiff_t channels = v->pixel;
-    const T *x1 = x + channels, *x2 = x + v->row, *x3 = x2 + channels;
-    T *restrict dx1 = dx + channels, *restrict dx2 = dx + v->row, *restrict dx3 = dx2 + channels;
-#pragma omp simd
-    for (ptrdiff_t c = 0; c < channels; c++) {
-        float d = summed(ld(dy[c])), v1 = ld(x1[c]), v2 = ld(x2[c]), v3 = ld(x3[c]);
-        float m0 = ld(x[c]), m1 = max(m0, v1), m2 = max(m1, v2);
-        int32_t at3 = is_new_max(v3, m2), at2 = is_new_max(v2, m1) & ~at3;
-        int32_t at1 = is_new_max(v1, m0) & ~at2 & ~at3, at0 = ~(at1 | at2 | at3);
-        dx[c] = st_exact(blend(at0, d, 0));
-        dx1[c] = st_exact(blend(at1, d, 0));
-        dx2[c] = st_exact(blend(at2, d, 0));
-        dx3[c] = st_exact(blend(at3, d, 0));
-    }
-}
-
 /* ---- windows of 2x2 with their argmax, a vector of channels at a time ----
  *
  * Vectors are explicit: GCC would vectorize the loop for as many channels as bytes fit a vector,
@@ -166,17 +147,6 @@ static void maximum_any(const window *v, ptrdiff_t channels, float floor, const 
         y[c] = st_exact(max(floor, maximum[c]));
 }
 
-static void write_any(const window *v, ptrdiff_t channels, const T *x, const T *dy, T *dx)
-{
-    float d[MAX_POOL_CHUNK];
-    int32_t at[MAX_POOL_CHUNK];
-    find_first(v, channels, d, x, at);
-    load(channels, d, dy);
-    for (ptrdiff_t i = 0; i < v->rows; i++)
-        for (ptrdiff_t j = 0; j < v->columns; j++)
-            write_where(channels, dx + i * v->row + j * v->pixel, d, at, number_of(v, i, j));
-}
-
 static void argmax_any(const window *v, ptrdiff_t channels, float floor, const T *x, T *restrict y,
                        uint8_t *restrict at)
 {
@@ -233,15 +203,6 @@ static void argmax_of(const max_pool *p, const window *v, const T *x, T *y, uint
             argmax_any(v, chunk_from(&p->g, c), p->floor, x + c, y + c, at + c);
 }
 
-static void write_maximum(const max_pool *p, const window *v, const T *x, const T *dy, T *dx)
-{
-    if (is_2x2(v))
-        write_2x2(v, x, dy, dx);
-    else
-        for (ptrdiff_t c = 0; c < p->g.ic; c += MAX_POOL_CHUNK)
-            write_any(v, chunk_from(&p->g, c), x + c, dy + c, dx + c);
-}
-
 static void write_argmax(const max_pool *p, const window *v, const uint8_t *at, const T *dy, T *dx)
 {
     if (is_whole_2x2(&p->g, v))
@@ -274,26 +235,21 @@ ALWAYS void forward(const int has_argmax, const adj_call *call, ptrdiff_t job, i
 
 /* Writes the rows of dx from these windows to the next ones. The first windows begin at row and
  * column 0, since pads are smaller than windows. */
-ALWAYS void backward(const int has_argmax, const adj_call *call, ptrdiff_t job)
+static void backward_argmax(const adj_call *call, ptrdiff_t job, int thread)
 {
     const max_pool *p = call->state;
     const adj_conv_geom *g = &p->g;
     const ptrdiff_t oh = job % g->oh, row = g->iw * g->ic, first = job * g->ow * g->ic;
     const span h = rows_of(g, oh);
     const ptrdiff_t next_h = oh + 1 < g->oh ? rows_of(g, oh + 1).begin : g->ih;
-    const ptrdiff_t offset = (job / g->oh * g->ih + h.begin) * row;
-    const T *x = has_argmax ? NULL : (const T *)call->in[p->x] + offset;
-    const uint8_t *at = has_argmax ? (const uint8_t *)call->in[p->argmax] + first : NULL;
+    const uint8_t *at = (const uint8_t *)call->in[p->argmax] + first;
     const T *dy = (const T *)call->in[p->dy] + first;
-    T *dx = (T *)call->out[0] + offset;
-    for (ptrdiff_t ow = 0; ow < g->ow; ow++, dy += g->ic) {
+    T *dx = (T *)call->out[0] + (job / g->oh * g->ih + h.begin) * row;
+    (void)thread;
+    for (ptrdiff_t ow = 0; ow < g->ow; ow++, dy += g->ic, at += g->ic) {
         const span w = columns_of(g, ow);
-        const window v = has_argmax ? numbered(g, h, w, oh, ow) : window_at(g, h, w);
-        const ptrdiff_t corner = w.begin * g->ic;
-        if (has_argmax)
-            write_argmax(p, &v, at + ow * g->ic, dy, dx + corner);
-        else
-            write_maximum(p, &v, x + corner, dy, dx + corner);
+        const window v = numbered(g, h, w, oh, ow);
+        write_argmax(p, &v, at, dy, dx + w.begin * g->ic);
         clear_gap(g, v.rows, w, ow + 1 < g->ow ? columns_of(g, ow + 1).begin : g->iw, dx);
     }
     memset(dx + (h.end - h.begin) * row, 0, (size_t)((next_h - h.end) * row) * sizeof *dx);
@@ -302,19 +258,7 @@ ALWAYS void backward(const int has_argmax, const adj_call *call, ptrdiff_t job)
 static void forward_plain(const adj_call *c, ptrdiff_t job, int i) { forward(0, c, job, i); }
 static void forward_argmax(const adj_call *c, ptrdiff_t job, int i) { forward(1, c, job, i); }
 
-static void backward_plain(const adj_call *c, ptrdiff_t job, int thread)
-{
-    (void)thread;
-    backward(0, c, job);
-}
-
-static void backward_argmax(const adj_call *c, ptrdiff_t job, int thread)
-{
-    (void)thread;
-    backward(1, c, job);
-}
-
-/* ---- jobs: a chunk of an image's channels, where windows overlap ---- */
+/* ---- jobs: a chunk of an image's channels, without the argmax ---- */
 
 typedef struct {
     const max_pool *p;
@@ -364,7 +308,7 @@ static void add_windows(const ring *r, span h, const T *x, const T *dy)
     }
 }
 
-static void backward_overlapping(const adj_call *call, ptrdiff_t job, int thread)
+static void backward_plain(const adj_call *call, ptrdiff_t job, int thread)
 {
     const max_pool *p = call->state;
     const adj_conv_geom *g = &p->g;
@@ -387,5 +331,4 @@ static void backward_overlapping(const adj_call *call, ptrdiff_t job, int thread
 }
 
 const max_pool_code TYPED(max_pool) = {{{.job = forward_plain}, {.job = forward_argmax}},
-                                       {{.job = backward_plain}, {.job = backward_argmax}},
-                                       {.job = backward_overlapping}};
+                                       {{.job = backward_plain}, {.job = backward_argmax}}};
