@@ -1,6 +1,7 @@
-/* bias_add.c - y[.., c, ..] = x[.., c, ..] + b[c], and the sum of dy over all axes but c. */
+/* bias_add.c - y[.., c, ..] = x[.., c, ..] + b[c]. */
 #include "channels.h"
-#include "reduce.h"
+#include "kernels.h"
+#include "walk.h"
 
 /* Adds to one pixel of NHWC: a bias for each element. */
 static void add_to_pixel(const T *x, const T *b, T *y, int64_t channels)
@@ -36,17 +37,5 @@ adj_status KERNEL(bias_add)(const adj_call *c)
         else
             add_to_planes(x + first, b, y + first, v.c, v.inner);
     }
-    return ADJ_OK;
-}
-
-adj_status KERNEL(bias_add_grad)(const adj_call *c)
-{
-    const adj_node *db = c->group->node[0];
-    adj_shape dy = db->in[0]->type.shape;
-    int64_t all = ((int64_t)1 << dy.rank) - 1;
-    int64_t format = ((const adj_format_attrs *)db->attrs)->format;
-    int64_t others = all & ~((int64_t)1 << channel_axis(dy, format));
-
-    reduce(operand(c, 0), dy, others, 0, sum_rows, 1, c->out[0]);
     return ADJ_OK;
 }

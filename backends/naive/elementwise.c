@@ -267,14 +267,14 @@ static adj_status run(const adj_call *c)
     const T *a = operand(c, 0), *b = node->n_in > 1 ? operand(c, 1) : NULL;
     T *y = c->out[0];
     walk w = broadcast_walk(node);
-    int64_t row_parts = (w.dim[0] + PART - 1) / PART, rows = walk_rows(&w, 1);
+    int64_t row_parts = (w.dim[0] + PART - 1) / PART, rows = walk_rows(&w);
 
 #pragma omp parallel for if (rows * w.dim[0] >= NAIVE_PARALLEL)
     for (int64_t u = 0; u < rows * row_parts; u++) {
         T blocks[2][PART];
         int64_t row = u / row_parts, first = u % row_parts * PART, from[2];
         int64_t n = w.dim[0] - first < PART ? w.dim[0] - first : PART;
-        walk_offset(&w, 1, row, from);
+        walk_offset(&w, row, from);
         part p = {.y = y + row * w.dim[0] + first, .n = n, .attrs = node->attrs};
         p.a = spread(a + from[0] + first * w.step[0][0], w.step[0][0], n, blocks[0]);
         if (b != NULL)

@@ -40,20 +40,20 @@ static inline void walk_add(walk *w, int64_t dim, int64_t step0, int64_t step1)
     }
 }
 
-/* Returns the elements of all axes but the first `skip`. */
-static inline int64_t walk_rows(const walk *w, int skip)
+/* Returns the elements of all axes but axis 0. */
+static inline int64_t walk_rows(const walk *w)
 {
     int64_t rows = 1;
-    for (int d = skip; d < w->rank; d++)
+    for (int d = 1; d < w->rank; d++)
         rows *= w->dim[d];
     return rows;
 }
 
 /* Sets the offsets in both tensors of row number `row` of those. */
-static inline void walk_offset(const walk *w, int skip, int64_t row, int64_t offset[2])
+static inline void walk_offset(const walk *w, int64_t row, int64_t offset[2])
 {
     offset[0] = offset[1] = 0;
-    for (int d = skip; d < w->rank; d++) {
+    for (int d = 1; d < w->rank; d++) {
         const int is_last = d + 1 == w->rank; /* row is its index: divisions are slow */
         int64_t i = is_last ? row : row % w->dim[d];
         row = is_last ? 0 : row / w->dim[d];

@@ -1,10 +1,113 @@
-/* max_pool.c - y[n,oh,ow,oc] = the maximum of x over the window, and the two gradients, which go
- * through the window's first maximum in row-major order. Also in two steps: the argmax, the
- * position (i*kw + j)*kc + c in the window as an i32, and the gradient from the argmax.
+/* pool.c - max_pool: y[n,oh,ow,oc] = the maximum of x over the window, and the two gradients, which
+ * go through the window's first maximum in row-major order. Also in two steps: the argmax, the
+ * position (i*kw + j)*kc + c in the window as an i32, and the gradient from the argmax. A NaN is
+ * larger than any number, so a window with one gives NaN, and its first NaN takes the gradient. A
+ * window over channels covers kc of them.
  *
- * A NaN is larger than any number, so a window with one gives NaN, and its first NaN takes the
- * gradient. A window over channels covers kc of them. */
-#include "pool.h"
+ * avg_pool: y[n,oh,ow,c] = the mean of x over the elements of the window inside the image, and
+ * dx[n,ih,iw,c] = sum of dy / elements over the windows that cover ih, iw. */
+#include "conv.h"
+
+enum { PARALLEL_POOL = 1 << 12 }; /* windows that justify several threads */
+
+typedef struct {
+    adj_conv_geom k;
+    ptrdiff_t kc;
+    strides x, y;
+} pool_call;
+
+static inline pool_call pool_call_of(const adj_call *c)
+{
+    const adj_pool_attrs *a = c->group->node[0]->attrs;
+    adj_conv_geom k = a->geom;
+    return (pool_call){k, a->kc, strides_of(k.format, k.ih, k.iw, k.ic),
+                       strides_of(k.format, k.oh, k.ow, k.oc)};
+}
+
+typedef struct {
+    ptrdiff_t from, to; /* from <= i < to */
+} span;
+
+/* Returns the input positions inside window o: o*stride - pad and the k - 1 after it. */
+static inline span window_of(ptrdiff_t o, ptrdiff_t stride, ptrdiff_t pad, ptrdiff_t k,
+                             ptrdiff_t in)
+{
+    ptrdiff_t from = o * stride - pad, to = from + k;
+    return (span){from > 0 ? from : 0, to < in ? to : in};
+}
+
+/* Returns the windows that contain input position i. */
+static inline span windows_at(ptrdiff_t i, ptrdiff_t stride, ptrdiff_t pad, ptrdiff_t k,
+                              ptrdiff_t out)
+{
+    ptrdiff_t before = i + pad - k, last = (i + pad) / stride;
+    return (span){before < 0 ? 0 : before / stride + 1, last < out ? last + 1 : out};
+}
+
+/* ---- avg_pool ---- */
+
+static inline ptrdiff_t elements(const adj_conv_geom *k, ptrdiff_t oh, ptrdiff_t ow)
+{
+    span h = window_of(oh, k->sh, k->pt, k->kh, k->ih);
+    span w = window_of(ow, k->sw, k->pl, k->kw, k->iw);
+    return (h.to - h.from) * (w.to - w.from);
+}
+
+/* Returns one result; x points to the image's channel. */
+static inline A mean(const pool_call *p, const T *x, ptrdiff_t oh, ptrdiff_t ow)
+{
+    const adj_conv_geom *k = &p->k;
+    span h = window_of(oh, k->sh, k->pt, k->kh, k->ih);
+    span w = window_of(ow, k->sw, k->pl, k->kw, k->iw);
+    A sum = 0;
+
+    for (ptrdiff_t ih = h.from; ih < h.to; ih++)
+        for (ptrdiff_t iw = w.from; iw < w.to; iw++)
+            sum += ld(x + ih * p->x.h + iw * p->x.w);
+    return sum / (A)elements(k, oh, ow);
+}
+
+/* Returns one element of dx; dy points to the image's channel. */
+static inline A share(const pool_call *p, const T *dy, ptrdiff_t ih, ptrdiff_t iw)
+{
+    const adj_conv_geom *k = &p->k;
+    span h = windows_at(ih, k->sh, k->pt, k->kh, k->oh);
+    span w = windows_at(iw, k->sw, k->pl, k->kw, k->ow);
+    A sum = 0;
+
+    for (ptrdiff_t oh = h.from; oh < h.to; oh++)
+        for (ptrdiff_t ow = w.from; ow < w.to; ow++)
+            sum += ld(dy + oh * p->y.h + ow * p->y.w) / (A)elements(k, oh, ow);
+    return sum;
+}
+
+/* Computes every element of the result from the same image and channel of the operand. */
+static adj_status average(const adj_call *c, int is_grad)
+{
+    const pool_call p = pool_call_of(c);
+    const strides from = is_grad ? p.y : p.x, to = is_grad ? p.x : p.y;
+    const ptrdiff_t h = is_grad ? p.k.ih : p.k.oh, w = is_grad ? p.k.iw : p.k.ow;
+    const T *x = operand(c, 0);
+    ptrdiff_t rows = p.k.n * h;
+    T *y = c->out[0];
+
+#pragma omp parallel for if (rows * w * p.k.ic > PARALLEL_POOL)
+    for (ptrdiff_t r = 0; r < rows; r++) {
+        ptrdiff_t n = r / h, i = r % h;
+        for (ptrdiff_t j = 0; j < w; j++)
+            for (ptrdiff_t k = 0; k < p.k.ic; k++) {
+                const T *plane = x + n * from.n + k * from.c;
+                st(y + n * to.n + i * to.h + j * to.w + k * to.c,
+                   is_grad ? share(&p, plane, i, j) : mean(&p, plane, i, j));
+            }
+    }
+    return ADJ_OK;
+}
+
+adj_status KERNEL(avg_pool)(const adj_call *c) { return average(c, 0); }
+adj_status KERNEL(avg_pool_grad)(const adj_call *c) { return average(c, 1); }
+
+/* ---- max_pool ---- */
 
 /* One result: offset of its image and channel, its row and its column. */
 typedef struct {
