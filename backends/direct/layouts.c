@@ -1,8 +1,8 @@
 /* layouts.c - the direct backend's layouts, and the reorders to and from plain memory:
  *   bytes   an i32 value whose elements are 0 to 255, such as an argmax, one byte each. Only
  *           readers outside this backend need it plain.
- *   packed  a filter, packed for a kernel's products (gemm/packed_filter.c,
- *           winograd/packed_filter.c), under the kernel's name for it. No kernel writes it, so the
+ *   packed  a filter, packed for a kernel's products (gemm/gemm.c,
+ *           winograd/winograd.c), under the kernel's name for it. No kernel writes it, so the
  *           plain filter exists beside it, and no reorder back is needed. */
 #include <stdio.h>
 #include <string.h>

@@ -15,7 +15,4 @@ typedef struct {
     float scale;
 } dropout;
 
-/* run.c, per instruction set */
-extern const direct_code direct_dropout_base, direct_dropout_avx2, direct_dropout_avx512;
-
 #endif

@@ -202,8 +202,6 @@ void fused_epilogue(const adj_call *c);
 
 /* Floats of a sum's column: two sums, the shift subtracted first, and two copies of the sums. */
 enum { FUSED_ACCUMULATORS = 7 };
-extern const direct_code direct_fused_pointwise_base, direct_fused_pointwise_avx2,
-    direct_fused_pointwise_avx512;
 /* Sets the elements of a segment: begin .. end. */
 void fused_bounds(const fused_group *p, int segment, int64_t *begin, int64_t *end);
 

@@ -1,11 +1,11 @@
-/* loops.c - the loops of loops.h: one function, inlined for each code; compiled once per
+/* loops.c - the loops of pass.h: one function, inlined for each code; compiled once per
  * instruction set, with -fno-trapping-math. Without it, gcc keeps conditional products and
  * quotients behind a branch and does not vectorize the loop. */
 #include <math.h>
 #include <string.h>
 
 #include "functions.h"
-#include "loops.h"
+#include "pass.h"
 
 /* Returns the first two constants as one double: elu's. */
 ALWAYS double as_double(const float k[])

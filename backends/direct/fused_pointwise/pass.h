@@ -1,4 +1,5 @@
-/* pass.h - the pass of a fused group over memory (run.c), as used by its row kernels (rows.c). */
+/* pass.h - the pass of a fused group over memory (run.c), as used by its row kernels (rows.c) and
+ * loops. */
 #ifndef DIRECT_FUSED_POINTWISE_PASS_H
 #define DIRECT_FUSED_POINTWISE_PASS_H
 
@@ -47,5 +48,17 @@ static inline columns columns_of(const pass *s, const fused_node *d)
 
 /* Runs the plan's row kernel over the chunk: its whole rows, then the rest of a row. */
 void DIRECT(fused_run_rows)(const pass *s, const row_kernel_plan *plan);
+
+/* ---- loops.c: a node that is independent of channels ---- */
+
+typedef struct {
+    ptrdiff_t n;
+    float *y;
+    const float *x[FUSED_OPERANDS]; /* may be y; unused entries alias a used one */
+    const float *k;                 /* the node's FUSED_CONSTANTS */
+} fused_loop_args;
+
+/* Computes y[i] from x[..][i]. */
+void DIRECT(fused_loop)(fused_code code, const fused_loop_args *a);
 
 #endif

@@ -1,5 +1,5 @@
 /* row_kernel.h - fused row kernels: the groups that dominate a training step, each as one loop
- * that keeps all intermediate values in registers. loops.h handles any other group, one node
+ * that keeps all intermediate values in registers. loops.c handles any other group, one node
  * after the other over a chunk.
  *
  * A row kernel iterates over rows, WIDTH columns at a time; a column's constants and sums are

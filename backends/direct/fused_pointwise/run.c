@@ -4,7 +4,6 @@
 
 #include "backends/direct/arith.h"
 #include "backends/direct/element.h"
-#include "loops.h"
 #include "pass.h"
 #include "row_kernel.h"
 

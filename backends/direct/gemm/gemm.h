@@ -17,7 +17,7 @@
  *
  * The filter is packed into panels of a few vectors of outputs, with zeros after the last
  * output; it is rotated and transposed for dx. For y, packing is a reorder if the filter changes
- * only when a parameter is set (packed_filter.h). Otherwise, if there are few positions, it is
+ * only when a parameter is set (gemm.c). Otherwise, if there are few positions, it is
  * read in place, except for the outputs that do not fill a vector.
  *
  * Zeros of the padding times a filter's Inf or NaN would give NaN, a product that the definition
@@ -130,5 +130,11 @@ static inline ptrdiff_t gemm_packed_at(const gemm *p, const gemm_pass *a, gemm_p
         return panel.first * p->lanes * a->elements;
     return panel.end * p->lanes > p->dst.c ? 0 : -1;
 }
+
+/* plan.c: plans the group's first n_own nodes with their epilogue, and a fused group if there are
+ * more; sets prep->scratch. Transposed matrices must be refused by the caller. Returns 0 if gemm.h
+ * does not support the group, or if it is too large. */
+int gemm_plan(gemm *p, const direct *d, const adj_group *group, const direct_epilogue *epilogue,
+              adj_prep *prep);
 
 #endif

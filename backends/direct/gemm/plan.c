@@ -1,8 +1,6 @@
 /* plan.c - the partition of a product of gemm.h: its passes, the rows that are computed
  * together, the jobs of the threads, the layout of the scratch. */
-#include "plan.h"
-
-#include "backends/direct/arith.h"
+#include "gemm.h"
 
 enum {
     MAX_SIDE = 1 << 24,
@@ -11,7 +9,8 @@ enum {
     MIN_POSITIONS = 64, /* positions of a band while part of the filter is in its cache */
     SHORT_ROW = 6,      /* gathering is faster for rows of fewer positions */
     MAX_VECTORS = 4,    /* vectors of a panel */
-    JOBS_OF_THREAD = 4
+    JOBS_OF_THREAD = 4,
+    PACKED_POSITIONS = 2048 /* positions from which on the cost of packing is small */
 };
 static const ptrdiff_t max_elements = 1 << 24; /* elements of each array in the scratch */
 /* Elements of rows whose results are cast, in each thread's scratch: a second cache's worth. The
@@ -163,7 +162,7 @@ static int packs_filter(const gemm *p)
     if (p->is_turned)
         return 1;
     return taps * p->src.c <= max_elements / (p->dst.c + p->lanes) &&
-           (p->filter.by_reorder || positions >= GEMM_PACKED_POSITIONS ||
+           (p->filter.by_reorder || positions >= PACKED_POSITIONS ||
             (taps > 1 && positions >= packed_bytes / row));
 }
 

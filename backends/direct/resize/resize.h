@@ -35,7 +35,4 @@ static inline const float *resize_weights(const resize *p, const resize_axis *a)
     return (const float *)(const void *)((const char *)p + a->weights);
 }
 
-/* rows.c, per instruction set */
-extern const direct_code direct_resize_base, direct_resize_avx2, direct_resize_avx512;
-
 #endif

@@ -29,7 +29,4 @@ static inline int softmax_keeps_exps(const softmax *p)
     return p->result == PROBABILITY || p->result == LOSS_GRAD;
 }
 
-/* rows.c, per instruction set */
-extern const direct_code direct_softmax_base, direct_softmax_avx2, direct_softmax_avx512;
-
 #endif

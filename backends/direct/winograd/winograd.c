@@ -1,8 +1,9 @@
 /* winograd.c - the kernel of winograd.h: the nodes it accepts, its blocks, and its jobs. */
 #include <omp.h>
+#include <stdio.h>
 
 #include "backends/direct/arith.h"
-#include "packed_filter.h"
+#include "winograd.h"
 
 enum {
     MAX_CHANNELS = 1024,
@@ -134,6 +135,53 @@ static int set_scratch(winograd *p, size_t *scratch)
            !__builtin_mul_overflow(*scratch, sizeof(float), scratch);
 }
 
+/* ---- the filter of y and dx, transformed before it enters the kernel ----
+ *
+ * If it changes only when a parameter is set, a reorder transforms it once, instead of each run for
+ * each slice of images. Its layout is image.c's u. */
+
+static int is_same(const void *of, const void *other)
+{
+    const winograd *a = of, *b = other;
+    return a->code == b->code && a->is_dx == b->is_dx && a->kernel == b->kernel &&
+           a->src.c == b->src.c && a->dst.c == b->dst.c;
+}
+
+static size_t packed_bytes(const void *of)
+{
+    const winograd *p = of;
+    return (size_t)(p->points * p->src.c * p->dst.c) * sizeof(float);
+}
+
+static void pack(const void *of, const void *filter, void *packed)
+{
+    const winograd *p = of;
+    const adj_call call = {.state = (void *)p, .in = &filter, .scratch = packed};
+#pragma omp parallel for schedule(static) num_threads(p->threads) if (p->threads > 1)
+    for (ptrdiff_t job = 0; job < p->src.c / WINOGRAD_LANES; job++)
+        p->code->filter(p, &call, job);
+}
+
+static const direct_packing packing = {sizeof(winograd), is_same, packed_bytes, pack};
+
+/* Returns NULL if out of memory. */
+static const adj_layout *packed_filter(direct *d, const winograd *p)
+{
+    /* The filter is the only operand, and u begins the scratch. */
+    const winograd of = {.code = p->code,
+                         .is_dx = p->is_dx,
+                         .kernel = p->kernel,
+                         .points = p->points,
+                         .src.c = p->src.c,
+                         .dst.c = p->dst.c,
+                         .threads = p->threads};
+    char name[16];
+    snprintf(name, sizeof name, "points%d%s", (int)p->points, p->is_dx ? "dx" : "");
+    return direct_packed_filter(d, &packing, &of, name);
+}
+
+/* ---- the kernel ---- */
+
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *prep)
 {
     direct *d = backend;
@@ -166,7 +214,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
         return ADJ_ENOKERNEL;
     const adj_status status = p.by_reorder
                                   ? direct_accept_packed(d, g, prep, "winograd", &p, sizeof p,
-                                                         p.other_in, winograd_packed_filter(d, &p))
+                                                         p.other_in, packed_filter(d, &p))
                                   : direct_accept(d, g, prep, "winograd", &p, sizeof p);
     /* products have whole steps of tiles */
     prep->seconds *= (double)round_up(p.tiles, BLOCK_STEP) / (double)p.tiles;

@@ -15,7 +15,7 @@
  * Elements outside a tensor are read as 0 and not written.
  *
  * y and dx: the filter is transformed by a reorder if it changes only when a parameter is set
- * (packed_filter.h), else in each run. A job is then a block of tiles, small enough for its
+ * (winograd.c), else in each run. A job is then a block of tiles, small enough for its
  * windows (v) and its products with up to 64 columns of the filter (m) to stay in the second
  * cache. dw: with few channels tiles are cut into segments, and a thread adds a segment's
  * products (u) in its own cache, block by block. With many, whose sums are large, all threads
@@ -58,7 +58,7 @@ typedef struct winograd {
     const winograd_code *code;
     int is_dx, is_dw;
     int src_in, other_in;     /* indices in group->in: other is w, or dy for dw */
-    int by_reorder;           /* w enters as u (packed_filter.h) */
+    int by_reorder;           /* w enters as u */
     direct_epilogue epilogue; /* epilogue of y */
     ptrdiff_t kernel, window; /* sides of the kernel and of a window */
     ptrdiff_t points;         /* points of a window */
