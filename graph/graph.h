@@ -105,12 +105,6 @@ adj_status check_attrs(const adj_node *n, const void *attrs);
 /* Infers the type of the result and completes the attributes. */
 adj_status infer_type(const adj_node *n, void *attrs, adj_type *out);
 
-/* ---- verify.c ---- */
-
-/* Checks that operands precede their users, belong to the graph and have the types that
- * inference gives. Requires: nothing. */
-adj_status verify_graph(adj_graph *g);
-
 /* Prints one node on one line, as adj_print does. */
 void print_node(FILE *f, const adj_node *n);
 /* Prints " \"name\"", with newlines and quotes escaped. */

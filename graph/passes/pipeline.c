@@ -3,6 +3,8 @@
  *
  * Only nodes that the roots need are rebuilt, and equal nodes are interned on the way: every
  * pass removes dead code and common subexpressions. */
+#include <string.h>
+
 #include "passes.h"
 
 static const pass *const pipeline[] = {&pass_channels_last,
@@ -42,6 +44,40 @@ static adj_status rewrite(rewriting *w, rewrite_rule *rule)
     }
     return to->status;
 }
+
+/* ---- the verifier, which runs after each pass ---- */
+
+static adj_status verify_node(adj_graph *g, const adj_node *n, int id)
+{
+    _Alignas(16) char attrs[MAX_ATTR];
+    adj_type type = {0};
+    if (n->graph != g || n->id != (uint32_t)id)
+        return adj_fail(g, ADJ_EARG, "verify: node id does not match its index (%d)", id);
+    for (int i = 0; i < n->n_in; i++)
+        if (n->in[i]->graph != g || n->in[i]->id >= n->id)
+            return adj_fail(g, ADJ_EARG, "verify: operand %d of node %d (%s) comes after it", i, id,
+                            n->op->name);
+    memcpy(attrs, n->attrs, adj_attr_size(n->op));
+    adj_status status = infer_type(n, attrs, &type);
+    if (status != ADJ_OK)
+        return status;
+    if (!is_same_type(type, n->type))
+        return adj_fail(g, ADJ_ESHAPE,
+                        "verify: node %d (%s) changed its type (got %s, expected %s)", id,
+                        n->op->name, adj_shape_text(type.shape).s, adj_shape_text(n->type.shape).s);
+    return ADJ_OK;
+}
+
+/* Checks that operands precede their users, belong to the graph and have the types that inference
+ * gives, which only a bug in a pass can break. */
+static adj_status verify_graph(adj_graph *g)
+{
+    for (int id = 0; id < g->n_node && g->status == ADJ_OK; id++)
+        verify_node(g, g->node[id], id);
+    return g->status;
+}
+
+/* ---- the passes ---- */
 
 /* Rebuilds w->from into w->to and replaces roots and images by theirs. */
 static adj_status run_pass(const pass *p, const adj_node *root[], int n_image, adj_node *image[],

@@ -24,27 +24,35 @@ static training net_new(const adj_optimizer_opts *o)
     return training_on(adj_layer_dense(h, "logits", 3, NULL), o);
 }
 
-static void count(const adj_node *n, char *seen, int *reductions, int64_t *elems)
+typedef struct {
+    char *seen; /* by id */
+    int n;
+    int64_t elems;
+    size_t max_packed; /* bytes of the largest one of several values */
+} reductions;
+
+static void count(const adj_node *n, reductions *r)
 {
-    if (seen[adj_node_id(n)])
+    if (r->seen[adj_node_id(n)])
         return;
-    seen[adj_node_id(n)] = 1;
+    r->seen[adj_node_id(n)] = 1;
     if (n->op == &adj_op_all_reduce) {
-        ++*reductions;
-        *elems += adj_shape_elems(n->type.shape);
+        const size_t packed = n->in[0]->op == &adj_op_concat ? adj_type_bytes(n->type) : 0;
+        r->n++;
+        r->elems += adj_shape_elems(n->type.shape);
+        r->max_packed = packed > r->max_packed ? packed : r->max_packed;
     }
     for (int k = 0; k < n->n_in; k++)
-        count(n->in[k], seen, reductions, elems);
+        count(n->in[k], r);
 }
 
-static int reductions_of(const adj_graph *g, const adj_updates *u, int64_t *elems)
+static reductions reductions_of(const adj_updates *u, const adj_graph *g)
 {
     scoped(release) char *seen = calloc((size_t)adj_graph_node_count(g), 1);
-    int n = 0;
-    *elems = 0;
+    reductions r = {.seen = seen};
     for (int i = 0; i < adj_updates_count(u); i++)
-        count(adj_updates_next_at(u, i), seen, &n, elems);
-    return n;
+        count(adj_updates_next_at(u, i), &r);
+    return r;
 }
 
 /* 18 + 2 + 2 + 2 + 216 + 3 elements of gradients, and [2, 2] statistics: each is reduced once,
@@ -61,27 +69,15 @@ Test(data_parallel, buckets)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (size_t k = 0; k < sizeof options / sizeof *options; k++) {
             scoped(training_free) training n = net_new(&options[k]);
-            int64_t elems;
             const adj_updates *u = adj_data_parallel(
                 n.updates, 3, 0, &(adj_data_parallel_opts){.bucket_bytes = cases[i].bytes});
             cr_assert_not_null(u, "%s", adj_graph_message(n.g));
             cr_expect_eq(adj_updates_count(u), adj_updates_count(n.updates));
-            cr_expect_eq(reductions_of(n.g, n.updates, &elems), 0);
-            cr_expect_eq(reductions_of(n.g, u, &elems), cases[i].reductions, "%zu bytes: %d",
-                         cases[i].bytes, reductions_of(n.g, u, &elems));
-            cr_expect_eq(elems, ALL, "%ld", (long)elems);
+            const reductions r = reductions_of(u, n.g);
+            cr_expect_eq(reductions_of(n.updates, n.g).n, 0);
+            cr_expect_eq(r.n, cases[i].reductions, "%zu bytes: %d", cases[i].bytes, r.n);
+            cr_expect_eq(r.elems, ALL, "%ld", (long)r.elems);
         }
-}
-
-static void check_bucket(const adj_node *n, char *seen, size_t max_bytes)
-{
-    if (seen[adj_node_id(n)])
-        return;
-    seen[adj_node_id(n)] = 1;
-    if (n->op == &adj_op_all_reduce && n->in[0]->op == &adj_op_concat)
-        cr_expect_leq(adj_type_bytes(n->type), max_bytes);
-    for (int k = 0; k < n->n_in; k++)
-        check_bucket(n->in[k], seen, max_bytes);
 }
 
 /* Packed values are at most bucket_bytes long. */
@@ -91,9 +87,7 @@ Test(data_parallel, bucket_bytes)
         scoped(training_free) training n = net_new(&with_momentum);
         const adj_updates *u =
             adj_data_parallel(n.updates, 3, 0, &(adj_data_parallel_opts){.bucket_bytes = bytes});
-        scoped(release) char *seen = calloc((size_t)adj_graph_node_count(n.g), 1);
-        for (int i = 0; i < adj_updates_count(u); i++)
-            check_bucket(adj_updates_next_at(u, i), seen, bytes);
+        cr_expect_leq(reductions_of(u, n.g).max_packed, bytes);
     }
 }
 
@@ -297,12 +291,12 @@ Test(data_parallel, synchronized_batch_norm)
 Test(data_parallel, synchronized_reductions)
 {
     scoped(training_free) training n = net_new(&with_momentum);
-    int64_t elems;
     const adj_data_parallel_opts o = {.sync_batch_norm = 1};
     const adj_updates *u = adj_data_parallel(n.updates, 2, 0, &o);
     cr_assert_not_null(u, "%s", adj_graph_message(n.g));
-    cr_expect_eq(reductions_of(n.g, u, &elems), 1 + 2 + 1);
-    cr_expect_eq(elems, 18 + 2 + 216 + 3 + 4 + 2 + 4, "%ld", (long)elems);
+    const reductions r = reductions_of(u, n.g);
+    cr_expect_eq(r.n, 1 + 2 + 1);
+    cr_expect_eq(r.elems, 18 + 2 + 216 + 3 + 4 + 2 + 4, "%ld", (long)r.elems);
 }
 
 Test(data_parallel, nothing_to_synchronize)
