@@ -178,7 +178,7 @@ adj_status rounded_filter(program *p, const step *s, array **filter)
         return ADJ_OK;
     const int slot = plan->buffer[s->in[adj_group_in(&s->group, root->in[1])]].slot;
     array *a = array_named(p->unit, p->symbol[slot].s);
-    if (a == NULL || plan->slot[slot].invariance != RUN_INVARIANT || a->type.dtype != ADJ_F32)
+    if (a == NULL || !plan->slot[slot].is_invariant || a->type.dtype != ADJ_F32)
         return ADJ_OK;
     const int64_t n = adj_shape_elems(a->type.shape);
     if (a->rounded == NULL && !round_array(p->unit, a, c, n))

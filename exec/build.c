@@ -118,7 +118,7 @@ static adj_status count_steps(adj_exec *e)
         const step *s = &p->step[i];
         details->reorders += s->kind == STEP_REORDER;
         info->naive_steps += s->kind == STEP_KERNEL && s->backend == e->backends.fallback;
-        if (s->invariance != RUN_VARIANT)
+        if (s->is_invariant)
             continue;
         details->read_bytes += bytes_of_buffers(p, s->n_in, s->in);
         details->written_bytes += bytes_of_buffers(p, s->n_out, s->out);

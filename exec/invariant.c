@@ -32,82 +32,68 @@ static void find_invariant_leaves(const adj_exec *e)
     const plan *p = &e->plan;
     for (const leaf *l = p->leaf; l < p->leaf + p->n_leaf; l++) {
         const int is_kept = l->node->op->flags & ADJ_OP_KEPT || l->node->op == &adj_op_const;
-        slot_of(p, l->buffer)->invariance =
-            is_kept && l->update == NONE && !is_assigned_by(e->internal.varying, l->user)
-                ? RUN_INVARIANT
-                : RUN_VARIANT;
+        slot_of(p, l->buffer)->is_invariant =
+            is_kept && l->update == NONE && !is_assigned_by(e->internal.varying, l->user);
     }
 }
 
-/* Returns the invariance of n. Requires: that of its operands. */
-static invariance invariance_of(const adj_exec *e, const adj_node *n)
-{
-    const planning *c = e->planning;
-    invariance min = has_collective(1, &n) ? RUN_VARIANT : CONSTANT;
-    if (n->op->flags & ADJ_OP_LEAF)
-        return slot_of(&e->plan, c->first_buffer[n->id])->invariance;
-    for (int k = 0; k < n->n_in; k++)
-        if (c->invariance[n->in[k]->id] < min)
-            min = c->invariance[n->in[k]->id];
-    return min;
-}
-
+/* A value without leaves, such as a fill, is invariant only if an invariant value reads it: else it
+ * is computed in every run, which saves memory. */
 adj_status find_invariant_values(adj_exec *e)
 {
+    enum { VARIANT, INVARIANT, WITHOUT_LEAVES }; /* a node has the minimum of its operands */
     const adj_graph *g = e->plan.graph;
-    invariance *of = planning_alloc(e, (size_t)g->n_node, sizeof *of);
-    e->planning->invariance = of;
+    char *of = e->planning->is_invariant = planning_alloc(e, (size_t)g->n_node, 1);
+    if (of == NULL)
+        return e->status;
     find_invariant_leaves(e);
-    for (int id = 0; id < g->n_node && of != NULL; id++)
-        of[id] = invariance_of(e, g->node[id]);
-    return e->status;
+    for (int id = 0; id < g->n_node; id++) {
+        const adj_node *n = g->node[id];
+        const int leaf = e->planning->first_buffer[id];
+        of[id] = leaf != NONE            ? (char)slot_of(&e->plan, leaf)->is_invariant
+                 : has_collective(1, &n) ? VARIANT
+                                         : WITHOUT_LEAVES;
+        for (int k = 0; k < n->n_in; k++)
+            of[id] = of[n->in[k]->id] < of[id] ? of[n->in[k]->id] : of[id];
+    }
+    for (int id = g->n_node - 1; id >= 0; id--) {
+        of[id] = of[id] == INVARIANT;
+        for (int k = 0; of[id] && k < g->node[id]->n_in; k++)
+            of[g->node[id]->in[k]->id] = INVARIANT;
+    }
+    return ADJ_OK;
 }
 
 int is_invariant(const adj_exec *e, const adj_node *value)
 {
-    const invariance *of = e->planning->invariance;
-    return of != NULL && of[value->id] == RUN_INVARIANT;
+    const char *of = e->planning->is_invariant;
+    return of != NULL && of[value->id];
 }
 
-/* Sets the invariance of a step and of its results. */
-static void find_invariance(const plan *p, step *s)
+/* A step is invariant if all its operands are or, without operands, its result is. */
+static void find_invariant_steps(const adj_exec *e)
 {
-    s->invariance = has_collective(s->group.n_node, s->group.node) ? RUN_VARIANT : CONSTANT;
-    for (int k = 0; k < s->n_in; k++)
-        if (slot_of(p, s->in[k])->invariance < s->invariance)
-            s->invariance = slot_of(p, s->in[k])->invariance;
-    for (int k = 0; k < s->n_out; k++)
-        slot_of(p, s->out[k])->invariance = s->invariance;
-}
-
-/* A fill is computed once if an invariant step reads it; otherwise in every run, which saves
- * memory. Readers come later, so the loop goes from the last step to the first. */
-static void settle_constants(const plan *p)
-{
-    for (int i = p->n_step - 1; i >= 0; i--) {
-        step *s = &p->step[i];
-        for (int k = 0; k < s->n_out && s->invariance == CONSTANT; k++)
-            if (slot_of(p, s->out[k])->invariance == RUN_INVARIANT)
-                s->invariance = RUN_INVARIANT;
-        if (s->invariance == CONSTANT)
-            s->invariance = RUN_VARIANT;
+    const plan *p = &e->plan;
+    for (step *s = p->step; s < p->step + p->n_step; s++) {
+        s->is_invariant = s->n_in > 0 ? !has_collective(s->group.n_node, s->group.node)
+                                      : is_invariant(e, p->buffer[s->out[0]].value);
+        for (int k = 0; k < s->n_in; k++)
+            s->is_invariant &= slot_of(p, s->in[k])->is_invariant;
         for (int k = 0; k < s->n_out; k++)
-            slot_of(p, s->out[k])->invariance = s->invariance;
-        for (int k = 0; k < s->n_in && s->invariance == RUN_INVARIANT; k++)
-            slot_of(p, s->in[k])->invariance = RUN_INVARIANT;
+            slot_of(p, s->out[k])->is_invariant = s->is_invariant;
     }
 }
 
 static void keep_if_invariant(const plan *p, int b)
 {
-    if (slot_of(p, b)->invariance == RUN_INVARIANT)
+    if (slot_of(p, b)->is_invariant)
         slot_of(p, b)->kept = 1;
 }
 
 static void keep_what_is_read_later(const plan *p)
 {
     for (int i = 0; i < p->n_step; i++)
-        for (int k = 0; k < p->step[i].n_in && p->step[i].invariance != RUN_INVARIANT; k++)
+        for (int k = 0; k < p->step[i].n_in && !p->step[i].is_invariant; k++)
             keep_if_invariant(p, p->step[i].in[k]);
     for (int i = 0; i < p->n_fetch; i++)
         keep_if_invariant(p, p->fetch[i].buffer);
@@ -122,12 +108,10 @@ adj_status plan_invariants(adj_exec *e)
     int n = 0, n_later = 0;
     if (later == NULL)
         return e->status;
-    for (int i = 0; i < p->n_step; i++)
-        find_invariance(p, &p->step[i]);
-    settle_constants(p);
+    find_invariant_steps(e);
     keep_what_is_read_later(p);
     for (int i = 0; i < p->n_step; i++)
-        if (p->step[i].invariance == RUN_INVARIANT)
+        if (p->step[i].is_invariant)
             p->step[n++] = p->step[i];
         else
             later[n_later++] = p->step[i];
@@ -142,7 +126,7 @@ uint64_t invariant_version(const adj_exec *e)
     const plan *p = &e->plan;
     uint64_t sum = 0;
     for (int i = 0; i < p->n_leaf; i++)
-        if (slot_of(p, p->leaf[i].buffer)->invariance == RUN_INVARIANT)
+        if (slot_of(p, p->leaf[i].buffer)->is_invariant)
             sum += e->run.version[i];
     return sum;
 }

@@ -11,19 +11,15 @@
 
 enum { NONE = -1 };
 
-/* Sources of a value: leaves that change from run to run; only leaves that are not inputs and that
- * no update assigns; no leaves at all. A node has the minimum of its operands. */
-typedef enum { RUN_VARIANT, RUN_INVARIANT, CONSTANT } invariance;
-
 typedef struct {
     size_t bytes;
-    int last_read;         /* last step that reads one of its buffers; NONE: no step */
-    int first, last;       /* first and last step in which it holds a needed value; NONE: unused */
-    int into;              /* the slot that its buffers share instead, while memory.c plans; NONE */
-    int kept;              /* outside the arena: its content outlives a run */
-    int foreign;           /* kept, but not in the executor's memory: a constant's data */
-    invariance invariance; /* of the values in it */
-    size_t offset;         /* in the arena, or in the storage */
+    int last_read;    /* last step that reads one of its buffers; NONE: no step */
+    int first, last;  /* first and last step in which it holds a needed value; NONE: unused */
+    int into;         /* the slot that its buffers share instead, while memory.c plans; NONE */
+    int kept;         /* outside the arena: its content outlives a run */
+    int foreign;      /* kept, but not in the executor's memory: a constant's data */
+    int is_invariant; /* 1: its values stay the same from run to run */
+    size_t offset;    /* in the arena, or in the storage */
     char *data;
 } slot;
 
@@ -46,8 +42,8 @@ typedef struct {
     adj_prep prep;
     int *in, *out; /* buffers, as group.in and group.out; one each for reorders and copies */
     int n_in, n_out;
-    int scratch;           /* slot, or NONE */
-    invariance invariance; /* RUN_INVARIANT: runs only after one of its leaves has been set */
+    int scratch;      /* slot, or NONE */
+    int is_invariant; /* 1: runs only after one of its leaves has been set */
     adj_call call;
     const char *why; /* why a preferred backend does not compute it; NULL: it does */
     double tuned;    /* measured seconds if it was selected by timing; 0: selected by estimate */

@@ -24,7 +24,7 @@ struct planning {
     int *group_of;                      /* by id: the node's group; not of leaves */
     int max_step, max_buffer, max_slot; /* room in the plan's arrays */
     int *first_buffer;                  /* by id: head of the value's buffers, or NONE */
-    invariance *invariance;             /* by id; NULL: not found yet */
+    char *is_invariant;                 /* by id; NULL: not found yet */
     tuner *tuner;                       /* NULL: no tuning */
 };
 

@@ -44,7 +44,7 @@ static void print_step(FILE *f, const adj_exec *e, int i)
         fprintf(f, "%s ", kind_name[s->kind]);
         print_node(f, e->plan.buffer[s->out[0]].value);
     }
-    if (s->invariance == RUN_INVARIANT)
+    if (s->is_invariant)
         fputs(" (only when a parameter has changed)", f);
     fputs(" :", f);
     for (int k = 0; k < s->n_in; k++)

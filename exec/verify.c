@@ -183,7 +183,7 @@ static adj_status set_leaves(walk *w)
         const slot *s = slot_of(plan, plan->leaf[i].buffer);
         status = verify_slot(w, NONE, s, &p);
         if (status == ADJ_OK && !is_constant(w, &p))
-            status = hold(w, &p, NONE, !w->is_assigned[i] && s->invariance == RUN_INVARIANT);
+            status = hold(w, &p, NONE, !w->is_assigned[i] && s->is_invariant);
     }
     return status == ADJ_OK ? verify_leaves(w, "the first step", 0) : status;
 }

@@ -199,7 +199,7 @@ static void not_kept(adj_exec *e)
 static void too_invariant(adj_exec *e) { e->plan.n_invariant++; }
 static void version_unseen(adj_exec *e)
 {
-    slot_of(&e->plan, leaf_called(e, "w")->buffer)->invariance = RUN_VARIANT;
+    slot_of(&e->plan, leaf_called(e, "w")->buffer)->is_invariant = 0;
 }
 
 /* Computes the next parameter right in it, while the average is still to read it. */
