@@ -180,13 +180,6 @@ adj_status node_expect(const runner *b, const node_case *n, const adj_compare_co
 adj_status node_run(const runner *b, const node_case *n, const adj_compare_config *c, region *p,
                     outcome *o);
 
-/* Checks the value that a node had in a graph by the operands that it had there. *error is
- * unchanged if no value can be expected. Sets *alone to 1 if the value is wrong and the backend
- * computes a wrong one outside the graph, too: then the plan is not at fault. Returns ADJ_ENOMEM or
- * ADJ_OK. */
-adj_status node_judge(const runner *b, const node_case *n, const adj_compare_config *c,
-                      const void *value, region *p, adj_compare_error *error, int *alone);
-
 /* Fails the row for a race if what is wrong under c is right on one thread. */
 adj_status blame_race(const runner *b, const node_case *n, const adj_compare_config *c,
                       const expectation *e, region *p, compare_row *row);
@@ -301,8 +294,6 @@ adj_status compare_whole(comparing *r, int k);
 adj_status compare_special(comparing *r, int k, compare_row *row);
 /* nodes.c: n on its operands' values under configuration k. */
 node_case case_of(const comparing *r, int k, const adj_node *n);
-/* group.c. "conv2d+bias_add+relu"; NULL: no memory. */
-char *group_name(const adj_group *g, region *p);
 /* group.c: after configuration k's plain run t, whose outcome is o; image: by id. Fills
  * group_row. */
 adj_status compare_groups(comparing *r, int k, const trial *t, adj_node *const image[],

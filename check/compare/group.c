@@ -62,7 +62,8 @@ static adj_status group_of(const plan_view *l, int step, region *p, adj_group *o
     return ADJ_OK;
 }
 
-char *group_name(const adj_group *g, region *p)
+/* "conv2d+bias_add+relu"; NULL: no memory. */
+static char *group_name(const adj_group *g, region *p)
 {
     size_t bytes = 1;
     for (int i = 0; i < g->n_node; i++)

@@ -331,21 +331,3 @@ adj_status node_expect(const runner *b, const node_case *n, const adj_compare_co
                ? take_formula(n->node, alone.dtype, in_float64(b, n->node, operand, p), p, e)
                : status;
 }
-
-adj_status node_judge(const runner *b, const node_case *n, const adj_compare_config *c,
-                      const void *value, region *p, adj_compare_error *error, int *alone)
-{
-    const adj_type type = {type_under(c, n->node), n->node->type.shape};
-    expectation e;
-    outcome o;
-    adj_status status = node_expect(b, n, c, p, &e, &o);
-    *alone = 0;
-    if (status != ADJ_OK || o.status != ADJ_OK)
-        return status;
-    *error = judge(type, value, &e);
-    if (is_wrong(error) && (status = node_run(b, n, c, p, &o)) == ADJ_OK && o.status == ADJ_OK) {
-        const adj_compare_error own = judge(type, o.value[0], &e);
-        *alone = is_wrong(&own);
-    }
-    return status;
-}

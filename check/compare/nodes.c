@@ -86,20 +86,28 @@ static adj_status isolated(comparing *r, int k, region *p, compare_row *row)
     return may_race ? blame_race(&r->runner, &n, config, &e, p, row) : ADJ_OK;
 }
 
+/* The value that the node had in the graph, by the operands that it had there. */
 static adj_status within_the_graph(comparing *r, int k, region *p, compare_row *row)
 {
     const adj_compare_config *config = &r->c->config[k];
-    const adj_node *node = row->node;
-    const node_case n = case_of(r, k, node);
-    const void *value = r->whole[k].value[r->index[node->id]];
+    const int at = r->index[row->node->id];
+    const void *value = r->whole[k].value[at];
+    const node_case n = case_of(r, k, row->node);
     runner own = r->runner;
     own.known = NULL; /* its operands are this configuration's alone */
-    const adj_status status =
-        node_judge(&own, &n, config, value, p, &row->in_plan, &row->wrong_on_own);
-    row->wrong_on_own &= !is_wrong(&row->isolated);
-    const expectation e = {.dtype = config_dtype(&r->c->config[0], node->type.dtype),
-                           .expected = r->whole[0].value[r->index[node->id]]};
-    row->propagated = judge(row->type, value, &e);
+    expectation e;
+    outcome o;
+    adj_status status = node_expect(&own, &n, config, p, &e, &o);
+    if (status == ADJ_OK && o.status == ADJ_OK)
+        row->in_plan = judge(row->type, value, &e);
+    if (is_wrong(&row->in_plan) && !is_wrong(&row->isolated) &&
+        (status = node_run(&own, &n, config, p, &o)) == ADJ_OK && o.status == ADJ_OK) {
+        const adj_compare_error alone = judge(row->type, o.value[0], &e);
+        row->wrong_on_own = is_wrong(&alone);
+    }
+    const expectation propagated = {.dtype = config_dtype(&r->c->config[0], row->node->type.dtype),
+                                    .expected = r->whole[0].value[at]};
+    row->propagated = judge(row->type, value, &propagated);
     return status;
 }
 

@@ -1,81 +1,80 @@
 /* blame.c - whose fault a wrong gradient is: the reference's, the rule's, or a kernel's.
  *
  * The reference is wrong if a formula has refuted one of its values. Else the rule is, if
- * differences and naive's backward pass disagree. Else the first node that the backend under test
- * gets wrong on the operands that it has there, by adj_compare's bounds, has the faulty kernel. */
+ * differences and naive's backward pass disagree. Else a kernel or the plan: the gradient's graph
+ * is compared with naive in float64 on the values of this draw, and adj_compare's first row names
+ * it. */
 #include <math.h>
 #include <string.h>
 
 #include "check/compare/compare.h"
 #include "gradcheck.h"
 
-/* True if the node's value in the executor is wrong for its operands there. Sets *is_alone to 1 if
- * the backend computes a wrong value from these operands outside the graph, too. */
-static int is_wrong_in(subject *s, adj_exec *e, const adj_node *n, int *is_alone)
+/* The gradient's comparison. */
+static adj_status compare_gradient(subject *s, int leaf, const adj_comparison **c)
 {
     const gradcheck_report *r = s->report;
-    const adj_compare_opts opts = {.exec.threads = r->conditions.threads,
-                                   .exec.backends = r->opts.exec.backends};
-    adj_compare_config tested = {.name = "tested"}, reference = naive_f64;
-    const runner b = {.opts = &opts, .reference = &reference};
-    region p = {.allocator = s->region.allocator};
-    node_case c = {.node = n};
-    adj_compare_error error = {.n = 0};
-    const double *wide = value_in(s, e, n, &p);
-    double **operand = operands_in(s, e, n, &p);
-    const int is_known = wide != NULL && operand != NULL && n->n_in <= MAX_IN;
-    reference.dtype = s->wide;
-    snprintf(tested.backend, sizeof tested.backend, "%s", r->conditions.backend);
-    for (int k = 0; k < n->n_in && is_known; k++) {
-        c.dtype[k] = ADJ_F64;
-        c.operand[k] = operand[k];
+    const twin *t = &s->tested;
+    const int is_named = r->debug.impl != NULL;
+    adj_leaf_value *value = region_alloc(&s->region, (size_t)s->n_leaf + 1, sizeof *value);
+    char tested[160];
+    snprintf(tested, sizeof tested, "%s%s%s", r->conditions.backend, is_named ? ":impl=" : "",
+             is_named ? r->debug.impl : "");
+    const adj_compare_opts o = {
+        .exec = {.n_fetch = 1,
+                 .fetch = &t->dx[leaf],
+                 .threads = r->conditions.threads,
+                 .backends = r->opts.exec.backends},
+        .n_config = 2,
+        .config = (const char *const[]){s->wide == ADJ_F64 ? "naive:f64" : "naive", tested},
+        .n_value = s->n_leaf + 1,
+        .value = value,
+        .runs = 1};
+    for (int i = 0; i <= s->n_leaf && value != NULL; i++) {
+        const adj_node *x = i < s->n_leaf ? t->leaf[i] : t->dy;
+        const double *v = i < s->n_leaf ? s->x[i] : s->dy;
+        value[i] =
+            (adj_leaf_value){x, convert(&s->region, ADJ_F64, v, x->type.dtype, node_elems(x))};
+        value = value[i].data != NULL ? value : NULL;
     }
-    void *value = is_known ? convert(&p, ADJ_F64, wide, n->type.dtype, node_elems(n)) : NULL;
-    if (value != NULL && node_judge(&b, &c, &tested, value, &p, &error, is_alone) == ADJ_ENOMEM)
-        log_no_memory(&s->report->log);
-    region_free(&p);
-    return is_wrong(&error);
+    return value != NULL
+               ? adj_compare_with(t->graph, &o, &(adj_trial_opts){.internal = r->debug.internal}, c)
+               : ADJ_ENOMEM;
 }
 
-/* Returns a sentence on the kernel or plan at fault. Runs the backward pass again with the values
- * of all nodes kept, and looks for the first node whose value is wrong for its operands:
- * - it is wrong alone, too: its kernel is at fault;
- * - it is right alone: the kernel of the group that computes it, or, in no group, the plan;
- * - there is none, and dx is still wrong: dx's kernel;
- * - there is none, and dx is right now: the kernel of dx's group, or, in no group, the plan. */
+/* Returns a sentence on the kernel or plan at fault; on that of the gradient's last kernel, if
+ * nothing is wrong by adj_compare's bounds. */
 static const char *blame_kernel(subject *s, int leaf, adj_gradcheck_fault *fault)
 {
-    const adj_node *dx = s->tested.dx[leaf], *first = NULL;
-    const adj_group *g = NULL;
-    adj_exec *e = NULL;
-    int n = 0, is_alone = 0;
-    adj_node **node = nodes_behind(s, &s->tested, 1, &dx, &n);
-    adj_status status =
-        node != NULL ? open_exec(s, &s->tested, 0, n, node, &e) : log_no_memory(&s->report->log);
-    if (status == ADJ_OK)
-        status = run_exec(s, e, &s->tested, 0);
-    for (int i = 0; node != NULL && i < n && status == ADJ_OK && first == NULL; i++)
-        first = is_wrong_in(s, e, node[i], &is_alone) ? node[i] : NULL;
-    const double *kept = first == NULL && status == ADJ_OK ? value_in(s, e, dx, &s->region) : NULL;
-    const int is_found = first != NULL;
-    is_alone |= !is_found && (kept == NULL || memcmp(kept, s->dx[leaf],
-                                                     (size_t)node_elems(dx) * sizeof *kept) == 0);
-    if (!is_found)
-        first = viewed_node(dx);
-    const adj_step_info step = step_of(is_found && !is_alone ? e : s->tested.backward, first, &g);
-    const char *name = is_alone          ? first->op->name
-                       : step.n_node > 1 ? group_name(g, &s->report->log.region)
-                                         : NULL;
-    *fault = name != NULL ? ADJ_FAULT_KERNEL : ADJ_FAULT_PLAN;
-    const char *sentence = "right where every node keeps its value -> fault is in the plan";
-    if (name != NULL)
-        sentence = log_text(&s->report->log, "fault is in backend %s's kernel for %s (%s)",
-                            step.backend, name, step.impl);
-    else if (is_found)
-        sentence = log_text(&s->report->log,
-                            "%s is wrong in the graph, and right alone -> fault is in the plan",
-                            first->op->name);
-    adj_exec_free(e);
+    const adj_comparison *c = NULL;
+    const compare_row *row = NULL;
+    check_log *l = &s->report->log;
+    const adj_status status = compare_gradient(s, leaf, &c);
+    if (status == ADJ_ENOMEM)
+        log_no_memory(l);
+    for (int i = 0; status == ADJ_OK && i < c->n_row; i++) {
+        const compare_row *at = adj_comparison_row_at(c, i);
+        const int has_fault = at->blame == ADJ_BLAME_KERNEL || at->blame == ADJ_BLAME_PLAN;
+        if (has_fault && (row == NULL || (at->group[0] != '\0' && at->node == row->node)))
+            row = at; /* the first, or the group that computes it */
+    }
+    const adj_step_info step = step_of(s->tested.backward, viewed_node(s->tested.dx[leaf]));
+    const char *sentence;
+    *fault = ADJ_FAULT_PLAN;
+    if (row != NULL && row->blame == ADJ_BLAME_PLAN)
+        sentence = log_text(l, "%s is wrong in the graph, and right alone -> fault is in the plan",
+                            adj_compare_row_name(row));
+    else if (row == NULL && status == ADJ_OK && c->config[1].verdict != ADJ_VERDICT_PASS)
+        sentence = log_text(l, "%s -> fault is in the plan", c->config[1].reason);
+    else {
+        *fault = ADJ_FAULT_KERNEL;
+        sentence = log_text(l, "fault is in backend %s's kernel for %s (%s)",
+                            row != NULL ? row->backend : step.backend,
+                            row != NULL ? adj_compare_row_name(row)
+                                        : viewed_node(s->tested.dx[leaf])->op->name,
+                            row != NULL ? row->implementation : step.impl);
+    }
+    adj_comparison_free(c);
     return sentence;
 }
 

@@ -94,10 +94,6 @@ typedef struct {
                                        with which nothing can run; NULL: none has */
 } subject;
 
-/* Lists these nodes of t's graph and those behind them, other leaves left out, in id order; NULL:
- * no memory. */
-adj_node **nodes_behind(subject *s, const twin *t, int n_root, const adj_node *const root[],
-                        int *n);
 /* subject: order 1 is the node, order 2 its gradient with respect to leaf `of`. On failure the
  * report has the message; s is to be closed in every case. */
 adj_status subject_open(subject *s, gradcheck_report *r, const adj_node *node, int order, int of);
@@ -235,14 +231,11 @@ const char *gradcheck_other_impl(gradcheck_report *r, const char *backend, const
 double reference_eps(const subject *s);
 /* Returns "naive float64", or the name of the reference for the caller's own op. */
 const char *reference_name(const subject *s);
-/* The step that computes n; else the last one that computes anything. *group: what it computes;
- * group may be NULL. */
-adj_step_info step_of(const adj_exec *e, const adj_node *n, const adj_group **group);
+/* The step that computes n; else the last one that computes anything. */
+adj_step_info step_of(const adj_exec *e, const adj_node *n);
 
-/* reference.c. Returns the node's value in float64 after a run; NULL if it has none, or if memory
- * is short, which the report then says. */
-double *value_in(subject *s, adj_exec *e, const adj_node *n, region *p);
-/* Returns those of n's operands; NULL if one has none, or if memory is short. */
+/* reference.c. Returns the values of n's operands in float64 after a run; NULL if one has none, or
+ * if memory is short, which the report then says. */
 double **operands_in(subject *s, adj_exec *e, const adj_node *n, region *p);
 /* Checks the last run of reference.backward by the ops' formulas. Returns NULL, or whose fault it
  * is that one of its values is wrong. */

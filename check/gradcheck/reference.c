@@ -11,7 +11,7 @@
 /* A fraction of the largest result, or of the terms that cancel in it. */
 static const double tolerance = 1e-10;
 
-double *value_in(subject *s, adj_exec *e, const adj_node *n, region *p)
+static double *value_in(subject *s, adj_exec *e, const adj_node *n, region *p)
 {
     double *v = region_alloc(p, (size_t)node_elems(n) + 1, sizeof *v);
     if (v == NULL)

@@ -100,35 +100,28 @@ adj_status open_exec(subject *s, const twin *t, int is_reference, int n, adj_nod
     return status;
 }
 
-adj_node **nodes_behind(subject *s, const twin *t, int n_root, const adj_node *const root[], int *n)
-{
-    adj_graph *g = t->graph;
-    char *need = region_alloc(&s->region, (size_t)g->n_node, 1);
-    adj_node **node = region_alloc(&s->region, (size_t)g->n_node, sizeof *node);
-    *n = 0;
-    if (need == NULL || node == NULL)
-        return NULL;
-    mark_needed(g, n_root, root, need);
-    for (int id = 0; id < g->n_node; id++)
-        if (need[id] && (!(g->node[id]->op->flags & ADJ_OP_LEAF) ||
-                         adj_position(n_root, root, g->node[id]) >= 0))
-            node[(*n)++] = g->node[id];
-    return node;
-}
-
-/* Fetches every gradient, of the reference every node. */
+/* Fetches every gradient, of the reference every node that they or y need. */
 static adj_status open_backward(subject *s, twin *t, int is_reference)
 {
-    adj_node **fetch = region_alloc(&s->region, (size_t)s->n_leaf + 2, sizeof *fetch);
+    adj_graph *g = t->graph;
+    const size_t places = (size_t)(s->n_leaf + g->n_node);
+    adj_node **fetch = region_alloc(&s->region, places + 1, sizeof *fetch);
+    char *need = region_alloc(&s->region, (size_t)g->n_node, 1);
     int n = 0;
-    for (int i = 0; i < s->n_leaf && fetch != NULL; i++)
+    if (fetch == NULL || need == NULL)
+        return ADJ_ENOMEM;
+    for (int i = 0; i < s->n_leaf; i++)
         if (t->dx[i] != NULL)
             fetch[n++] = t->dx[i];
-    if (fetch != NULL && is_reference) {
+    if (is_reference) {
         fetch[n++] = t->y;
-        fetch = nodes_behind(s, t, n, (const adj_node *const *)fetch, &n);
+        mark_needed(g, n, (const adj_node *const *)fetch, need);
     }
-    return fetch != NULL ? open_exec(s, t, is_reference, n, fetch, &t->backward) : ADJ_ENOMEM;
+    for (int id = 0, n_root = n; id < g->n_node; id++)
+        if (need[id] && !(g->node[id]->op->flags & ADJ_OP_LEAF) &&
+            adj_position(n_root, (const adj_node *const *)fetch, g->node[id]) < 0)
+            fetch[n++] = g->node[id];
+    return open_exec(s, t, is_reference, n, fetch, &t->backward);
 }
 
 static void close_twin(twin *t)
@@ -188,21 +181,17 @@ static int has_op(const adj_group *g, const adj_op *op)
 }
 
 /* A node within a group, or one that is computed in another layout, is no step's by its name. */
-adj_step_info step_of(const adj_exec *e, const adj_node *n, const adj_group **group)
+adj_step_info step_of(const adj_exec *e, const adj_node *n)
 {
     adj_step_info last = {.op = "", .impl = "", .backend = ""};
     int is_found = 0;
     for (int i = 0; i < adj_exec_step_count(e); i++) {
         adj_step_info step = adj_exec_step_at(e, i);
-        const adj_group *g = adj_exec_step_group(e, i);
-        const int has = has_op(g, n->op);
+        const int has = has_op(adj_exec_step_group(e, i), n->op);
         if (has) /* a group's is its first node's */
             step.op = n->op->name;
-        if (has || (step.impl[0] != '\0' && !is_found)) {
+        if (has || (step.impl[0] != '\0' && !is_found))
             last = step;
-            if (group != NULL)
-                *group = g;
-        }
         if (step.node == n && has)
             break;
         is_found |= has;

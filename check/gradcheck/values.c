@@ -212,7 +212,7 @@ void judge_repeat(subject *s, int leaf, gradcheck_detail *row)
     s->report->conditions.repeatable &= row->repeatable;
     if (row->repeatable || row->result == ADJ_GRADCHECK_FAIL)
         return;
-    adj_step_info step = step_of(s->tested.backward, s->tested.dx[leaf], NULL);
+    adj_step_info step = step_of(s->tested.backward, s->tested.dx[leaf]);
     gradcheck_blame(ADJ_FAULT_KERNEL,
                     log_text(&s->report->log,
                              "not repeatable: the same values gave other bits the second "
