@@ -410,7 +410,7 @@ adj_status group_expect(const runner *b, const group_case *g, region *p, expecta
         adj_status status = add_member(&m, i, &member, o);
         if (status != ADJ_OK || o->status != ADJ_OK)
             return status;
-        if (!member.exact)
+        if (!member.exact && group->n_node > 1)
             snprintf(member.origin, sizeof member.origin, "%d nodes' bounds, propagated",
                      group->n_node);
         if (g->exact) /* many elements have the same errors */

@@ -39,7 +39,7 @@ static int judge_element(leaf_check *c, failure *f, int64_t i)
         return 0;
     s->numeric[i] = e.value;
     return !kink && check_record(c, i, s->dx_ref[c->leaf][i], e,
-                                 check_rule_tolerance(c, e, c->bound.magnitude[i]));
+                                 check_rule_tolerance(c, e, c->bound.magnitude));
 }
 
 /* One wrong element of a rule among many: the half whose projection is wrong, again and again. */
@@ -74,7 +74,7 @@ static void locate(leaf_check *c, failure *f)
     char *wrong = region_alloc(&s->region, (size_t)n + 1, 1);
     if (wrong == NULL)
         log_no_memory(&s->report->log);
-    if (c->bound.magnitude == NULL && bound_open(s, c->leaf, &c->bound) != ADJ_OK)
+    if (c->bound.origin == NULL && bound_open(s, c->leaf, &c->bound) != ADJ_OK)
         return;
     double each = 1; /* a forward pass */
     for (uint32_t id = 0; id <= s->reference.y->id; id++) {

@@ -132,8 +132,6 @@ adj_status backward(subject *s);
 adj_status repeat_with_reals(subject *s);
 /* Fills in repeatable; a row that is not fails. */
 void judge_repeat(subject *s, int leaf, gradcheck_detail *row);
-/* dx_ref for |x|, |dy| into magnitude[leaf]. */
-adj_status backward_magnitudes(subject *s, double *const magnitude[]);
 
 typedef struct {
     double value, uncertainty; /* <dy, (f(x + h v) - f(x - h v)) / 2h> */
@@ -147,22 +145,20 @@ adj_status richardson_estimate(subject *s, int leaf, double h, estimate *e);
 adj_status mask_kinks(subject *s, int leaf, double h, int64_t *n);
 double step_for(const subject *s, int leaf, int richardson);
 
-/* |analytic - reference| <= rounding * S: see tolerance.c. */
+/* Of |analytic - reference|: see tolerance.c. */
 typedef struct {
+    const double *each;  /* by element; NULL, or infinite: by what follows */
     double relative;     /* N u + L u_acc, times the safety factor */
-    double reference;    /* the reference's part of it: (N + L) u */
+    double reference;    /* the same of the reference */
     double kernels;      /* N */
+    double magnitude;    /* S */
     double smallest;     /* added: what is lost below the normal numbers */
-    double *magnitude;   /* S, by element */
-    const double *half;  /* of half types, by element: where it is smaller; NULL: none */
     const double *noise; /* by element, the RMS error that rounding gives; NULL: none */
     const char *origin;  /* in words */
     double rtol, atol;   /* given by the user: instead, if one is positive */
 } bound;
 adj_status bound_open(subject *s, int leaf, bound *b);
 double bound_at(const bound *b, int64_t element, double reference);
-/* group_bound.c: sets noise, and half for a half type. ADJ_ENOMEM, or ADJ_OK. */
-adj_status take_group_bound(subject *s, int leaf, bound *b);
 /* Additions that make one element of n. */
 double terms_of(const adj_node *n);
 

@@ -122,8 +122,8 @@ double check_rule_tolerance(const leaf_check *c, estimate e, double size)
     const double h = step_for(s, c->leaf, o->method == ADJ_GRADCHECK_RICHARDSON);
     for (int64_t i = 0, n = leaf_elems(s, c->leaf); i < n; i++) { /* errors at random sides */
         const double moved = s->v[i] != 0 ? 2 * reference_eps(s) * s->x[c->leaf][i] / h : 0;
-        square += pow(b->magnitude[i] * b->reference * s->v[i], 2) +
-                  pow(s->dx_ref[c->leaf][i] * moved, 2);
+        square +=
+            pow(b->magnitude * b->reference * s->v[i], 2) + pow(s->dx_ref[c->leaf][i] * moved, 2);
     }
     return 2 * e.uncertainty + sqrt(square);
 }
@@ -240,7 +240,7 @@ static adj_status check_elements(leaf_check *c, int draw)
         c->row->kinks += kink;
         if (!kink)
             c->rule_wrong |= check_record(c, i, s->dx_ref[c->leaf][i], e,
-                                          check_rule_tolerance(c, e, c->bound.magnitude[i]));
+                                          check_rule_tolerance(c, e, c->bound.magnitude));
     }
     c->row->origin = c->bound.origin;
     return status;

@@ -1,21 +1,20 @@
-/* tolerance.c - how far the backward pass may be from the same in float64.
+/* tolerance.c - how far a gradient may be from the same in float64, as a whole and element by
+ * element.
  *
- * A sum of L products a_i b_i, each step rounded: |error| <= (u + L u_acc) S with S = sum |a_i
- * b_i|, u the rounding unit of the result and u_acc that of the accumulator. A gradient that takes
- * N kernels rounds N results and adds up L = the sum of their L. Where the node is linear, S is the
- * gradient of the absolute values. Elsewhere intermediate values may be larger than the result and
- * cancel: S is then at least the largest of |dx|, |dy| and of the magnitudes of terms that cancel
- * inside one kernel (formula_terms), and the bound is taken several times. So
- * it is where the node is linear, but a kernel on the way is not in what another one has rounded:
- * dy (1 - tanh(x)^2) has the error of tanh(x), which may be several units, times 2 tanh(x) dy. The
- * same holds where a kernel evaluates such a factor itself, as silu_grad(dy, x) does, and where
- * terms cancel inside a kernel (adj_op.cancels_in): those of absolute values do, too. */
+ * A factor times the largest element hides what is wrong with the small ones. So the gradient's
+ * nodes are taken for a group that adj_compare would find fused: each may err by the rounding of
+ * what it stores and by what its sums do, and by what its operands' errors become on their way
+ * through it. Where no bound is known of that, and for the reference itself, N kernels that add up
+ * L terms err by (N u + L u_acc) S, several times: u is the rounding unit of their results, u_acc
+ * that of sums, and S the largest of |dx|, |dy| and the magnitudes of terms that cancel inside the
+ * last kernel (formula_terms). */
 #include <math.h>
 
+#include "check/compare/compare.h"
 #include "check/formula.h"
 #include "gradcheck.h"
 
-enum { SAFETY_LINEAR = 2, SAFETY = 16 };
+enum { SAFETY = 16 };
 
 double terms_of(const adj_node *n)
 {
@@ -27,56 +26,84 @@ double terms_of(const adj_node *n)
     return fmax(terms, 1);
 }
 
+/* ---- the gradient's nodes as a group ---- */
+
+/* The value of a leaf of the tested graph, floats in f64; NULL: out of memory, or it has none. */
+static void *value_of(const subject *s, const adj_node *n, region *p)
+{
+    const int64_t elems = node_elems(n);
+    const adj_dtype dtype = n->type.dtype;
+    const double *v = n == s->tested.dy ? s->dy : NULL;
+    double fill, *filled = NULL;
+    for (int i = 0; i < s->n_leaf; i++)
+        v = s->tested.leaf[i] == n ? s->x[i] : v;
+    if (n->op == &adj_op_const)
+        v = convert(p, dtype, ((const adj_const_attrs *)n->attrs)->data, ADJ_F64, elems);
+    if (adj_is_fill(n, &fill))
+        v = filled = region_alloc(p, (size_t)elems + 1, sizeof *filled);
+    for (int64_t i = 0; i < elems && filled != NULL; i++)
+        filled[i] = fill;
+    return v != NULL ? convert(p, ADJ_F64, v, adj_is_float(dtype) ? ADJ_F64 : dtype, elems) : NULL;
+}
+
 typedef struct {
-    double kernels, terms, unit;
-    const adj_node *max; /* the node with the longest sums */
-    int bends;           /* a value that a kernel rounded is read by one not linear in it, or a
-                            kernel rounds a curved factor, or terms that cancel, inside */
-} cost;
+    adj_group group;
+    void **operand;
+    int is_known; /* all operands have values */
+} gradient_group;
 
-/* True if a kernel, not a leaf, makes n's operand k, and n is not linear in it. */
-static int bends_operand(const adj_node *n, int k)
+static adj_status group_of(subject *s, const adj_node *const *dx, region *p, gradient_group *out)
 {
-    const adj_node *x = viewed_node(n->in[k]);
-    return x->n_in > 0 && adj_is_float(x->type.dtype) && !is_linear_in(n, k);
-}
-
-/* True if n's kernel evaluates a curved function of an operand, in several roundings. */
-static int has_curved_factor(const adj_node *n)
-{
-    int is_curved = 0;
-    for (int k = 0; k < n->n_in; k++)
-        is_curved |= adj_is_float(n->in[k]->type.dtype) && !is_linear_in(n, k);
-    return is_curved && (n->op->flags & ADJ_OP_ELEMENTWISE) && !(n->op->flags & ADJ_OP_KINKS) &&
-           n->op != &adj_op_div; /* one rounding */
-}
-
-/* Sums the cost of what dx needs: nodes with operands, but for views. */
-static adj_status cost_of(subject *s, const adj_node *dx, cost *c)
-{
-    const adj_graph *g = dx->graph;
-    char *need = region_alloc(&s->region, (size_t)g->n_node, 1);
-    *c = (cost){.unit = adj_traits_of(dx->type.dtype)->unit, .max = dx};
-    if (need == NULL)
-        return log_no_memory(&s->report->log);
-    mark_needed(g, 1, &dx, need);
-    for (int id = (int)dx->id; id >= 0; id--) {
-        const adj_node *n = g->node[id];
-        if (!need[id] || n->n_in == 0)
-            continue;
-        for (int k = 0; k < n->n_in; k++)
-            c->bends |= bends_operand(n, k);
-        c->bends |= n->op->cancels_in != 0 || has_curved_factor(n);
-        if (n->op->flags & ADJ_OP_VIEW)
-            continue;
-        c->kernels++;
-        c->terms += terms_of(n);
-        c->unit = fmax(c->unit, adj_traits_of(n->type.dtype)->unit);
-        if (terms_of(n) > terms_of(c->max))
-            c->max = n;
+    const adj_graph *g = s->tested.graph;
+    const size_t n = (size_t)(*dx)->id + 1;
+    char *need = region_alloc(p, (size_t)g->n_node, 1);
+    const adj_node **node = region_alloc(p, n, sizeof(adj_node *));
+    const adj_node **in = region_alloc(p, n, sizeof(adj_node *));
+    int n_node = 0, n_in = 0;
+    out->operand = region_alloc(p, n, sizeof(void *));
+    if (need == NULL || node == NULL || in == NULL || out->operand == NULL)
+        return ADJ_ENOMEM;
+    mark_needed(g, 1, dx, need);
+    out->is_known = 1;
+    for (size_t id = 0; id < n; id++) {
+        const adj_node *x = g->node[id];
+        if (need[id] && x->n_in > 0) {
+            node[n_node++] = x;
+        } else if (need[id]) {
+            out->operand[n_in] = value_of(s, x, p);
+            out->is_known &= out->operand[n_in] != NULL;
+            in[n_in++] = x;
+        }
     }
+    out->group = (adj_group){n_node, node, n_in, in, 1, dx};
     return ADJ_OK;
 }
+
+/* Sets each and noise. */
+static adj_status take_group_bound(subject *s, int leaf, bound *b)
+{
+    const adj_compare_opts opts = {.exec.threads = s->report->opts.exec.threads,
+                                   .exec.backends = s->report->opts.exec.backends};
+    const adj_compare_config tested = {.name = "tested"};
+    const adj_node *dx = s->tested.dx[leaf];
+    gradient_group g = {.is_known = 0};
+    expectation e = {0};
+    outcome o = {0};
+    adj_status status = group_of(s, &dx, &s->region, &g);
+    if (status != ADJ_OK || !g.is_known)
+        return status;
+    const runner in_f64 = {.opts = &opts, .reference = &naive_f64};
+    const group_case alone = {&g.group, 0, g.operand, &tested};
+    status = group_expect(&in_f64, &alone, &s->region, &e, &o);
+    if (status == ADJ_OK && o.status == ADJ_OK) {
+        b->each = e.bound;
+        b->noise = e.noise;
+        b->origin = log_text(&s->report->log, "%s", e.origin);
+    }
+    return status;
+}
+
+/* ---- all kernels by their number ---- */
 
 /* Returns the largest sum of the magnitudes of an element's terms, if those of the kernel that
  * makes dx cancel (formula_terms), else 0. */
@@ -92,44 +119,40 @@ static double max_terms(subject *s, int leaf)
 adj_status bound_open(subject *s, int leaf, bound *b)
 {
     const adj_gradcheck_opts *o = &s->report->opts;
-    int64_t n = leaf_elems(s, leaf);
-    cost c;
-    adj_status status = cost_of(s, s->tested.dx[leaf], &c);
-    double **all = reals_by_leaf(s), min = 0, terms = max_terms(s, leaf);
-    if (status != ADJ_OK || all == NULL)
+    const adj_node *dx = s->tested.dx[leaf];
+    double unit = adj_traits_of(dx->type.dtype)->unit, terms = 0;
+    char *need = region_alloc(&s->region, (size_t)dx->graph->n_node, 1);
+    *b = (bound){.rtol = o->rtol, .atol = o->atol};
+    if (need == NULL)
         return log_no_memory(&s->report->log);
-    if ((status = backward_magnitudes(s, all)) != ADJ_OK)
-        return status;
-
-    int linear = leaf_is_linear(s, leaf) && !c.bends;
-    double unit_acc = c.unit < 0x1p-24 ? c.unit : 0x1p-24;
-    if (!linear)
-        min = fmax(fmax(max_magnitude(s->dx_ref[leaf], n), max_magnitude(s->dy, s->n_y)), terms);
-    for (int64_t i = 0; i < n; i++)
-        all[leaf][i] = fmax(fmax(fabs(all[leaf][i]), fabs(s->dx_ref[leaf][i])), min);
-    double safety = linear ? SAFETY_LINEAR : SAFETY;
-    b->relative = safety * (c.kernels * c.unit + c.terms * unit_acc);
-    b->reference = safety * (c.kernels + c.terms) * adj_traits_of(s->wide)->unit;
+    mark_needed(dx->graph, 1, &dx, need);
+    for (uint32_t id = 0; id <= dx->id; id++) {
+        const adj_node *n = dx->graph->node[id];
+        if (!need[id] || n->n_in == 0 || n->op->flags & ADJ_OP_VIEW)
+            continue;
+        b->kernels++;
+        terms += terms_of(n);
+        unit = fmax(unit, adj_traits_of(n->type.dtype)->unit);
+    }
+    b->magnitude = fmax(
+        fmax(max_magnitude(s->dx_ref[leaf], leaf_elems(s, leaf)), max_magnitude(s->dy, s->n_y)),
+        max_terms(s, leaf));
+    b->reference = SAFETY * (b->kernels + terms) * adj_traits_of(s->wide)->unit;
+    b->relative = SAFETY * (b->kernels * unit + terms * fmin(unit, 0x1p-24));
     if (s->wide == ADJ_F32) /* the reference rounds as well */
         b->relative += b->reference;
-    b->magnitude = all[leaf];
-    b->kernels = c.kernels;
-    adj_dtype dtype = s->tested.dx[leaf]->type.dtype; /* f64's subnormal numbers are kept */
-    b->smallest = c.kernels * (dtype == ADJ_F64 ? 0x1p-1074 : adj_traits_of(dtype)->floor);
-    b->rtol = o->rtol;
-    b->atol = o->atol;
-    b->half = b->noise = NULL;
+    const adj_dtype dtype = dx->type.dtype; /* f64's subnormal numbers are kept */
+    b->smallest = b->kernels * (dtype == ADJ_F64 ? 0x1p-1074 : adj_traits_of(dtype)->floor);
+    b->origin =
+        log_text(&s->report->log,
+                 "%d (N u + L u_acc) S: N = %g kernels, u = 2^%d, L = %.0f, S = the largest "
+                 "of |dx|, |dy|",
+                 SAFETY, b->kernels, (int)log2(unit), terms);
     if (s->wide == ADJ_F64 && take_group_bound(s, leaf, b) != ADJ_OK)
         return log_no_memory(&s->report->log);
     if (o->rtol > 0 || o->atol > 0)
         b->origin =
             log_text(&s->report->log, "%g + %g |reference|, as asked for", o->atol, o->rtol);
-    else
-        b->origin =
-            log_text(&s->report->log,
-                     "%g (N u + L u_acc) S: N = %g kernels, u = 2^%d, L = %.0f (%s), S = %s",
-                     safety, c.kernels, (int)log2(c.unit), c.terms, c.max->op->name,
-                     linear ? "the gradient of absolute values" : "the largest of |dx|, |dy|");
     return s->report->log.status;
 }
 
@@ -137,6 +160,6 @@ double bound_at(const bound *b, int64_t element, double reference)
 {
     if (b->rtol > 0 || b->atol > 0)
         return b->atol + b->rtol * fabs(reference);
-    const double all = b->relative * b->magnitude[element] + b->smallest;
-    return b->half != NULL ? fmin(all, b->half[element]) : all;
+    return b->each != NULL && isfinite(b->each[element]) ? b->each[element]
+                                                         : b->relative * b->magnitude + b->smallest;
 }

@@ -155,25 +155,6 @@ static adj_status fetch_all(subject *s, const twin *t, double *const to[])
     return s->report->log.status;
 }
 
-adj_status backward_magnitudes(subject *s, double *const magnitude[])
-{
-    double **kept = s->x, *dy = s->dy;
-    s->x = reals_by_leaf(s);
-    s->dy = reals(s, s->n_y);
-    const int has_memory = s->x != NULL && s->dy != NULL;
-    if (!has_memory)
-        log_no_memory(&s->report->log);
-    for (int leaf = 0; leaf < s->n_leaf && has_memory; leaf++)
-        for (int64_t i = 0; i < leaf_elems(s, leaf); i++)
-            s->x[leaf][i] = leaf_is_float(s, leaf) ? fabs(kept[leaf][i]) : kept[leaf][i];
-    for (int64_t i = 0; i < s->n_y && has_memory; i++)
-        s->dy[i] = fabs(dy[i]);
-    run_exec(s, s->reference.backward, &s->reference, 0);
-    s->x = kept;
-    s->dy = dy;
-    return fetch_all(s, &s->reference, magnitude);
-}
-
 /* ---- again: is a gradient the same when it is computed once more? ----
  *
  * It must have the same bits: what does not is wrong, however small the difference. Both runs are
