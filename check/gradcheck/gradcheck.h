@@ -98,9 +98,8 @@ typedef struct {
  * report has the message; s is to be closed in every case. */
 adj_status subject_open(subject *s, gradcheck_report *r, const adj_node *node, int order, int of);
 void subject_close(subject *s);
-/* Room for n values; for those of each leaf. NULL: no memory. */
+/* Room for n values; NULL: no memory. */
 double *reals(subject *s, int64_t n);
-double **reals_by_leaf(subject *s);
 int64_t leaf_elems(const subject *s, int leaf);
 int leaf_is_float(const subject *s, int leaf);
 /* True if y is linear in the leaf, by the ops' linear_in. */
@@ -120,10 +119,6 @@ void draw_values(subject *s, int draw, int integer);
 void draw_direction(subject *s, int leaf, int draw, int integer);
 /* y at x with leaf's x + h v; f64. */
 adj_status forward_at(subject *s, int leaf, double h, double *y);
-/* An executor of t's graph under test, or of the reference. On failure the report has the message,
- * or s has one: for ADJ_ENOKERNEL s->unchecked, for a plan that is refused s->wrong_plan. */
-adj_status open_exec(subject *s, const twin *t, int is_reference, int n, adj_node *const fetch[],
-                     adj_exec **e);
 /* Runs e, an executor of t's graph, on the values of x; if it runs backward, on dy too. */
 adj_status run_exec(subject *s, adj_exec *e, const twin *t, int is_forward);
 /* dx_ref and dx; whether dx has the same bits a second time. */

@@ -67,8 +67,10 @@ static adj_status build_twin(subject *s, twin *t, adj_dtype to)
 
 /* ---- executors and memory ---- */
 
-adj_status open_exec(subject *s, const twin *t, int is_reference, int n, adj_node *const fetch[],
-                     adj_exec **e)
+/* An executor of t's graph under test, or of the reference. On failure the report has the message,
+ * or s has one: for ADJ_ENOKERNEL s->unchecked, for a plan that is refused s->wrong_plan. */
+static adj_status open_exec(subject *s, const twin *t, int is_reference, int n,
+                            adj_node *const fetch[], adj_exec **e)
 {
     const adj_gradcheck_opts *o = &s->report->opts;
     /* Without passes and shared memory: a fault of these appears only in the other executor. */
@@ -213,7 +215,7 @@ double *reals(subject *s, int64_t n)
     return region_alloc(&s->region, (size_t)n + 1, sizeof(double));
 }
 
-double **reals_by_leaf(subject *s)
+static double **reals_by_leaf(subject *s)
 {
     double **v = region_alloc(&s->region, (size_t)s->n_leaf + 1, sizeof *v);
     for (int i = 0; v != NULL && i < s->n_leaf; i++)

@@ -6,12 +6,10 @@
  * what it stores and by what its sums do, and by what its operands' errors become on their way
  * through it. Where no bound is known of that, and for the reference itself, N kernels that add up
  * L terms err by (N u + L u_acc) S, several times: u is the rounding unit of their results, u_acc
- * that of sums, and S the largest of |dx|, |dy| and the magnitudes of terms that cancel inside the
- * last kernel (formula_terms). */
+ * that of sums, and S the largest of |dx| and |dy|. */
 #include <math.h>
 
 #include "check/compare/compare.h"
-#include "check/formula.h"
 #include "gradcheck.h"
 
 enum { SAFETY = 16 };
@@ -103,19 +101,6 @@ static adj_status take_group_bound(subject *s, int leaf, bound *b)
     return status;
 }
 
-/* ---- all kernels by their number ---- */
-
-/* Returns the largest sum of the magnitudes of an element's terms, if those of the kernel that
- * makes dx cancel (formula_terms), else 0. */
-static double max_terms(subject *s, int leaf)
-{
-    const adj_node *dx = s->reference.dx[leaf];
-    double **operand = operands_in(s, s->reference.backward, dx, &s->region);
-    double *size = reals(s, node_elems(dx));
-    const int has_terms = operand != NULL && size != NULL && formula_terms(dx, operand, size);
-    return has_terms ? max_magnitude(size, node_elems(dx)) : 0;
-}
-
 adj_status bound_open(subject *s, int leaf, bound *b)
 {
     const adj_gradcheck_opts *o = &s->report->opts;
@@ -134,9 +119,8 @@ adj_status bound_open(subject *s, int leaf, bound *b)
         terms += terms_of(n);
         unit = fmax(unit, adj_traits_of(n->type.dtype)->unit);
     }
-    b->magnitude = fmax(
-        fmax(max_magnitude(s->dx_ref[leaf], leaf_elems(s, leaf)), max_magnitude(s->dy, s->n_y)),
-        max_terms(s, leaf));
+    b->magnitude =
+        fmax(max_magnitude(s->dx_ref[leaf], leaf_elems(s, leaf)), max_magnitude(s->dy, s->n_y));
     b->reference = SAFETY * (b->kernels + terms) * adj_traits_of(s->wide)->unit;
     b->relative = SAFETY * (b->kernels * unit + terms * fmin(unit, 0x1p-24));
     if (s->wide == ADJ_F32) /* the reference rounds as well */
