@@ -45,24 +45,22 @@ double rounded(adj_dtype dtype, double v)
     return adj_load(dtype, &element, 0);
 }
 
-static double real_attr(const void *attrs, const adj_attr *a)
+int real_attr(const adj_node *n, int64_t k, double *value)
 {
-    double v;
-    memcpy(&v, (const char *)attrs + a->offset, sizeof v);
-    return v;
+    const adj_attr *a = n->op->schema != NULL ? n->op->schema->attr : NULL;
+    for (; a != NULL && a->name != NULL; a++)
+        if (a->kind == ADJ_ATTR_REAL && k-- == 0)
+            return memcpy(value, (const char *)n->attrs + a->offset, sizeof *value), 1;
+    return 0;
 }
 
 double special_value(const adj_node *n, int64_t i, double tiny)
 {
     enum { ATTRS = 2, VALUES = 11 + ATTRS }; /* a prime number meets every channel */
     const double values[VALUES] = {0, -0.0, 6, 3, -3, 1, -1, 0.5, -0.5, tiny, -tiny};
-    const adj_attr *a = n->op->schema != NULL ? n->op->schema->attr : NULL;
-    i %= VALUES;
-    if (a != NULL && i >= VALUES - ATTRS)
-        for (int64_t k = i - VALUES + ATTRS; a->name != NULL; a++)
-            if (a->kind == ADJ_ATTR_REAL && k-- == 0)
-                return real_attr(n->attrs, a);
-    return values[i];
+    double v = values[i %= VALUES];
+    real_attr(n, i - VALUES + ATTRS, &v);
+    return v;
 }
 
 int is_inner_operand(const adj_node *n, int k)

@@ -34,6 +34,8 @@ double max_of_operand(const adj_node *n, int k, adj_dtype dtype, const void *v);
 /* v as the type holds it. */
 double rounded(adj_dtype dtype, double v);
 
+/* Sets *value to the k-th of n's attributes that are real numbers; returns 0 if there is none. */
+int real_attr(const adj_node *n, int64_t k, double *value);
 /* The i-th of the values at which ops have kinks, zeros of both signs and +-tiny among them, and
  * n's own attributes. */
 double special_value(const adj_node *n, int64_t i, double tiny);

@@ -34,12 +34,12 @@ extern "C" {
  * backends in float64, or in float32 if they do not support float64, which the
  * row's reason then says. A node that no backend computes is ADJ_GRADCHECK_NOT_CHECKED.
  *
- * The tolerance of a rule is c S + 2 U. Element by element (at most 64 elements) S is the largest
- * of |dx| and |dy|; along a direction v it is the sum of |dx v|. U is the error of the differences
- * D(h): |D(h) - D(h/2)| plus their rounding error, 3 k eps |dy| |f| / h. In float64 c = 1e-7 (1e-9
- * by Richardson's method), k = 8, eps = 2^-52 and h = 2^-17.3; in float32 c = 1e-4, k = 2, eps =
- * 2^-23 and h = 2^-7.7. h is multiplied by max |x| where that is above 1. Where f is smooth and |f|
- * at most |dx|, this finds an error of 0.1 % in the rule of an op that supports only float32.
+ * The tolerance of a rule is 2 U and what the reference rounds. U is the error of the differences
+ * D(h): |D(h) - D(h/2)| plus their rounding error. In float64 h is 2^-17.3, in float32 2^-7.7,
+ * times max |x| where that is above 1. In float32 the reference rounds 1e-4 S: S is the largest of
+ * |dx| and |dy| for an element (at most 64), the sum of |dx v| along a direction v. Where f is
+ * smooth and |f| at most |dx|, this finds an error of 0.1 % in the rule of an op that supports only
+ * float32.
  *
  * Optimizer steps (sgd_step, momentum, adam_step, ema, next_step) have no gradient. They are
  * compared with their formulas in float64, five steps each, at counters from 1 to 1,000,000 and

@@ -228,21 +228,13 @@ static void set_bounds(const runner *b, const bound_case *c, double length, doub
     describe_bound(c, is_sum, length, e);
 }
 
-/* True if it multiplies by a constant that is no short binary fraction: a product is rounded, and
- * the result an integer by chance. */
+/* True if a number among the attributes is no short binary fraction: what is multiplied by it is
+ * rounded, and the result an integer by chance. */
 static int has_fraction(const adj_node *n)
 {
-    double v[2] = {0};
-    if (n->op == &adj_op_momentum || n->op == &adj_op_sgd_step) {
-        const adj_decay_attrs *a = n->attrs;
-        v[0] = a->mu;
-        v[1] = a->decay;
-    } else if (n->op == &adj_op_scale || n->op == &adj_op_ema || n->op == &adj_op_leaky_relu ||
-               n->op == &adj_op_leaky_relu_grad) {
-        v[0] = ((const adj_value_attrs *)n->attrs)->value;
-    }
-    for (int i = 0; i < 2; i++)
-        if (v[i] * 256 != nearbyint(v[i] * 256))
+    double v;
+    for (int k = 0; real_attr(n, k, &v); k++)
+        if (v * 256 != nearbyint(v * 256))
             return 1;
     return n->op == &adj_op_adam_step;
 }

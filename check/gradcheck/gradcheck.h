@@ -140,7 +140,7 @@ adj_status richardson_estimate(subject *s, int leaf, double h, estimate *e);
 adj_status mask_kinks(subject *s, int leaf, double h, int64_t *n);
 double step_for(const subject *s, int leaf, int richardson);
 
-/* Of |analytic - reference|: see tolerance.c. */
+/* A bound on |analytic - reference|: see tolerance.c. */
 typedef struct {
     const double *each;  /* by element; NULL, or infinite: by what follows */
     double relative;     /* N u + L u_acc, times the safety factor */
@@ -189,6 +189,9 @@ double check_rule_tolerance(const leaf_check *c, estimate e, double size);
 /* Along v; along one element, if there is no kink. */
 adj_status check_differentiate(const leaf_check *c, estimate *e);
 adj_status check_differentiate_element(leaf_check *c, int64_t element, estimate *e, int *kink);
+/* Compares <dx, v> with <dy, f(x + v) - f(x - v)> / 2: rule_wrong. c->exact: on integers, bit by
+ * bit; it becomes 0, and nothing is compared, where a number is not such that this must hold. */
+adj_status check_along(leaf_check *c);
 /* Fills in a row that has failed. */
 adj_status check_fail(leaf_check *c);
 

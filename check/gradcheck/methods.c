@@ -172,25 +172,19 @@ static void draw_integers(leaf_check *c, int draw)
     draw_direction(s, c->leaf, draw, 1);
 }
 
-/* <dy, f(x + v) - f(x - v)> / 2 == <dx, v>; integer: bit by bit, on integers. Sets c->exact to 0,
- * and compares nothing, where a number on the way is not such that this must hold. */
-static adj_status check_directional(leaf_check *c, int draw, int integer)
+adj_status check_along(leaf_check *c)
 {
     subject *s = c->s;
     const int64_t n = leaf_elems(s, c->leaf);
-    const int is_half = adj_is_half(s->tested.leaf[c->leaf]->type.dtype);
+    const int is_half = adj_is_half(s->tested.leaf[c->leaf]->type.dtype), asked = c->exact;
     estimate e;
     double size;
-    if (integer)
-        draw_integers(c, draw);
-    else if (draw_smooth(c, draw) != ADJ_OK)
-        return s->report->log.status;
     if (check_differentiate(c, &e) != ADJ_OK || backward(s) != ADJ_OK)
         return s->report->log.status;
-    c->exact = integer && all_exact(s->y_low, s->n_y) && all_exact(s->y_high, s->n_y) &&
-               all_exact(s->dx_ref[c->leaf], n);
+    c->exact &= all_exact(s->y_low, s->n_y) && all_exact(s->y_high, s->n_y) &&
+                all_exact(s->dx_ref[c->leaf], n);
     c->bound = (bound){.kernels = 1};
-    if (integer && !c->exact)
+    if (asked && !c->exact)
         return ADJ_OK;
     if ((!c->exact || is_half) && bound_open(s, c->leaf, &c->bound) != ADJ_OK)
         return s->report->log.status;
@@ -198,10 +192,24 @@ static adj_status check_directional(leaf_check *c, int draw, int integer)
     const double tolerance = c->exact ? 0 : check_rule_tolerance(c, e, size);
     e.uncertainty *= !c->exact;
     c->rule_wrong = check_record(c, ALONG_V, sum, e, tolerance);
+    return ADJ_OK;
+}
+
+/* integer: bit by bit, on integers; if a number on the way is not such that this must hold,
+ * c->exact is 0 and nothing is compared. */
+static adj_status check_directional(leaf_check *c, int draw, int integer)
+{
+    if (integer)
+        draw_integers(c, draw);
+    else if (draw_smooth(c, draw) != ADJ_OK)
+        return c->s->report->log.status;
+    c->exact = integer;
+    if (check_along(c) != ADJ_OK || c->exact != integer)
+        return c->s->report->log.status;
     compare_kernels(c);
-    c->row->origin = !c->exact ? c->bound.origin
-                     : is_half ? "exact on integers, rounded once"
-                               : "exact on integers";
+    c->row->origin = !integer                  ? c->bound.origin
+                     : c->bound.origin != NULL ? "exact on integers, rounded once"
+                                               : "exact on integers";
     return ADJ_OK;
 }
 
