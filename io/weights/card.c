@@ -169,12 +169,13 @@ adj_status adj_model_card_write(const adj_model_card *card, adj_metadata **metad
 
 /* ---- reading ---- */
 
-/* A card that is being read from a file. */
+/* A card that is being read from a file. After a failure nothing more is read. */
 typedef struct {
     int n;
     const adj_metadata *entry; /* n of them */
     adj_model_card card;
     json_t *names; /* NULL: none */
+    adj_status status;
     adj_error *error;
 } reading;
 
@@ -187,65 +188,57 @@ static const char *text_at(const reading *r, const char *key)
     return NULL;
 }
 
-static adj_status wrong(const reading *r, const char *key, const char *expected)
+static void fail(reading *r, const char *key, const char *expected)
 {
-    return adj_error_set(r->error, ADJ_EIO, "entry %s is invalid (got %.80s, expected %s)", key,
-                         text_at(r, key), expected);
+    r->status = adj_error_set(r->error, ADJ_EIO, "entry %s is invalid (got %.80s, expected %s)",
+                              key, text_at(r, key), expected);
 }
 
-/* Returns the value of a key, or NULL if it is missing or not JSON (*status). */
-static json_t *parse(const reading *r, const char *key, adj_status *status)
+/* Returns the value of a key, or NULL if it is missing or not JSON, or after a failure. */
+static json_t *parse(reading *r, const char *key)
 {
-    const char *text = text_at(r, key);
+    const char *text = r->status == ADJ_OK ? text_at(r, key) : NULL;
     json_error_t why;
     json_t *value = text != NULL ? io_json_read(text, strlen(text), 0, &why) : NULL;
 
-    *status = ADJ_OK;
     if (text != NULL && value == NULL)
-        *status = wrong(r, key, "a number or a list");
+        fail(r, key, "a number or a list");
     return value;
 }
 
-static adj_status read_integer(const reading *r, const char *key, int64_t low, int64_t high,
-                               int64_t *to)
+static void read_integer(reading *r, const char *key, int64_t low, int64_t high, int64_t *to)
 {
-    adj_status status;
     char expected[80];
-    json_t *value = parse(r, key, &status);
+    json_t *value = parse(r, key);
+    const int64_t v = json_integer_value(value);
 
     snprintf(expected, sizeof expected, "a whole number, %lld to %lld", (long long)low,
              (long long)high);
-    if (value != NULL && (!json_is_integer(value) || json_integer_value(value) < low ||
-                          json_integer_value(value) > high))
-        status = wrong(r, key, expected);
+    if (value != NULL && json_is_integer(value) && v >= low && v <= high)
+        *to = v;
     else if (value != NULL)
-        *to = json_integer_value(value);
+        fail(r, key, expected);
     json_decref(value);
-    return status;
 }
 
-static adj_status read_real(const reading *r, const char *key, double low, double high, double *to)
+static void read_real(reading *r, const char *key, double low, double high, double *to)
 {
-    adj_status status;
     char expected[80];
-    json_t *value = parse(r, key, &status);
-    double v = json_number_value(value);
+    json_t *value = parse(r, key);
+    const double v = json_number_value(value);
 
     c_snprintf(expected, sizeof expected, "a number, %g to %g", low, high);
-    if (value != NULL && (!json_is_number(value) || !(v >= low && v <= high)))
-        status = wrong(r, key, expected);
-    else if (value != NULL)
+    if (value != NULL && json_is_number(value) && v >= low && v <= high)
         *to = v;
+    else if (value != NULL)
+        fail(r, key, expected);
     json_decref(value);
-    return status;
 }
 
 /* Reads a list of exactly n numbers. */
-static adj_status read_list(const reading *r, const char *key, int64_t n, double low, double high,
-                            double *to)
+static void read_list(reading *r, const char *key, int64_t n, double low, double high, double *to)
 {
-    adj_status status;
-    json_t *list = parse(r, key, &status);
+    json_t *list = parse(r, key);
     int ok = list == NULL || (json_is_array(list) && (int64_t)json_array_size(list) == n);
 
     for (int64_t i = 0; i < n && ok && list != NULL; i++) {
@@ -254,106 +247,83 @@ static adj_status read_list(const reading *r, const char *key, int64_t n, double
         ok = json_is_number(value) && to[i] >= low && to[i] <= high;
     }
     json_decref(list);
-    return ok ? status : wrong(r, key, "a list of numbers, one for each channel or size");
+    if (!ok)
+        fail(r, key, "a list of numbers, one for each channel or size");
 }
 
-static adj_status read_word(const reading *r, const char *key, const char *const words[],
-                            const char *expected, int *to)
+/* Returns the index of a key's value among the words; 0 if there is none. */
+static int read_word(reading *r, const char *key, const char *const words[], const char *expected)
 {
-    const char *text = text_at(r, key);
+    const char *text = r->status == ADJ_OK ? text_at(r, key) : NULL;
 
     for (int i = 0; text != NULL && words[i] != NULL; i++)
         if (strcmp(words[i], text) == 0)
-            return *to = i, ADJ_OK;
-    return text == NULL ? ADJ_OK : wrong(r, key, expected);
+            return i;
+    if (text != NULL)
+        fail(r, key, expected);
+    return 0;
 }
 
-/* Sets height, width and channels; checkpoints of version 0.2.0 have an entry for each. */
-static adj_status read_size(const reading *r, int64_t to[3])
+/* Reads height, width and channels; checkpoints of version 0.2.0 have an entry for each. */
+static adj_image_size read_size(reading *r)
 {
     static const char *const keys[3] = {"height", "width", "channels"};
     const int is_old = text_at(r, "checkpoint") != NULL && text_at(r, "input") == NULL;
-    double size[3] = {0};
-    adj_status status = read_list(r, "input", 3, 1, MAX_SIDE, size);
+    double list[3] = {0};
+    int64_t size[3];
 
-    for (int i = 0; i < 3 && status == ADJ_OK; i++) {
-        if (size[i] != floor(size[i]))
-            return wrong(r, "input", "height, width and channels");
-        to[i] = (int64_t)size[i];
+    read_list(r, "input", 3, 1, MAX_SIDE, list);
+    for (int i = 0; i < 3; i++) {
+        if (list[i] != floor(list[i]) && r->status == ADJ_OK)
+            fail(r, "input", "height, width and channels");
+        size[i] = (int64_t)list[i];
         if (is_old)
-            status = read_integer(r, keys[i], 1, MAX_SIDE, &to[i]);
+            read_integer(r, keys[i], 1, MAX_SIDE, &size[i]);
     }
-    return status;
+    return (adj_image_size){size[0], size[1], size[2]};
 }
 
-static adj_status read_input(reading *r)
+static void read_classes(reading *r)
 {
-    adj_model_card *c = &r->card;
-    int64_t size[3] = {0};
-    adj_status status = read_size(r, size);
+    int64_t *n = &r->card.options.classes;
 
-    c->options.size.h = size[0];
-    c->options.size.w = size[1];
-    c->options.size.c = size[2];
-    if (status != ADJ_OK || c->options.size.c < 1 || c->options.size.c > ADJ_CARD_CHANNELS)
-        return status;
-    status = read_list(r, "mean", c->options.size.c, -1e9, 1e9, c->mean);
-    if (status == ADJ_OK)
-        status = read_list(r, "deviation", c->options.size.c, 1e-9, 1e9, c->deviation);
-    return status;
-}
-
-static adj_status read_classes(reading *r)
-{
-    adj_model_card *c = &r->card;
-    adj_status status = read_integer(r, "classes", 1, MAX_CLASSES, &c->options.classes);
-
-    if (status == ADJ_OK)
-        r->names = parse(r, "class_names", &status);
-    if (status != ADJ_OK || r->names == NULL)
-        return status;
-    int ok = json_is_array(r->names) && (int64_t)json_array_size(r->names) == c->options.classes;
-    for (int64_t i = 0; i < c->options.classes && ok; i++)
+    read_integer(r, "classes", 1, MAX_CLASSES, n);
+    r->names = parse(r, "class_names");
+    int ok =
+        r->names == NULL || (json_is_array(r->names) && (int64_t)json_array_size(r->names) == *n);
+    for (int64_t i = 0; r->names != NULL && i < *n && ok; i++)
         ok = json_is_string(json_array_get(r->names, (size_t)i));
-    return ok ? ADJ_OK : wrong(r, "class_names", "a list of names, one for each class");
+    if (!ok)
+        fail(r, "class_names", "a list of names, one for each class");
 }
 
-static adj_status read_all(reading *r)
+static void read_all(reading *r)
 {
     adj_model_card *c = &r->card;
-    int format = 0, precision = 0, math = 0, resize = 0;
     double range[2] = {0};
 
     c->model = text_at(r, "model");
     c->resize = text_at(r, "resize");
     const int is_ours = text_at(r, "adjoint.version") != NULL;
-    adj_status status = read_input(r);
-    if (status == ADJ_OK)
-        status = read_classes(r);
-    if (status == ADJ_OK)
-        status = read_real(r, "multiplier", 1e-3, 8, &c->options.multiplier);
-    if (status == ADJ_OK)
-        status = read_real(r, "accuracy", 0, 100, &c->accuracy);
-    if (status == ADJ_OK)
-        status = read_integer(r, "seed", 0, INT64_MAX, &c->seed);
-    if (status == ADJ_OK && is_ours) /* others say there whose file it is: "pt" */
-        status = read_word(r, "format", formats, "NHWC or NCHW", &format);
-    if (status == ADJ_OK && is_ours)
-        status = read_word(r, "resize", resizes, "auto or error", &resize);
-    if (status == ADJ_OK)
-        status = read_word(r, "adjoint.input", inputs, "pixels or normalized", &c->normalized);
-    if (status == ADJ_OK)
-        status = read_list(r, "adjoint.range", 2, -255, 255, range);
-    if (status == ADJ_OK)
-        status = read_word(r, "precision", precisions, "f32, bf16 or f16", &precision);
-    if (status == ADJ_OK)
-        status = read_word(r, "math", maths, "exact or fast", &math);
+    const adj_image_size size = c->options.size = read_size(r);
+    if (size.c >= 1 && size.c <= ADJ_CARD_CHANNELS) {
+        read_list(r, "mean", size.c, -1e9, 1e9, c->mean);
+        read_list(r, "deviation", size.c, 1e-9, 1e9, c->deviation);
+    }
+    read_classes(r);
+    read_real(r, "multiplier", 1e-3, 8, &c->options.multiplier);
+    read_real(r, "accuracy", 0, 100, &c->accuracy);
+    read_integer(r, "seed", 0, INT64_MAX, &c->seed);
+    if (is_ours) { /* others say there whose file it is: "pt" */
+        c->options.format = (adj_format)read_word(r, "format", formats, "NHWC or NCHW");
+        (void)read_word(r, "resize", resizes, "auto or error");
+    }
+    c->normalized = read_word(r, "adjoint.input", inputs, "pixels or normalized");
+    read_list(r, "adjoint.range", 2, -255, 255, range);
     c->low = range[0];
     c->high = range[1];
-    c->options.format = (adj_format)format;
-    c->precision = (adj_precision)precision;
-    c->math = (adj_math)math;
-    return status;
+    c->precision = (adj_precision)read_word(r, "precision", precisions, "f32, bf16 or f16");
+    c->math = (adj_math)read_word(r, "math", maths, "exact or fast");
 }
 
 /* Packs the card, its list of names and the names into one memory block. */
@@ -388,11 +358,11 @@ adj_status adj_model_card_from_metadata(int n, const adj_metadata metadata[], ad
     if (card == NULL)
         return adj_error_set(error, ADJ_EARG, "model card: expected room for it");
     *card = NULL;
-    adj_status status = read_all(&r);
-    if (status == ADJ_OK && (*card = keep(&r)) == NULL)
-        status = adj_error_set(error, ADJ_ENOMEM, "model card: out of memory");
+    read_all(&r);
+    if (r.status == ADJ_OK && (*card = keep(&r)) == NULL)
+        r.status = adj_error_set(error, ADJ_ENOMEM, "model card: out of memory");
     json_decref(r.names);
-    return status;
+    return r.status;
 }
 
 adj_status adj_model_card_read(const adj_tensors *t, adj_model_card **card, adj_error *error)
