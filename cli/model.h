@@ -1,8 +1,12 @@
-/* model.h - a model with its loss, or a whole training step of it, as the sub-commands run it. */
+/* model.h - a model with its loss, or a whole training step of it, as the sub-commands run it; and
+ * its recipe as text and as JSON. */
 #ifndef CLI_MODEL_H
 #define CLI_MODEL_H
 
+#include <jansson.h>
+
 #include "adjoint_nn.h"
+#include "ops/nn/model_list.h"
 
 typedef struct {
     int is_known; /* 1: there is a model of that name, or it names an ONNX file */
@@ -36,5 +40,14 @@ int parse_size(const char *text, int64_t max, int64_t *h, int64_t *w);
 
 /* Default optimizer of measurements and comparisons. */
 extern const adj_optimizer_opts model_momentum;
+
+/* ---- a recipe ---- */
+
+enum { RECIPE_TEXT = 200 };
+/* "nesterov, lr 0.02, cosine, warm-up 1 epochs, weight decay 0.0005, batch 32, shift 2"; settings
+ * of 0 are omitted. */
+const char *recipe_text(const adj_recipe *r, char text[RECIPE_TEXT]);
+/* Returns an object with all fields but why; NULL when out of memory. */
+json_t *recipe_json(const adj_recipe *r);
 
 #endif

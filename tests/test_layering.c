@@ -91,7 +91,6 @@ static const rule rules[] = {
     {"cli/predict", "adjoint.h adjoint_fit.h",
      "base cli cli/page io/data/names.h io/data/origin.h io/data/string_list.h"},
     {"cli/graph", "adjoint.h adjoint_nn.h", "base cli exec/report.h graph/op.h"},
-    {"cli/summary", "adjoint.h", "cli"},
     {"cli/inspect", "adjoint.h adjoint_io.h", "cli io/tensors/formats.h graph/op.h"},
     {"cli/train", "adjoint.h adjoint_data.h adjoint_fit.h adjoint_nn.h adjoint_io.h",
      "base cli cli/page base/machine io/data/names.h io/json.h io/io.h "

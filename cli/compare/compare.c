@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "cli/command.h"
-#include "cli/crash.h"
 #include "exec/internal.h"
 #include "write.h"
 #include "cli/guard.h"

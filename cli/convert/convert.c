@@ -12,8 +12,7 @@
 #include "cli/standard.h"
 #include "io/tensors/formats.h"
 #include "io/weights/weights.h"
-#include "metadata.h"
-#include "network.h"
+#include "contents.h"
 #include "options.h"
 
 /* The net of the weights. */

@@ -9,7 +9,7 @@
 #include "base/printable.h"
 #include "check/inspect.h"
 #include "cli/command.h"
-#include "cli/crash.h"
+#include "cli/guard.h"
 #include "cli/emitted.h"
 #include "cli/json.h"
 #include "cli/op/graph.h"

@@ -4,7 +4,7 @@
 
 #include "cli/command.h"
 #include "cli/output.h"
-#include "cli/page/png.h"
+#include "cli/page/page.h"
 #include "saliency.h"
 
 /* Draws the gradient [pixels, c] as gray values: black if it is 0 everywhere or not finite. */

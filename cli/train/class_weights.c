@@ -4,17 +4,15 @@
 #include <string.h>
 
 #include "class_weights.h"
-#include "cli/command.h"
+#include "data.h"
 
 static const double max_weight = 1e6;
 
 static int balance(const adj_dataset *d, float *weights)
 {
-    int64_t *count = calloc((size_t)d->classes, sizeof *count);
+    int64_t *count = count_classes(d);
     if (count == NULL)
         return complain("train", EXIT_FAILED, "out of memory");
-    for (int64_t i = 0; i < d->n; i++)
-        count[d->labels[i]]++;
     for (int k = 0; k < d->classes; k++)
         if (count[k] > 0)
             weights[k] = (float)((double)d->n / ((double)d->classes * (double)count[k]));

@@ -1,4 +1,5 @@
-/* data.h - --data and its options. */
+/* data.h - --data and its options; and the lines about what a data set holds before the work
+ * starts: images by part and class, files that are left out, classes without images. */
 #ifndef CLI_TRAIN_DATA_H
 #define CLI_TRAIN_DATA_H
 
@@ -49,5 +50,15 @@ adj_dataset_part part_to_judge(data_opts *o);
 /* Returns "train", "test" or "validation". */
 const char *part_name(adj_dataset_part part);
 const char *data_name(const char *path);
+
+/* ---- what a data set holds ---- */
+
+/* Prints the number of images of n parts, named by the words, and the files that each ignores.
+ * path: as in data_opts. The first part's images are counted by class. */
+void say_found(const char *path, int n, const adj_dataset *const part[], const char *const word[]);
+/* Returns the number of images of each class, to be freed, or NULL if memory is short. */
+int64_t *count_classes(const adj_dataset *d);
+/* Prints a note if classes of the training split d have no images. */
+void say_empty_classes(const adj_dataset *d);
 
 #endif

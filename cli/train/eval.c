@@ -7,7 +7,7 @@
 #include "cli/command.h"
 #include "cli/standard.h"
 #include "eval.h"
-#include "found.h"
+#include "data.h"
 #include "cli/model.h"
 #include "cli/onnx_model.h"
 #include "io/data/origin.h"

@@ -1,18 +1,59 @@
 /* events.c - see events.h. */
+#include <errno.h>
 #include <omp.h>
+#include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/machine/machine.h"
 #include "cli/command.h"
 #include "cli/json.h"
-#include "cli/recipe.h"
-#include "exec/report.h"
+#include "cli/model.h"
+#include "data.h"
 #include "events.h"
-#include "found.h"
-#include "log.h"
+#include "exec/report.h"
+#include "files.h"
 #include "range.h"
 #include "settings.h"
+
+/* ---- signals ---- */
+
+static volatile sig_atomic_t first_signal, has_note, is_terminal;
+
+/* Handles a signal; calls only functions that are safe in a signal handler. */
+static void on_signal(int number)
+{
+    static const char note[] =
+        "\nnote: stopping after this step; press Ctrl-C again to stop without saving\n";
+    const int before = errno;
+    if (first_signal != 0) {
+        signal(number, SIG_DFL);
+        raise(number); /* takes effect when this handler returns */
+        return;
+    }
+    first_signal = number;
+    const size_t skipped =
+        is_terminal ? 0 : 1; /* a terminal's cursor is behind ^C or the progress line */
+    if (has_note && write(STDERR_FILENO, note + skipped, sizeof note - 1 - skipped) < 0)
+        has_note = 0;
+    errno = before;
+}
+
+void interrupt_catch(int prints)
+{
+    struct sigaction a = {.sa_handler = on_signal, .sa_flags = SA_RESTART}, before;
+    has_note = prints;
+    is_terminal = isatty(STDERR_FILENO);
+    sigaction(SIGINT, &a, NULL);
+    sigaction(SIGTERM, &a, NULL);
+    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+        sigaction(SIGHUP, &a, NULL);
+}
+
+int interrupt_signal(void) { return first_signal; }
+
+/* ---- progress ---- */
 
 /* Writes a line to both logs and frees the object. 0 on success. */
 static int log_event(events *e, json_t *object)

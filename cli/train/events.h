@@ -1,4 +1,5 @@
-/* events.h - reports the progress of a training: lines on the terminal and events in its logs. */
+/* events.h - reports the progress of a training: lines on the terminal and events in its logs; and
+ * catches the signals that end it. */
 #ifndef CLI_TRAIN_EVENTS_H
 #define CLI_TRAIN_EVENTS_H
 
@@ -7,8 +8,19 @@
 #include "ops/nn/model_list.h"
 #include "ops/nn/range_test.h"
 #include "progress.h"
-#include "train/internal.h"
 #include "train.h"
+#include "train/internal.h"
+
+/* ---- SIGINT, SIGTERM and SIGHUP: the first one ends the training after the current step, with
+ * everything saved; a second one ends the process at once ---- */
+
+/* Catches the three signals from here on; under nohup SIGHUP stays ignored. prints: the first
+ * signal prints a note on standard error as it arrives. */
+void interrupt_catch(int prints);
+/* Returns the number of the first signal that has arrived, or 0. */
+int interrupt_signal(void);
+
+/* ---- progress ---- */
 
 typedef struct {
     const train_opts *o;

@@ -1,14 +1,156 @@
 /* files.c - see files.h. */
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/command.h"
+#include "cli/json.h"
 #include "cli/standard.h"
 #include "files.h"
-#include "log.h"
+
+/* ---- locks ---- */
+
+int lock_open_file(int fd)
+{
+    struct stat s;
+    const int is_locked = fstat(fd, &s) == 0 && S_ISREG(s.st_mode) &&
+                          flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    return is_locked ? -1 : 0;
+}
+
+/* Returns the name of the lock of the file that path leads to, or NULL with errno. */
+static char *name_of(const char *path)
+{
+    char *name = NULL, *file = realpath(path, NULL);
+    if (asprintf(&name, "%s.lock", file != NULL ? file : path) < 0)
+        name = NULL;
+    free(file);
+    return name;
+}
+
+/* True if the open file still has its name: its previous owner may have removed it. */
+static int is_named(int fd, const char *name)
+{
+    struct stat opened, named;
+    return fstat(fd, &opened) == 0 && lstat(name, &named) == 0 && opened.st_ino == named.st_ino &&
+           opened.st_dev == named.st_dev;
+}
+
+int lock_take(file_lock *l, const char *path)
+{
+    if (path == NULL)
+        return 0;
+    char *name = name_of(path);
+    int fd = -1, is_held = 0;
+    while (name != NULL && !is_held) {
+        fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+        if (fd < 0 || lock_open_file(fd) != 0)
+            break;
+        is_held = is_named(fd, name);
+        if (!is_held)
+            close(fd);
+    }
+    if (is_held) {
+        *l = (file_lock){name, fd};
+        return 0;
+    }
+    const int why = name == NULL ? ENOMEM : errno;
+    if (fd >= 0)
+        close(fd);
+    free(name);
+    errno = why;
+    return -1;
+}
+
+void lock_release(file_lock *l)
+{
+    if (l->path == NULL)
+        return;
+    unlink(l->path); /* before unlocking, while no other process can have the name */
+    close(l->fd);
+    free(l->path);
+    *l = (file_lock){0};
+}
+
+const char *lock_error(void)
+{
+    return errno == EWOULDBLOCK ? "in use by another training run" : strerror(errno);
+}
+
+/* ---- logs ---- */
+
+/* True if the file ends in a complete line. */
+static int ends_in_a_line(const char *path)
+{
+    struct stat s;
+    int last = '\n';
+    if (stat(path, &s) != 0 || !S_ISREG(s.st_mode)) /* a pipe must not be read */
+        return 1;
+    FILE *f = fopen(path, "r");
+    if (f != NULL && fseek(f, -1, SEEK_END) == 0)
+        last = fgetc(f);
+    if (f != NULL)
+        fclose(f);
+    return last == '\n';
+}
+
+/* Opens and locks the file, and empties it unless append is set. Returns -1 with errno on failure.
+ */
+static int open_file(const char *path, int append)
+{
+    const int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_APPEND, 0666);
+    if (fd < 0)
+        return -1;
+    const int locked = lock_open_file(fd) != 0;
+    if (!locked && (append || ftruncate(fd, 0) == 0 || errno == EINVAL)) /* EINVAL: a pipe */
+        return fd;
+    const int why = locked ? EWOULDBLOCK : errno;
+    close(fd);
+    errno = why;
+    return -1;
+}
+
+FILE *log_open(const char *path, int append)
+{
+    int whole = !append || ends_in_a_line(path);
+    const int fd = open_file(path, append);
+    FILE *f = fd >= 0 ? fdopen(fd, "a") : NULL;
+    if (f == NULL) {
+        if (fd >= 0)
+            close(fd);
+        return NULL;
+    }
+    if (setvbuf(f, NULL, _IONBF, 0) != 0) {
+        fclose(f);
+        return NULL;
+    }
+    if (!whole)
+        fputc('\n', f); /* a failure shows in the next line */
+    return f;
+}
+
+int log_line(FILE *f, json_t *object)
+{
+    char *text = f != NULL && object != NULL
+                     ? json_dumps(object, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(9))
+                     : NULL;
+    size_t n = text != NULL ? strlen(text) : 0;
+    int failed = object == NULL || (f != NULL && text == NULL) || json_is_out_of_memory();
+    if (text != NULL && !failed) {
+        text[n] = '\n'; /* instead of the final 0: one write of the whole line */
+        failed |= fwrite(text, 1, n + 1, f) != n + 1;
+    }
+    json_decref(object);
+    free(text);
+    return failed;
+}
+
+/* ---- the files of a run ---- */
 
 static int ends_in(const char *text, const char *end)
 {

@@ -2,9 +2,43 @@
 #ifndef CLI_TRAIN_FILES_H
 #define CLI_TRAIN_FILES_H
 
+#include <jansson.h>
+#include <stdio.h>
+
 #include "cli/output.h"
-#include "lock.h"
 #include "train.h"
+
+/* ---- locks, which keep two trainings from writing one file ---- */
+
+/* A file that is replaced has a lock of its own beside it, FILE.lock: the file's own lock would go
+ * with the old file. A killed training leaves an unlocked FILE.lock, which the next one takes. */
+typedef struct {
+    char *path; /* NULL: not held */
+    int fd;
+} file_lock;
+
+/* Locks an open file. Returns 0, or -1 with errno EWOULDBLOCK if another training holds it. Pipes,
+ * devices and some file systems have no locks, and are not refused. */
+int lock_open_file(int fd);
+
+/* Creates and locks FILE.lock; does nothing for path NULL. Returns 0, or -1 with errno. */
+int lock_take(file_lock *l, const char *path);
+/* Removes FILE.lock, if it is held. */
+void lock_release(file_lock *l);
+
+/* Returns the message for errno after a lock failed or a file could not be opened. */
+const char *lock_error(void);
+
+/* ---- logs: JSON objects, one a line, of --log and of metrics.jsonl in the folder of --out ---- */
+
+/* Opens and locks the file. append: keeps its lines and starts a new one behind them. Returns NULL
+ * with errno on failure (lock_error). */
+FILE *log_open(const char *path, int append);
+/* Writes the object as a line in one write, so that a killed process leaves whole lines, and frees
+ * it. f == NULL: only frees it. 0 on success. */
+int log_line(FILE *f, json_t *object);
+
+/* ---- the files of a run ---- */
 
 /* Output of --out NAME: a weights file if NAME ends in .safetensors, else a folder with
  * weights.safetensors, best.safetensors, metrics.jsonl and report.html. */

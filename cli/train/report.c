@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/printable.h"
-#include "cli/page/chart.h"
+#include "cli/page/page.h"
 #include "cli/page/style.h"
 #include "io/json.h"
 #include "report.h"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "score.h"
+#include "report.h"
 
 static double ratio(int64_t a, int64_t b) { return b > 0 ? (double)a / (double)b : NAN; }
 

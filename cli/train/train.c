@@ -23,7 +23,6 @@
 #include "data.h"
 #include "events.h"
 #include "files.h"
-#include "interrupt.h"
 #include "io/data/origin.h"
 #include "ops/nn/model_list.h"
 #include "ops/nn/names.h"

@@ -9,6 +9,7 @@
 #include "tests/reference.h"
 #include "tests/temporary.h"
 #include "tests/virtual_clock.h"
+#include "tests/plan.h"
 
 /* Candidates of every forward convolution, in the order of the backend. */
 enum { MIDDLING, FAST, HOPELESS, N_SPIN };
@@ -90,8 +91,6 @@ static int count_rows(const json_t *j, const char *impl, const char *key)
     return n;
 }
 
-/* Plans are those that the options say, whatever all tests are run with. */
-static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
 TestSuite(bench_raw, .init = plan_as_usual);
 
 /* Untimed, the plan takes the first that is offered: three times as long as the fastest. */

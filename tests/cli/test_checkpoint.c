@@ -8,6 +8,7 @@
 #include "cli/child.h"
 #include "cli/small_data.h"
 #include "tests/repeat.h"
+#include "tests/plan.h"
 
 enum { WORDS = 40, TEXT = 1 << 20 };
 
@@ -151,8 +152,6 @@ static watched start_to_checkpoint(const words *w, const folder *f, const char *
     return r;
 }
 
-/* Tuning may choose other kernels for each of two runs whose bits are compared. */
-static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
 TestSuite(checkpoint, .init = plan_as_usual);
 
 Test(checkpoint, killed_again_and_again)

@@ -7,6 +7,7 @@
 #include "cli/child.h"
 #include "tests/cli/child.h"
 #include "tests/isa.h"
+#include "tests/plan.h"
 
 static finished f;
 
@@ -71,12 +72,9 @@ Test(compare_cli, table)
 /* Elements of a group of integers share the errors of few values, such as e^-1 and e^-4. */
 Test(compare_cli, groups_of_integers)
 {
-    const char *const arguments[] = {
-        "compare",   "--op",   "erf",        "--dtype",   "bf16",
-        "--exact",   "--seed", "2034186605", "--configs", "naive:f64,direct",
-        "--threads", "1",      "--runs",     "1",         NULL};
-    run_tool(arguments, &f);
-    cr_assert_eq(f.status, 0, "%s%s", f.out, f.err);
+    tool(&f, 0,
+         "compare --op erf --dtype bf16 --exact --seed 2034186605 --configs naive:f64,direct "
+         "--threads 1 --runs 1");
 }
 
 /* oneDNN computes no f64; ops without any oneDNN kernel are not reported. */
@@ -314,8 +312,6 @@ Test(compare_cli, guard_and_a_hang)
     cr_assert_not_null(strstr(f.out, "3 comparisons, "), "%s", f.out);
 }
 
-/* Makes default plans even if ADJOINT_PLAN is set, since folded nodes are inspected. */
-static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
 TestSuite(compare_infer, .init = plan_as_usual);
 
 static void run_mobilenet(const char *infer, const char *configs)

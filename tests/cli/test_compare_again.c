@@ -1,9 +1,14 @@
-/* test_compare_again.c - the command line that a failing comparison prints fails in the same way in
- * a shell; and processes that do not respond. */
+/* test_compare_again.c - what a comparison writes: the command line that a failing one prints fails
+ * in the same way in a shell; if both batches of adjoint compare --model fail, JSON and JUnit
+ * reports hold both; processes that do not respond. */
 #include <criterion/criterion.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 
 #include "cli/child.h"
+#include "cli/compare/write.h"
 
 static finished f;
 
@@ -72,19 +77,10 @@ static void expect_same(const char *line, const char *row, const char *blame)
 /* A fault of oneDNN 2.x in bf16; elsewhere it may be mended. */
 Test(compare_again, bf16_dilated_filter_gradient)
 {
-    const char *arguments[ARGUMENTS] = {"compare",     "--op",
-                                        "conv2d",      "--in",
-                                        "2,36,36,24",  "--filter",
-                                        "3,3,24,24",   "--dtype",
-                                        "bf16",        "--exact",
-                                        "--configs",   "naive,onednn",
-                                        "--attr",      "dilations=1,2,2,1",
-                                        "--threads",   "1",
-                                        "--runs",      "2",
-                                        "--neighbors", "0",
-                                        "--shrink",    "100"};
     setenv("ADJOINT_QUARANTINE", "off", 1);
-    run_tool(arguments, &f);
+    tool(&f, ANY_STATUS,
+         "compare --op conv2d --in 2,36,36,24 --filter 3,3,24,24 --dtype bf16 --exact --configs "
+         "naive,onednn --attr dilations=1,2,2,1 --threads 1 --runs 2 --neighbors 0 --shrink 100");
     expect_enough_memory();
     if (f.status == 0)
         cr_skip_test("this oneDNN has no such fault\n");
@@ -111,12 +107,9 @@ Test(compare_again, bf16_dilated_filter_gradient)
  * reference. */
 Test(compare_again, no_response)
 {
-    const char *arguments[ARGUMENTS] = {"compare",      "--op",     "conv2d",      "--in",
-                                        "1,96,96,64",   "--filter", "5,5,64,64",   "--configs",
-                                        "onednn,naive", "--guard",  "--timeout",   "0.1",
-                                        "--shrink",     "0",        "--runs",      "1",
-                                        "--threads",    "1",        "--neighbors", "0"};
-    run_tool(arguments, &f);
+    tool(&f, ANY_STATUS,
+         "compare --op conv2d --in 1,96,96,64 --filter 5,5,64,64 --configs onednn,naive --guard "
+         "--timeout 0.1 --shrink 0 --runs 1 --threads 1 --neighbors 0");
     expect_enough_memory();
     cr_assert_eq(f.status, 1, "%s", f.err);
     cr_assert_not_null(strstr(f.out, "naive: the whole graph: CRASH: no response in 0.1 s"), "%s",
@@ -129,4 +122,120 @@ Test(compare_again, no_response)
                            "--neighbors 0 --configs onednn,naive --seed 1 --runs 1 --threads 1 "
                            "--guard --timeout 0.1");
     free(line);
+}
+
+typedef struct {
+    adj_graph *g;
+    const adj_comparison *c; /* reads the graph */
+} comparison;
+
+static comparison compare_as(int64_t images, int alone)
+{
+    static const char *const configs[] = {"naive:f64", "naive"};
+    comparison r = {adj_graph_new(), NULL};
+    adj_node *y = adj_relu(adj_input(r.g, "x", ADJ_F32, (adj_shape){2, {images, 3}}));
+    const adj_compare_opts o = {.exec = {.n_fetch = 1, .fetch = &y, .threads = 1},
+                                .n_config = 2,
+                                .config = configs,
+                                .runs = 1};
+    const adj_trial_opts trials = {.alone = alone};
+    cr_assert_eq(adj_compare_with(r.g, &o, &trials, &r.c), ADJ_OK, "%s", r.c->message);
+    return r;
+}
+
+static comparison compare(int64_t images) { return compare_as(images, 0); }
+
+static void release(comparison r)
+{
+    adj_comparison_free(r.c);
+    adj_graph_free(r.g);
+}
+
+static reproducer none[2];
+
+/* Returns the report of one comparison or of two, to be freed. */
+static char *written(int (*write)(FILE *f, const void *source), int both)
+{
+    const comparison five = compare(5), two = compare(2);
+    const compare_source second = {five.c, "five", "again five", none, 0, NULL},
+                         first = {two.c, "two", "again two", none, 0, both ? &second : NULL};
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream(&text, &size);
+    cr_assert_eq(write(f, &first), 0);
+    fclose(f);
+    release(five);
+    release(two);
+    return text;
+}
+
+Test(compare_also, json)
+{
+    for (int both = 0; both < 2; both++) {
+        char *text = written(write_json, both);
+        json_t *report = json_loads(text, 0, NULL), *also = json_object_get(report, "also");
+        cr_assert_not_null(report, "%s", text);
+        cr_expect_str_eq(json_string_value(json_object_get(report, "what")), "two");
+        cr_expect_eq(also != NULL, both);
+        if (both) {
+            cr_expect_str_eq(json_string_value(json_object_get(also, "what")), "five");
+            cr_expect_eq(json_array_size(json_object_get(also, "rows")), 1);
+        }
+        json_decref(report);
+        free(text);
+    }
+}
+
+Test(compare_also, other_forms)
+{
+    static const struct {
+        int (*write)(FILE *f, const void *source);
+        const char *first, *second;
+    } forms[] = {
+        {write_junit, "<testsuite name=\"naive\" ", "<testsuite name=\"five: naive\" "},
+    };
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+        for (int both = 0; both < 2; both++) {
+            char *text = written(forms[i].write, both);
+            cr_expect_not_null(strstr(text, forms[i].first), "%s", text);
+            cr_expect_eq(strstr(text, forms[i].second) != NULL, both, "%s", text);
+            free(text);
+        }
+}
+
+Test(compare_also, table_says_what_it_does_not_see)
+{
+    const comparison two = compare(2);
+    const compare_source source = {two.c, "two", "again two", none, 0, NULL};
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream(&text, &size);
+    write_table(f, &source);
+    fclose(f);
+    cr_expect_not_null(strstr(text, "\n1 comparison, 0 failed (gradient rules are checked by "
+                                    "adjoint gradcheck)\n"),
+                       "%s", text);
+    free(text);
+    release(two);
+}
+
+/* Each kind of node alone: there is no step that took a time, and no plan that repeats. */
+Test(compare_also, says_no_more_than_what_was_run)
+{
+    const comparison two = compare_as(2, 1);
+    const compare_source source = {two.c, "two", "again two", none, 0, NULL};
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream(&text, &size);
+    cr_assert_eq(write_json(f, &source), 0);
+    fclose(f);
+    json_t *report = json_loads(text, 0, NULL);
+    for (size_t k = 0; k < 2; k++) {
+        const json_t *whole = json_array_get(json_object_get(report, "configurations"), k);
+        cr_expect(json_is_null(json_object_get(whole, "ms")), "%s", text);
+        cr_expect(json_is_null(json_object_get(whole, "repeats")), "%s", text);
+    }
+    json_decref(report);
+    free(text);
+    release(two);
 }

@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "cli/crash.h"
 #include "cli/guard.h"
 #include "tests/cli/child.h"
 #include "tests/cli/planted.h"

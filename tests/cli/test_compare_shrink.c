@@ -8,6 +8,7 @@
 #include "cli/op/build.h"
 #include "graph/op.h"
 #include "tests/reference.h"
+#include "tests/plan.h"
 
 /* ---- a backend that is wrong for some shapes, and computes nothing else ---- */
 
@@ -127,8 +128,6 @@ static void lines_for(compare_opts *o, char line[LINE])
 static const compare_opts usual = {
     .seconds = 10, .shrink = 100, .seed = 1, .runs = 5, .also_batch = 17};
 
-/* Makes default plans even if ADJOINT_PLAN is set, since fused groups are inspected. */
-static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
 TestSuite(compare_shrink, .init = plan_as_usual);
 
 Test(compare_shrink, to_the_smallest)

@@ -242,10 +242,7 @@ Test(data_options, gray_for_a_color_model)
         adj_tensors_free(t);
     }
     folder_remove(&f);
-    const char *const digits[] = {"train", "--model",  "resnet8", "--limit",
-                                  "20",    "--epochs", "1",       NULL};
-    run_tool(digits, &r);
-    cr_expect_eq(r.status, 0, "%s", r.err);
+    tool(&r, 0, "train --model resnet8 --limit 20 --epochs 1");
     expect_text(r.out, "note: 40 of 40 images in all splits are gray and become color");
 }
 

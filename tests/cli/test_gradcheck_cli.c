@@ -7,6 +7,7 @@
 #include "cli/child.h"
 #include "exec/report.h"
 #include "graph/op.h"
+#include "tests/plan.h"
 
 typedef struct {
     int status;
@@ -171,9 +172,6 @@ static const struct {
      9, /* of both orders */
      "--order 2 --draws 1 --rtol 1e-12 --seed 5"},
 };
-
-/* Another process tunes otherwise: no other plans, whatever all tests are run with. */
-static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
 
 Test(gradcheck_cli, every_line_repeats_its_failure, .init = plan_as_usual)
 {

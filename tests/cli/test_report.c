@@ -4,8 +4,7 @@
 #include <math.h>
 #include <png.h>
 
-#include "cli/page/chart.h"
-#include "cli/page/png.h"
+#include "cli/page/page.h"
 #include "cli/report_sample.h"
 #include "tests/temporary.h"
 
