@@ -33,25 +33,23 @@ static int is_wait(const adj_node *n) { return n->op == &adj_op_all_reduce_wait;
 
 static int is_start(const adj_node *n) { return (n->op->flags & ADJ_OP_COLLECTIVE) && !is_wait(n); }
 
-/* Marks with the stamp the groups up to a place that depend on one of n nodes. Returns 0 if the
- * groups of the nodes themselves, marked with -stamp, are among them: a cycle. */
-static int mark_users(grouping *w, int n, const adj_node *const node[], int last)
+/* Marks with the stamp the groups up to a place that depend on one of the n found groups, which are
+ * marked with -stamp. Returns 0 if one of these is among them: a cycle. */
+static int mark_users(grouping *w, int n, int last)
 {
-    int waiting = 0;
-    for (int next = -1; next < waiting; next++) {
-        const node_group *from = next >= 0 ? &w->group[w->found[next]] : NULL;
-        int n_node = from != NULL ? from->n : n;
-        for (int m = 0; m < n_node; m++) {
-            const uint32_t id = (from != NULL ? from->node[m] : node[m])->id;
+    for (int next = 0; next < n; next++) {
+        const int from = w->found[next];
+        for (int m = 0; m < w->group[from].n; m++) {
+            const uint32_t id = w->group[from].node[m]->id;
             const adj_uses *u = &w->uses[id];
             for (int i = 0; i < u->n_user + (w->next_start[id] > 0); i++) {
                 int to = w->of[i < u->n_user ? (int)u->user[i]->id : w->next_start[id]];
-                if (w->mark[to] == -w->stamp && from != NULL)
+                if (w->mark[to] == -w->stamp && w->mark[from] == w->stamp)
                     return 0;
                 if (abs(w->mark[to]) == w->stamp || w->place[to] > last)
                     continue;
                 w->mark[to] = w->stamp;
-                w->found[waiting++] = to;
+                w->found[n++] = to;
             }
         }
     }
@@ -125,10 +123,11 @@ static adj_status join(grouping *w, const adj_node *root, int n, const adj_kerne
     for (int i = 0; i < n; i++) {
         int g = w->of[node[i]->id];
         w->mark[g] = -w->stamp;
+        w->found[i] = g;
         first = w->place[g] < first ? w->place[g] : first;
         last = w->place[g] > last ? w->place[g] : last;
     }
-    if (!mark_users(w, n, node, last))
+    if (!mark_users(w, n, last))
         return ADJ_OK;
     move_apart(w, into, first, last);
     for (int i = 0; i < n; i++) {

@@ -17,7 +17,7 @@ enum { ATTEMPTS = 32, MANY_SLOTS = 2048 };
 static void read_at(plan *p, int b, int step)
 {
     slot *s = slot_of(p, b);
-    s->last_read = step > s->last_read ? step : s->last_read;
+    s->last = step > s->last ? step : s->last;
 }
 
 /* After the steps, next values are read as step n_step, then what is fetched. */
@@ -62,7 +62,7 @@ static update *update_in_place(const plan *p, int from, int to)
     if (l == NONE || p->leaf[l].buffer != from || p->leaf[l].update == NONE)
         return NULL;
     update *u = &p->update[p->leaf[l].update];
-    const int is_fetched = slot_of(p, to)->last_read > p->n_step;
+    const int is_fetched = slot_of(p, to)->last > p->n_step;
     return u->next == to && !u->in_place && !is_fetched ? u : NULL;
 }
 
@@ -83,10 +83,9 @@ static int share_slot_with(plan *p, int i, int k, int out, update *u)
     const step *s = &p->step[i];
     const int from = s->in[k], to = s->out[out];
     slot *old = slot_of(p, from), *left = slot_of(p, to);
-    if (old->last_read != i || (old->kept && u == NULL) || left->kept ||
-        !may_take_over(p, s, k, out))
+    if (old->last != i || (old->kept && u == NULL) || left->kept || !may_take_over(p, s, k, out))
         return 0;
-    old->last_read = left->last_read > i ? left->last_read : i;
+    old->last = left->last > i ? left->last : i;
     left->bytes = 0; /* unused from now on */
     left->into = (int)(old - p->slot);
     if (u != NULL)
@@ -133,10 +132,8 @@ static adj_status find_lifetimes(adj_exec *e)
     plan *p = &e->plan;
     for (int i = 0; i < p->n_step; i++) {
         step *s = &p->step[i];
-        for (int k = 0; k < s->n_out; k++) {
-            slot *written = slot_of(p, s->out[k]);
-            extend(written, i, written->last_read > i ? written->last_read : i);
-        }
+        for (int k = 0; k < s->n_out; k++)
+            extend(slot_of(p, s->out[k]), i, i);
         if (s->prep.scratch > 0) {
             if ((s->scratch = new_slot(e, s->prep.scratch)) == NONE)
                 return e->status;
@@ -166,17 +163,20 @@ static void insert_by_offset(slot *sorted[], int n, slot *s)
     sorted[n] = s;
 }
 
-/* Returns the start of the smallest sufficient gap between neighbors sorted by offset. */
-static size_t best_gap(const plan *p, slot *const neighbor[], int n, size_t bytes)
+/* Returns the start of the smallest gap that is large enough for s among the n slots, sorted by
+ * offset, whose lifetimes overlap its own. */
+static size_t best_gap(const plan *p, slot *const sorted[], int n, const slot *s)
 {
+    const size_t bytes = slot_footprint(p, s);
     size_t end = 0, best = 0, min_gap = SIZE_MAX;
     for (int i = 0; i < n; i++) {
-        size_t start = neighbor[i]->offset;
+        const size_t start = sorted[i]->offset, stop = start + slot_footprint(p, sorted[i]);
+        if (sorted[i]->first > s->last || s->first > sorted[i]->last)
+            continue;
         if (start > end && start - end >= bytes && start - end < min_gap) {
             min_gap = start - end;
             best = end;
         }
-        size_t stop = start + slot_footprint(p, neighbor[i]);
         end = stop > end ? stop : end;
     }
     return min_gap != SIZE_MAX ? best : end;
@@ -204,9 +204,9 @@ static adj_status find_live_bytes(adj_exec *e)
     return ADJ_OK;
 }
 
-typedef struct { /* n slots in the order in which they are placed; room for as many, twice */
+typedef struct { /* n slots in the order in which they are placed; room for as many, by offset */
     int n;
-    slot **order, **neighbor, **placed;
+    slot **order, **placed;
 } placing;
 
 /* Assigns an offset to every slot; returns the arena's size. *highest: position in the order of the
@@ -216,11 +216,7 @@ static size_t place_in_order(const plan *p, const placing *all, int *highest)
     size_t bytes = 0;
     for (int i = 0; i < all->n; i++) {
         slot *s = all->order[i];
-        int m = 0;
-        for (int k = 0; k < i; k++)
-            if (all->placed[k]->first <= s->last && s->first <= all->placed[k]->last)
-                all->neighbor[m++] = all->placed[k];
-        s->offset = best_gap(p, all->neighbor, m, slot_footprint(p, s));
+        s->offset = best_gap(p, all->placed, i, s);
         insert_by_offset(all->placed, i, s);
         size_t end = s->offset + slot_footprint(p, s);
         if (end > bytes) {
@@ -239,7 +235,6 @@ static adj_status place_slots(adj_exec *e)
     const size_t n = (size_t)p->n_slot,
                  enough = e->details.live_bytes + e->details.live_bytes / 100;
     placing all = {.order = planning_alloc(e, n, sizeof *all.order),
-                   .neighbor = planning_alloc(e, n, sizeof *all.neighbor),
                    .placed = planning_alloc(e, n, sizeof *all.placed)};
     size_t *offset = planning_alloc(e, n, sizeof *offset);
     if (e->status != ADJ_OK)

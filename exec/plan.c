@@ -21,8 +21,7 @@ int new_slot(adj_exec *e, size_t bytes)
     if (all == NULL)
         return no_memory(e), NONE;
     p->slot = all;
-    all[p->n_slot] =
-        (slot){.bytes = bytes, .last_read = NONE, .first = NONE, .last = NONE, .into = NONE};
+    all[p->n_slot] = (slot){.bytes = bytes, .first = NONE, .last = NONE, .into = NONE};
     return p->n_slot++;
 }
 

@@ -13,7 +13,6 @@ enum { NONE = -1 };
 
 typedef struct {
     size_t bytes;
-    int last_read;    /* last step that reads one of its buffers; NONE: no step */
     int first, last;  /* first and last step in which it holds a needed value; NONE: unused */
     int into;         /* the slot that its buffers share instead, while memory.c plans; NONE */
     int kept;         /* outside the arena: its content outlives a run */

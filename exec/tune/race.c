@@ -21,7 +21,6 @@ typedef struct {
     int number;  /* of the kernel's candidates */
     double best; /* seconds; HUGE_VAL: not run */
     int dropped; /* out of the race */
-    int judged;  /* its borders have been added */
 } timed_candidate;
 
 typedef struct {
@@ -177,30 +176,18 @@ static adj_status keep_winner(adj_exec *e, const timed_candidate *t, tune_entry 
     return winner->impl != NULL ? ADJ_OK : no_memory(e);
 }
 
-/* Returns the fastest kernel without a verdict, or NULL if all have one. */
-static timed_candidate *next_fastest(const adj_exec *e, const race *r)
-{
-    timed_candidate *next = NULL;
-    for (int i = 0; i < r->n; i++) {
-        timed_candidate *t = &r->list[i];
-        if (!t->judged && !is_fallback(e, t->s.backend) && (next == NULL || t->best < next->best))
-            next = t;
-    }
-    return next;
-}
-
-/* Finds the winner. The fastest kernels come first, so that few reorders are timed. A candidate
- * other than the untuned one must be faster by more than the noise. */
+/* Finds the winner. A candidate other than the untuned one must be faster by more than the noise.
+ */
 static adj_status keep_fastest(adj_exec *e, const race *r, tune_entry *winner)
 {
     const timed_candidate *usual = r->list, *best = NULL;
     double least = HUGE_VAL;
     for (int i = 1; i < r->n; i++)
         usual = r->list[i].s.prep.seconds < usual->s.prep.seconds ? &r->list[i] : usual;
-    for (timed_candidate *t; e->status == ADJ_OK && (t = next_fastest(e, r)) != NULL;) {
+    for (const timed_candidate *t = r->list; t < r->list + r->n && e->status == ADJ_OK; t++) {
         double seconds = t == usual ? clearly * t->best : t->best;
-        t->judged = 1;
-        if (seconds < least && add_borders(e, &t->s, &seconds) == ADJ_OK && seconds < least) {
+        if (!is_fallback(e, t->s.backend) && seconds < least &&
+            add_borders(e, &t->s, &seconds) == ADJ_OK && seconds < least) {
             least = seconds;
             best = t;
         }
