@@ -148,24 +148,37 @@ void direct_count_packed(adj_prep *prep, int is_once, double bytes)
     prep->seconds += efficiency_packed(direct_shares, prep, is_once, bytes);
 }
 
+/* Runs in each thread. */
+static void run_jobs(const adj_call *c, job_shares *shares, int thread)
+{
+    const direct_work *w = c->state;
+    for (job_range r; take_jobs(shares, thread, &r);)
+        for (ptrdiff_t job = r.first; job < r.end; job++)
+            w->code->job(c, job, thread);
+    if (w->ends == 0)
+        return;
+#pragma omp barrier
+#pragma omp for schedule(static)
+    for (ptrdiff_t part = 0; part < w->ends; part++)
+        w->code->end(c, part);
+}
+
 adj_status direct_run(const adj_call *c)
 {
     const direct_work *w = c->state;
+    const int threads = w->jobs == 1 && w->ends == 0 ? 1 : w->threads;
+    job_shares shares;
+    share_jobs(&shares, w->jobs, threads);
     if (w->code->begin != NULL)
         w->code->begin(c);
-    if (w->threads == 1 || w->jobs == 1)
-        for (ptrdiff_t job = 0; job < w->jobs; job++)
-            w->code->job(c, job, 0);
+    if (threads == 1)
+        run_jobs(c, &shares, 0);
     else {
-        job_shares shares;
-        share_jobs(&shares, w->jobs, w->threads);
-#pragma omp parallel num_threads(w->threads)
-        for (job_range r; take_jobs(&shares, omp_get_thread_num(), &r);)
-            for (ptrdiff_t job = r.first; job < r.end; job++)
-                w->code->job(c, job, omp_get_thread_num());
+#pragma omp parallel num_threads(threads)
+        run_jobs(c, &shares, omp_get_thread_num());
     }
-    if (w->code->end != NULL)
-        w->code->end(c);
+    if (w->ends == 0 && w->code->end != NULL)
+        w->code->end(c, 0);
     return ADJ_OK;
 }
 

@@ -11,7 +11,6 @@
 #include "base/machine/job_shares.h"
 #include "graph/op.h"
 
-struct filter_gemm_code;
 struct gemm_code;
 struct group_norm_code;
 struct max_pool_code;
@@ -20,12 +19,13 @@ struct winograd_code;
 typedef struct { /* The code of work that is partitioned into jobs; the plan is c->state. */
     void (*begin)(const adj_call *c); /* called once before the jobs; may be NULL */
     void (*job)(const adj_call *c, ptrdiff_t job, int thread);
-    void (*end)(const adj_call *c); /* called once after the jobs; may be NULL */
+    void (*end)(const adj_call *c, ptrdiff_t part); /* called after all jobs; may be NULL */
 } direct_code;
 
 typedef struct { /* arguments of direct_run: the first member of a kernel's state */
     const direct_code *code;
     ptrdiff_t jobs;
+    ptrdiff_t ends; /* parts of the end that threads share; 0: the caller runs part 0 alone */
     int threads;
 } direct_work;
 
@@ -35,8 +35,7 @@ typedef struct { /* the code for one instruction set */
     ptrdiff_t vector_bytes;
     /* [is f64] */
     const struct gemm_code *gemm[2];
-    const struct filter_gemm_code *filter_gemm[2];
-    const direct_code *depthwise_image[2], *depthwise_filter[2];
+    const direct_code *filter_gemm[2], *depthwise_image[2], *depthwise_filter[2];
     /* [is bf16] */
     const struct group_norm_code *group_norm_rows[2], *group_norm_image[2];
     const struct max_pool_code *max_pool[2];

@@ -1,6 +1,5 @@
 /* isa.c - the table of kernels compiled for one instruction set. */
 #include "isa.h"
-#include "backends/direct/filter_gemm/filter_gemm.h"
 #include "backends/direct/gemm/gemm.h"
 #include "backends/direct/group_norm/group_norm.h"
 #include "backends/direct/max_pool/max_pool.h"
@@ -8,8 +7,7 @@
 
 extern const direct_code DIRECT(dropout), DIRECT(fused_pointwise), DIRECT(resize), DIRECT(softmax),
     DIRECT(depthwise_image_f32), DIRECT(depthwise_image_f64), DIRECT(depthwise_filter_f32),
-    DIRECT(depthwise_filter_f64);
-extern const filter_gemm_code DIRECT(filter_gemm_f32), DIRECT(filter_gemm_f64);
+    DIRECT(depthwise_filter_f64), DIRECT(filter_gemm_f32), DIRECT(filter_gemm_f64);
 extern const gemm_code DIRECT(gemm_f32), DIRECT(gemm_f64);
 extern const group_norm_code DIRECT(group_norm_rows_f32), DIRECT(group_norm_rows_bf16),
     DIRECT(group_norm_image_f32), DIRECT(group_norm_image_bf16);

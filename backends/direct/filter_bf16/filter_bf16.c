@@ -130,7 +130,8 @@ static void set_chunks(filter_bf16 *p)
     const ptrdiff_t units = p->n * p->bands;
     const ptrdiff_t sums = groups * p->outputs * p->sums_row;
     p->segments = min(max(min(SEGMENT_BYTES / sums, MAX_SEGMENTS), 1), units);
-    p->jobs = groups * p->segments;
+    p->work.jobs = groups * p->segments;
+    p->work.ends = groups * p->outputs * p->columns;
     const ptrdiff_t of_segment = divide_up(units, p->segments);
     const ptrdiff_t fit = p->bands > 1 ? 1 : max(pixels / (h->pitch * w->pitch), 1);
     p->images = divide_up(of_segment, divide_up(of_segment, fit));
@@ -154,8 +155,8 @@ static void set_scratch(filter_bf16 *p, size_t *scratch)
     }
     p->per_thread = thread;
     *scratch = 0;
-    p->sums = reserve(scratch, p->jobs * p->outputs, (size_t)p->sums_row);
-    p->thread = reserve(scratch, p->threads, thread);
+    p->sums = reserve(scratch, p->work.jobs * p->outputs, (size_t)p->sums_row);
+    p->thread = reserve(scratch, p->work.threads, thread);
 }
 
 /* ---- the kernel ---- */
@@ -179,16 +180,17 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
                              "%s: direct takes %s in NHWC, kernels up to %dx%d, strides up to "
                              "%d, no groups",
                              n->op->name, type, MAX_KERNEL, MAX_KERNEL, MAX_STRIDE);
-    filter_bf16 p = {.is_dense = !b->has_amx,
-                     .x_in = adj_group_in(g, n->in[0]),
-                     .dy_in = adj_group_in(g, n->in[1]),
-                     .threads = direct_conv_threads(b, n),
-                     .dtype = g->out[0]->type.dtype,
-                     .parts = is_f32 ? 2 : 1,
-                     .element = element,
-                     .n = geom->n,
-                     .ic = geom->ic,
-                     .oc = geom->oc};
+    filter_bf16 p = {
+        .work = {.code = filter_bf16_code_avx512, .threads = direct_conv_threads(b, n)},
+        .is_dense = !b->has_amx,
+        .x_in = adj_group_in(g, n->in[0]),
+        .dy_in = adj_group_in(g, n->in[1]),
+        .dtype = g->out[0]->type.dtype,
+        .parts = is_f32 ? 2 : 1,
+        .element = element,
+        .n = geom->n,
+        .ic = geom->ic,
+        .oc = geom->oc};
     set_axes(&p, geom);
     set_groups(&p);
     set_chunks(&p);
@@ -197,7 +199,8 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
                             b->has_amx ? "amx" : "avx512_bf16", &p, sizeof p);
 }
 
-static adj_status run(const adj_call *c) { return filter_bf16_run_avx512(c); }
-
-const adj_kernel direct_filter_bf16 = {
-    .name = "filter_bf16", .match = match, .prepare = prepare, .run = run, .drop = direct_drop};
+const adj_kernel direct_filter_bf16 = {.name = "filter_bf16",
+                                       .match = match,
+                                       .prepare = prepare,
+                                       .run = direct_run,
+                                       .drop = direct_drop};

@@ -55,9 +55,9 @@ typedef struct {
 } filter_bf16_column;
 
 typedef struct filter_bf16 {
-    int is_dense;    /* by avx512_bf16: dy is packed in pairs, without padding */
-    int dy_in, x_in; /* indices in group->in */
-    int threads;
+    direct_work work;         /* its end adds up the segments */
+    int is_dense;             /* by avx512_bf16: dy is packed in pairs, without padding */
+    int dy_in, x_in;          /* indices in group->in */
     adj_dtype dtype;          /* type of dw */
     ptrdiff_t parts, element; /* parts per number, 2 for f32; bytes of an element in memory */
     ptrdiff_t n, ic, oc;
@@ -69,7 +69,7 @@ typedef struct filter_bf16 {
     ptrdiff_t steps, entries;      /* steps of dy; entries of a phase of x; of one block, at most */
     /* Blocks of a job: a segment of the chunks, some outputs, some inputs. */
     ptrdiff_t segments, outputs, inputs;
-    ptrdiff_t output_groups, input_groups, jobs;
+    ptrdiff_t output_groups, input_groups;
     ptrdiff_t columns, sums_row; /* columns of sums; bytes of a row of tiles, the last spare */
     /* Offsets in the scratch: shared; the first thread's. Bytes per thread; offsets in a
      * thread's. */
@@ -115,6 +115,6 @@ ptrdiff_t filter_bf16_list_tap(const filter_bf16 *p, filter_bf16_chunk c, filter
                                int32_t *x_at, int32_t *dy_at);
 
 /* run.c, for AVX-512; NULL if the compiler does not support the target. */
-extern adj_status (*const filter_bf16_run_avx512)(const adj_call *c);
+extern const direct_code *const filter_bf16_code_avx512;
 
 #endif

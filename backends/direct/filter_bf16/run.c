@@ -4,7 +4,6 @@
 
 #if HAS_BF16_PRODUCTS
 
-#include <omp.h>
 #include <string.h>
 
 #include "backends/direct/arith.h"
@@ -176,8 +175,9 @@ static void add_units(const filter_bf16_work *s, ptrdiff_t first, ptrdiff_t end)
     }
 }
 
-static void run_job(const filter_bf16 *p, const adj_call *call, ptrdiff_t job, int thread)
+static void run_job(const adj_call *call, ptrdiff_t job, int thread)
 {
+    const filter_bf16 *p = call->state;
     char *own = direct_scratch(call, p->thread + p->per_thread * (size_t)thread);
     const ptrdiff_t units = p->n * p->bands, segment = job % p->segments;
     const ptrdiff_t group = job / p->segments;
@@ -221,10 +221,12 @@ static void store_tile(const filter_bf16 *p, const float *tile, void *dw, ptrdif
                 ((float *)dw)[first + o] = tile[o];
 }
 
-/* Adds the i-th tiles of a group's segments. */
-static void add_up(const filter_bf16 *p, const adj_call *call, ptrdiff_t group, ptrdiff_t i)
+/* Adds a tile over the segments of its group. */
+static void add_up(const adj_call *call, ptrdiff_t part)
 {
-    const ptrdiff_t row = i / p->columns, column = i % p->columns;
+    const filter_bf16 *p = call->state;
+    const ptrdiff_t group = part / (p->outputs * p->columns);
+    const ptrdiff_t row = part / p->columns % p->outputs, column = part % p->columns;
     const ptrdiff_t tap = column / p->inputs;
     const ptrdiff_t c = (group % p->input_groups * p->inputs + column % p->inputs) * LANES;
     const ptrdiff_t o = (group / p->input_groups * p->outputs + row) * LANES;
@@ -239,27 +241,9 @@ static void add_up(const filter_bf16 *p, const adj_call *call, ptrdiff_t group, 
                min(p->oc - o, LANES));
 }
 
-static adj_status run(const adj_call *call)
-{
-    const filter_bf16 *p = call->state;
-    const ptrdiff_t tiles = p->outputs * p->columns;
-    job_shares jobs;
-    share_jobs(&jobs, p->jobs, p->threads);
-#pragma omp parallel num_threads(p->threads) if (p->threads > 1)
-    {
-        for (job_range r; take_jobs(&jobs, omp_get_thread_num(), &r);)
-            for (ptrdiff_t job = r.first; job < r.end; job++)
-                run_job(p, call, job, omp_get_thread_num());
-#pragma omp barrier
-#pragma omp for schedule(static)
-        for (ptrdiff_t i = 0; i < p->output_groups * p->input_groups * tiles; i++)
-            add_up(p, call, i / tiles, i % tiles);
-    }
-    return ADJ_OK;
-}
-
-adj_status (*const filter_bf16_run_avx512)(const adj_call *c) = run;
+static const direct_code code = {.job = run_job, .end = add_up};
+const direct_code *const filter_bf16_code_avx512 = &code;
 
 #elif defined(ISA_avx512)
-adj_status (*const filter_bf16_run_avx512)(const adj_call *c);
+const direct_code *const filter_bf16_code_avx512;
 #endif

@@ -3,8 +3,6 @@
  * of threads, since the boundaries of bands and segments affect the last bits. */
 #include "filter_gemm.h"
 
-#include <omp.h>
-
 #include "backends/direct/arith.h"
 
 enum {
@@ -57,7 +55,7 @@ static void set_bands(filter_gemm *p, ptrdiff_t element)
     p->rows = divide_up(p->y.h, p->bands);
     const ptrdiff_t sums = p->elements * p->panels * p->group * p->groups * p->lanes * element;
     p->segments = min(max(SEGMENT_BYTES / sums, 1), min(MAX_SEGMENTS, p->n * p->bands));
-    p->jobs = p->segments * p->groups * p->panels;
+    p->work.jobs = p->segments * p->groups * p->panels;
 }
 
 /* True if each position of dy reads exactly the same position of x. */
@@ -82,7 +80,7 @@ static void set_pixels(filter_gemm *p, ptrdiff_t element)
     p->group = min(vectors * p->segments / MIN_JOBS, GROUP_BYTES / of_vector);
     p->group = min(max(p->group, FILTER_GEMM_VECTORS), vectors);
     p->groups = divide_up(vectors, p->group);
-    p->jobs = p->segments * p->groups;
+    p->work.jobs = p->segments * p->groups;
     p->band_pixels = BAND_BYTES / (FILTER_GEMM_VECTORS * p->lanes * element);
 }
 
@@ -112,8 +110,8 @@ static int set_scratch(filter_gemm *p, ptrdiff_t element, size_t *scratch)
     p->packed = reserve(&thread, p->packs_dy ? pixels * product : 0, (size_t)element);
     p->per_thread = thread;
     *scratch = 0;
-    p->sums = reserve(scratch, p->jobs * p->elements * line, (size_t)element);
-    p->thread = reserve(scratch, p->threads, thread);
+    p->sums = reserve(scratch, p->work.jobs * p->elements * line, (size_t)element);
+    p->thread = reserve(scratch, p->work.threads, thread);
     return 1;
 }
 
@@ -124,10 +122,11 @@ static int plan(filter_gemm *p, const direct *d, const adj_group *g, size_t *scr
     const ptrdiff_t element = (ptrdiff_t)adj_dtype_size(n->type.dtype);
     if (!has_sizes(geom))
         return 0;
-    *p = (filter_gemm){.code = d->isa->filter_gemm[n->type.dtype == ADJ_F64],
+    *p = (filter_gemm){.work = {.code = d->isa->filter_gemm[n->type.dtype == ADJ_F64],
+                                .ends = FILTER_GEMM_PARTS,
+                                .threads = direct_conv_threads(d, n)},
                        .x_in = adj_group_in(g, n->in[0]),
                        .dy_in = adj_group_in(g, n->in[1]),
-                       .threads = direct_conv_threads(d, n),
                        .n = geom->n,
                        .a = conv_axes_of(geom, 0, 0),
                        .lanes = d->isa->vector_bytes / element,
@@ -152,24 +151,6 @@ static int plan(filter_gemm *p, const direct *d, const adj_group *g, size_t *scr
 
 /* ---- the kernel ---- */
 
-static adj_status run(const adj_call *c)
-{
-    const filter_gemm *p = c->state;
-    job_shares jobs;
-    share_jobs(&jobs, p->jobs, p->threads);
-#pragma omp parallel num_threads(p->threads) if (p->threads > 1)
-    {
-        for (job_range r; take_jobs(&jobs, omp_get_thread_num(), &r);)
-            for (ptrdiff_t job = r.first; job < r.end; job++)
-                p->code->add(c, job, omp_get_thread_num());
-#pragma omp barrier
-#pragma omp for schedule(static)
-        for (ptrdiff_t part = 0; part < FILTER_GEMM_PARTS; part++)
-            p->code->add_up(c, part);
-    }
-    return ADJ_OK;
-}
-
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *prep)
 {
     const direct *d = backend;
@@ -185,4 +166,4 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
 }
 
 const adj_kernel direct_filter_gemm = {
-    .name = "filter_gemm", .prepare = prepare, .run = run, .drop = direct_drop};
+    .name = "filter_gemm", .prepare = prepare, .run = direct_run, .drop = direct_drop};

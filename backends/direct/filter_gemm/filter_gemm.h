@@ -33,15 +33,9 @@ enum {
     FILTER_GEMM_PARTS = 32   /* jobs in which segments are added */
 };
 
-typedef struct filter_gemm_code {
-    void (*add)(const adj_call *c, ptrdiff_t job, int thread); /* computes a job's sums */
-    void (*add_up)(const adj_call *c, ptrdiff_t part);
-} filter_gemm_code;
-
 typedef struct {
-    const filter_gemm_code *code;
-    int x_in, dy_in; /* indices in group->in */
-    int threads;
+    direct_work work; /* its end adds up the segments */
+    int x_in, dy_in;  /* indices in group->in */
     ptrdiff_t n;
     direct_size x, y;
     conv_axes a;
@@ -50,7 +44,7 @@ typedef struct {
     int has_margin;  /* rows of x are read beyond their ends */
     /* A band: rows of dy in a band, and bands of an image. A job: a segment of all bands, a
      * group of outputs in vectors, and a panel of x's channels. */
-    ptrdiff_t rows, bands, segments, group, groups, panel, panels, jobs;
+    ptrdiff_t rows, bands, segments, group, groups, panel, panels;
     ptrdiff_t pixels, band_pixels;   /* pixels of the sequence, and of a band at most; else 0 */
     ptrdiff_t parts, depth;          /* parts of a row of taps, and elements of one */
     ptrdiff_t elements;              /* elements of all taps in a panel */

@@ -338,4 +338,4 @@ static void add_up(const adj_call *call, ptrdiff_t part)
     }
 }
 
-const filter_gemm_code TYPED(filter_gemm) = {add, add_up};
+const direct_code TYPED(filter_gemm) = {.job = add, .end = add_up};

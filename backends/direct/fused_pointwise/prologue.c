@@ -258,9 +258,10 @@ static void store_sum(const fused_group *p, const adj_call *c, const fused_node 
     }
 }
 
-void fused_epilogue(const adj_call *c)
+void fused_epilogue(const adj_call *c, ptrdiff_t part)
 {
     const fused_group *p = c->state;
+    (void)part;
     for (int i = 0; i < p->n_node; i++) {
         const fused_node *d = &p->node[i];
         int out = d->sum >= 0 ? adj_group_out(c->group, d->node) : -1;

@@ -103,14 +103,20 @@ static micro_gemm sums_of(const worker *s, const band *b, const panel *f, ptrdif
 
 /* ---- products of rows in place ---- */
 
-/* Sets m->a and m->b to the in-bounds part of the row's windows; returns 0 if there is none. */
-static int find_parts(const worker *s, const gemm_pass *a, ptrdiff_t row, micro_gemm *m)
+/* Sets m->a and m->b to the in-bounds part of the row's windows; without one the sum stays empty.
+ */
+static void find_parts(const worker *s, const gemm_pass *a, ptrdiff_t row, micro_gemm *m)
 {
     const conv_range t = conv_taps_inside(&a->h, row);
     const ptrdiff_t top = row * a->h.stride - a->h.pad, first = t.first * a->parts;
     ptrdiff_t n = 0;
-    if (t.first >= t.end || a->parts == 0)
-        return 0;
+    if (t.first >= t.end || a->parts == 0) {
+        m->a = m->b;
+        m->prefetch = NULL;
+        return;
+    }
+    m->depth = a->depth;
+    m->a_pitch = a->w.stride * s->p->src.c;
     m->a = row_of(s, a, top + t.first * a->h.dilation);
     m->b += first * a->depth * m->b_pitch;
     for (ptrdiff_t k = first; k < t.end * a->parts; k++)
@@ -118,19 +124,6 @@ static int find_parts(const worker *s, const gemm_pass *a, ptrdiff_t row, micro_
                      k % a->parts * a->w.dilation * s->p->src.c - m->a;
     m->more = n - 1;
     m->more_at = s->at + 1;
-    return 1;
-}
-
-/* Stores the result of an empty sum. */
-static void store_no_sums(const micro_gemm *m)
-{
-    for (ptrdiff_t i = 0; i < m->rows; i++) {
-        const epilogue_operands e = {
-            m->bias, m->addend != NULL ? m->addend + i * m->addend_pitch : NULL, m->has_relu};
-        for (ptrdiff_t j = 0; j < m->vectors; j++)
-            store_vector(m->c + i * m->c_pitch + j * VECTOR,
-                         epilogue_vector(&e, j * VECTOR, (vector){0}));
-    }
 }
 
 /* Prefetches the row of src that the next band will read in place of this one. */
@@ -148,15 +141,11 @@ static void multiply_rows(const worker *s, const band *b, const panel *f)
     const gemm_pass *a = b->a;
     for (ptrdiff_t row = b->first; row < b->end; row++) {
         micro_gemm m = sums_of(s, b, f, row - b->first);
-        m.depth = a->depth;
-        m.a_pitch = a->w.stride * s->p->src.c;
         m.c_is_cold = !gemm_casts(s->p) && !is_rest(s, f);
         if (f->output == outputs_of(s).first && a == s->p->pass)
             prefetch_next(s, b, row, &m);
-        if (find_parts(s, a, row, &m))
-            REAL_TYPED(micro_gemm)(&m);
-        else
-            store_no_sums(&m);
+        find_parts(s, a, row, &m);
+        REAL_TYPED(micro_gemm)(&m);
     }
 }
 

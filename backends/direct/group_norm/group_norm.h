@@ -54,6 +54,6 @@ static inline group_norm_stats group_norm_stats_of(float shift, double sum, doub
 }
 
 /* Ends every gradient: adds the partial sums. */
-void group_norm_add_parts(const adj_call *c);
+void group_norm_add_parts(const adj_call *c, ptrdiff_t part);
 
 #endif
