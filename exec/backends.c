@@ -67,7 +67,7 @@ adj_status adj_backend_describe(const char *backend, char *text, size_t size)
     return ADJ_OK;
 }
 
-int backend_for(const adj_exec *e, const adj_op *op, int k)
+int first_backend(const adj_exec *e, const adj_op *op)
 {
     int first = e->backends.preferred;
     if (first > 0 && (op->flags & ADJ_OP_COLLECTIVE || is_own_op(op)))
@@ -75,13 +75,12 @@ int backend_for(const adj_exec *e, const adj_op *op, int k)
     for (int i = 0; i < e->backends.n_op; i++)
         if (e->backends.op[i].op == op)
             first = e->backends.op[i].backend;
-    return k <= e->backends.fallback - first ? first + k : NONE;
+    return first;
 }
 
 int may_compute(const adj_exec *e, int backend, const adj_op *op)
 {
-    int first = backend_for(e, op, 0);
-    return first <= backend && backend <= e->backends.fallback;
+    return first_backend(e, op) <= backend;
 }
 
 int open_backend(adj_exec *e, int i, int is_spare)
@@ -125,7 +124,7 @@ adj_status open_progressing(adj_exec *e)
 int has_backend(void *of, const adj_op *op)
 {
     const adj_exec *e = of;
-    return backend_for(e, op, 0) != e->backends.fallback;
+    return first_backend(e, op) != e->backends.fallback;
 }
 
 int is_fallback(const adj_exec *e, int backend)

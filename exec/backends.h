@@ -6,8 +6,8 @@
 
 /* Reads the option string, which assigns ops to backends. */
 adj_status select_backends(adj_exec *e);
-/* Returns the k-th backend to try for op, or NONE. */
-int backend_for(const adj_exec *e, const adj_op *op, int k);
+/* Returns the first backend to try for op; those after it in the list follow. */
+int first_backend(const adj_exec *e, const adj_op *op);
 /* True if the backend is among those to try for op. */
 int may_compute(const adj_exec *e, int backend, const adj_op *op);
 /* True if a backend before the last one, the reference, may compute op. of: the executor. */

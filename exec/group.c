@@ -301,8 +301,8 @@ adj_status form_groups(adj_exec *e)
     if (start(&w) != ADJ_OK)
         return e->status;
     for (int id = 0; id < w.n && !e->debug.no_fusion; id++)
-        for (int k = 0, b; w.of[id] == id && (b = backend_for(e, g->node[id]->op, k)) != NONE; k++)
-            if (w.group[id].n == 1 && propose(&w, g->node[id], b) != ADJ_OK)
+        for (int b = first_backend(e, g->node[id]->op); b <= e->backends.fallback; b++)
+            if (w.of[id] == id && w.group[id].n == 1 && propose(&w, g->node[id], b) != ADJ_OK)
                 return e->status;
     return order(&w);
 }

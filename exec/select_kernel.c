@@ -36,17 +36,16 @@ static int may_query(const adj_exec *e, const step *s, const candidate *c)
 
 adj_status next_group_kernel(adj_exec *e, const step *s, candidate *c)
 {
-    const adj_op *op = s->group.node[0]->op;
+    const int first = first_backend(e, s->group.node[0]->op);
     while (e->status == ADJ_OK) {
         while (c->backend != NULL && next_kernel(c))
             if (may_query(e, s, c))
                 return ADJ_OK;
-        int k = c->backend != NULL ? c->index + 1 - backend_for(e, op, 0) : 0;
-        int backend = backend_for(e, op, k);
-        while (backend != NONE && !open_backend(e, backend, k > 0 && c->is_spare) &&
-               e->status == ADJ_OK)
-            backend = backend_for(e, op, ++k);
-        if (backend == NONE)
+        int backend = c->backend != NULL ? c->index + 1 : first;
+        while (backend <= e->backends.fallback &&
+               !open_backend(e, backend, backend > first && c->is_spare) && e->status == ADJ_OK)
+            backend++;
+        if (backend > e->backends.fallback)
             return ADJ_ENOKERNEL;
         if (e->status == ADJ_OK)
             *c = (candidate){.backend = e->backends.list[backend],
@@ -152,7 +151,7 @@ adj_status select_by_estimate(adj_exec *e, step *s)
     char why[ADJ_WHY]; /* the last refusal's reason */
     candidate c = {.index = NONE};
     step other = *s;
-    int first = backend_for(e, op, 0);
+    int first = first_backend(e, op);
     snprintf(why, sizeof why, "%s has no kernel for %s", e->backends.list[first]->name, op->name);
     s->kernel = NULL;
     if (alloc_operands(e, &e->region, &other, s->n_in, s->n_out) != ADJ_OK)

@@ -6,8 +6,6 @@
 
 #include "graph.h"
 
-enum { FEW = 8 }; /* up to this many operands need no allocation from the graph */
-
 typedef struct {
     adj_graph *graph;
     int n;           /* nodes that existed when the walk began */
@@ -48,11 +46,10 @@ static adj_status accumulate(walk *w, const adj_node *operand, adj_node *share)
 /* Adds y's gradient to its operands. */
 static adj_status propagate(walk *w, adj_node *y)
 {
-    adj_node *few[FEW] = {NULL}, **dx = few;
     if (y->op->grad == NULL)
         return adj_fail(w->graph, ADJ_ENOGRAD, "adj_grad: op %s has no gradient rule", y->op->name);
-    if (y->n_in > FEW &&
-        (dx = adj_graph_alloc(w->graph, (size_t)y->n_in * sizeof(adj_node *))) == NULL)
+    adj_node **dx = adj_graph_alloc(w->graph, (size_t)y->n_in * sizeof(adj_node *));
+    if (dx == NULL)
         return w->graph->status;
     y->op->grad(y, w->grad[y->id], dx);
     for (int i = 0; i < y->n_in && w->graph->status == ADJ_OK; i++)

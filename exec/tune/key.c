@@ -87,8 +87,9 @@ adj_status tune_key(const adj_exec *e, const adj_group *g, char key[TUNE_KEY])
     adj_status status = ADJ_OK;
     put(&w, "threads=%d math=%s", e->opts.threads,
         e->opts.math == ADJ_MATH_FAST ? "fast" : "exact");
-    for (int k = 0, b; (b = backend_for(e, g->node[0]->op, k)) != NONE; k++)
-        put(&w, "%s%s", k == 0 ? " " : ">", e->backends.list[b]->name);
+    const int first = first_backend(e, g->node[0]->op);
+    for (int b = first; b <= e->backends.fallback; b++)
+        put(&w, "%s%s", b == first ? " " : ">", e->backends.list[b]->name);
     for (int i = 0; i < g->n_node && status == ADJ_OK; i++)
         status = put_node(&w, g, g->node[i]);
     for (int i = 0; i < g->n_in; i++) {

@@ -229,7 +229,7 @@ static adj_status take(adj_exec *e, step *s, const tune_entry *x)
     adj_status status = prepare_known(e, s, x, 0);
     if (status == ADJ_ENOKERNEL)
         status = prepare_known(e, s, x, 1);
-    int first = backend_for(e, s->group.node[0]->op, 0);
+    int first = first_backend(e, s->group.node[0]->op);
     if (status != ADJ_OK)
         return status;
     s->tuned = x->seconds;
