@@ -17,16 +17,6 @@ static void print_buffer(FILE *f, const adj_exec *e, int i)
         fprintf(f, "@%zu", s->offset);
 }
 
-/* True if a result lies where operand k was. */
-static int is_taken_over(const plan *p, const step *s, int k)
-{
-    for (int a = 0; a < ADJ_MAX_ALIASES; a++)
-        if ((s->prep.alias[a].operands >> k & 1) &&
-            slot_of(p, s->out[s->prep.alias[a].out]) == slot_of(p, s->in[k]))
-            return 1;
-    return 0;
-}
-
 static void print_step(FILE *f, const adj_exec *e, int i)
 {
     static const char *const kind_name[] = {[STEP_REORDER] = "reorder", [STEP_COPY] = "copy"};
@@ -52,8 +42,8 @@ static void print_step(FILE *f, const adj_exec *e, int i)
     fputs(" ->", f);
     for (int k = 0; k < s->n_out; k++)
         print_buffer(f, e, s->out[k]);
-    for (int k = 0; k < s->n_in && k < 32 && s->kind == STEP_KERNEL; k++)
-        if (is_taken_over(&e->plan, s, k))
+    for (int k = 0; k < s->n_in * s->n_out; k++) /* a result lies where an operand was */
+        if (slot_of(&e->plan, s->in[k / s->n_out]) == slot_of(&e->plan, s->out[k % s->n_out]))
             fputs(" (in place)", f);
     if (s->prep.sums_by_threads)
         fputs(" (sums depend on the number of threads)", f);

@@ -147,28 +147,16 @@ static adj_status try_step(adj_exec *e, const step *s, exec_false_alias *f, int 
     return status;
 }
 
-static int claims_aliases(const step *s)
-{
-    int claims = 0;
-    for (int a = 0; a < ADJ_MAX_ALIASES && s->kind == STEP_KERNEL; a++)
-        claims |= s->prep.alias[a].operands != 0;
-    return claims;
-}
-
 int exec_find_false_alias(adj_exec *e, exec_false_alias *f)
 {
-    int last = e->plan.n_step, found = 0;
-    while (last > 0 && !claims_aliases(&e->plan.step[last - 1]))
-        last--;
+    int found = 0;
     const int callers = omp_get_max_threads();
     adj_status status = ADJ_OK;
     omp_set_num_threads(e->opts.threads);
-    for (int i = 0; i < last && status == ADJ_OK && !found; i++) {
-        const step *s = &e->plan.step[i];
-        if (claims_aliases(s))
-            status = try_step(e, s, f, &found);
+    for (int i = 0; i < e->plan.n_step && status == ADJ_OK && !found; i++) {
+        status = try_step(e, &e->plan.step[i], f, &found);
         if (status == ADJ_OK && !found)
-            status = run_step(e, s);
+            status = run_step(e, &e->plan.step[i]);
     }
     omp_set_num_threads(callers);
     return status == ADJ_ENOMEM ? -1 : status == ADJ_OK && found;
