@@ -100,7 +100,7 @@ adj_status trial_elsewhere(const trial *t, const adj_trial_opts *opts, region *p
 /* "naive:f64" */
 extern const adj_compare_config naive_f64;
 
-/* rewrite.c: rules that rebuild a graph for a configuration. */
+/* Rules that rebuild a graph for a configuration. */
 adj_node *config_rule(const adj_compare_config *c, adj_graph *to, const adj_node *n,
                       adj_node *const in[]);
 adj_dtype config_dtype(const adj_compare_config *c, adj_dtype dtype);
@@ -159,7 +159,7 @@ adj_compare_error judge(adj_type type, const void *value, const expectation *x);
 int rounds_one_way(const adj_compare_error *e);
 /* True if the error of the whole result is above what rounding gives. */
 int is_noisy(const adj_compare_error *e);
-/* nodes.c: true if an element is beyond its bound, or the whole result is wrong. */
+/* True if an element is beyond its bound, or the whole result is wrong. */
 int is_wrong(const adj_compare_error *e);
 
 /* operand: in the reference's types. */
@@ -184,7 +184,7 @@ adj_status node_run(const runner *b, const node_case *n, const adj_compare_confi
 adj_status blame_race(const runner *b, const node_case *n, const adj_compare_config *c,
                       const expectation *e, region *p, compare_row *row);
 
-/* mixed.c. The half type of its mixed precision; ADJ_F32: it has none. */
+/* node_bound.c. The half type of its mixed precision; ADJ_F32: it has none. */
 adj_dtype config_half(const adj_compare_config *c);
 /* The type that the result, f32 again, and operands are rounded to; ADJ_F32: none is. */
 adj_dtype mixed_type(const adj_compare_config *c, const adj_node *n);
@@ -192,8 +192,6 @@ enum { LOSS_SCALE = 1024 }; /* of mixed f16: adj_exec_opts' default */
 /* By what mixed f16 multiplies n's operand k before it rounds it: a gradient, if the runner scales
  * them; else 1. */
 double mixed_scale(const runner *b, const adj_compare_config *c, const adj_node *n, int k);
-/* The loss of what is too small for that type, in sums of so many terms. */
-double mixed_smallest(const runner *b, const bound_case *c, double length);
 
 /* v, n values, in another type; NULL: no memory. */
 void *convert(region *p, adj_dtype from, const void *v, adj_dtype to, int64_t n);
@@ -298,15 +296,13 @@ node_case case_of(const comparing *r, int k, const adj_node *n);
  * group_row. */
 adj_status compare_groups(comparing *r, int k, const trial *t, adj_node *const image[],
                           const outcome *o);
-/* blame.c, when all rows are there: a wrong pass, reference or group elsewhere is the fault. */
-void blame_alike(comparison *c);
 /* nodes.c: everything, once the inputs are drawn. */
 adj_status compare_all(comparing *r);
 /* nodes.c: a sentence for what e's numbers do not show at once; "". */
 const char *report_error(comparison *c, const adj_compare_error *e);
 /* The beginning of the reason of the reference's row. */
 #define REFERENCE_IS_WRONG "the reference is wrong, its formula in float64 says so"
-/* blame.c: how many elements are wrong, and the worst; where: on which values, or "". */
+/* nodes.c: how many elements are wrong, and the worst; where: on which values, or "". */
 const char *report_worst(comparison *c, const char *where, const adj_compare_error *e);
 /* nodes.c: what the row of a node or group alone says of its i-th result, and of its cost. */
 void report_alone(comparison *c, const outcome *o, int i, const expectation *e, compare_row *row);

@@ -99,6 +99,11 @@ int rounds_one_way(const adj_compare_error *e)
     return e->distinct >= MIN_BIASED && fabs(e->bias) > 0.5;
 }
 
+int is_wrong(const adj_compare_error *e)
+{
+    return e->wrong > 0 || is_noisy(e) || rounds_one_way(e);
+}
+
 static int is_other_zero(const expectation *x, double got, double expected)
 {
     return x->signs && got == 0 && expected == 0 && (signbit(got) != 0) != (signbit(expected) != 0);

@@ -89,7 +89,7 @@ static adj_status fail_node(gradcheck_report *r, const adj_node *n, int order,
 /* The rule makes a gradient that no value of the operand's type could have, or none at all. */
 static adj_status fail_type(subject *s)
 {
-    const int is_merged = is_right_unmerged(s, 0);
+    const int is_merged = is_other_unmerged(s, 0);
     return fail_node(s->report, s->node, s->order, is_merged ? ADJ_FAULT_GRAPH : ADJ_FAULT_RULE,
                      log_text(&s->report->log, "%s -> fault is in the %s of %s", s->wrong_type,
                               is_merged ? MERGED : "gradient rule", s->node->op->name));

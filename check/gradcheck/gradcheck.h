@@ -201,22 +201,12 @@ adj_status check_leaf(subject *s, int leaf, gradcheck_detail *row);
 /* ties.c: fails a row that passed if kernels and reference differ on equal values. */
 adj_status judge_ties(subject *s, int leaf, gradcheck_detail *row);
 
-/* The elements of a leaf's gradient that are wrong. */
-typedef struct {
-    int leaf;
-    int rule_is_wrong; /* reference and numeric differ */
-    const char *wrong; /* by element */
-    int64_t looked_at; /* elements; fewer than all where there are many */
-    int64_t stride;    /* between these */
-} failure;
 /* blame.c: whose fault the leaf's wrong gradient is, on the values of this draw: a sentence; fault
  * is the same as a word. */
 const char *blame_text(subject *s, int leaf, int rule_is_wrong, adj_gradcheck_fault *fault);
-/* True if the gradient is right in a graph where equal nodes are not merged. */
-int is_right_unmerged(subject *s, int leaf);
+/* True if the gradient is another in a graph where equal nodes are not merged. */
+int is_other_unmerged(subject *s, int leaf);
 #define MERGED "graph, which takes nodes that differ for equal, in the gradient"
-/* hints.c: fills in pattern and hint. */
-void describe_wrong(subject *s, const failure *f, gradcheck_detail *row);
 
 /* gradcheck.c: "" where impl, by which a node was computed, has the name that debug.impl asks for,
  * if it asks for one, and counts that; else says what ran instead. */
@@ -228,11 +218,8 @@ const char *reference_name(const subject *s);
 /* The step that computes n; else the last one that computes anything. */
 adj_step_info step_of(const adj_exec *e, const adj_node *n);
 
-/* reference.c. Returns the values of n's operands in float64 after a run; NULL if one has none, or
- * if memory is short, which the report then says. */
-double **operands_in(subject *s, adj_exec *e, const adj_node *n, region *p);
-/* Checks the last run of reference.backward by the ops' formulas. Returns NULL, or whose fault it
- * is that one of its values is wrong. */
+/* blame.c. Checks the last run of reference.backward by the ops' formulas. Returns NULL, or whose
+ * fault it is that one of its values is wrong. */
 const char *check_reference(subject *s);
 /* Adds a row for the value that is. */
 adj_status fail_value(subject *s, const char *blame);
