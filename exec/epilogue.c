@@ -22,24 +22,17 @@ static int is_of_same_time(const adj_node *a, const adj_node *b)
     return a->role == b->role && (a->clone != 0) == (b->clone != 0);
 }
 
-/* Returns the number of the group's first nodes that are among the n proposed ones and may leave
- * it: all, or the first of two, which leaves a single node. The rest of a larger group might be
- * supported by no kernel. */
-static int count_taken(const planning *c, int n, const node_group *g)
-{
-    int count = 0;
-    while (count < g->n && adj_position(n, c->proposed, g->node[count]) >= 0)
-        count++;
-    return count == g->n || g->n == 2 ? count : 0;
-}
-
-/* True if the node is in a group from number `next` on and may leave it with the n proposed nodes.
- */
+/* True if the node is in a group from number `next` on and may leave it with the n proposed nodes:
+ * all nodes of the group leave, or the first of two, which leaves a single node. The rest of a
+ * larger group might be supported by no kernel. */
 static int may_leave(const planning *c, int next, int n, const adj_node *node)
 {
     const node_group *g = &c->group[c->group_of[node->id]];
-    const int at = adj_position(g->n, g->node, node);
-    return g >= &c->group[next] && at >= 0 && at < count_taken(c, n, g);
+    int leaving = 0;
+    for (int i = 0; i < g->n; i++)
+        leaving += adj_position(n, c->proposed, g->node[i]) >= 0;
+    return g >= &c->group[next] && adj_position(g->n, g->node, node) >= 0 &&
+           (leaving == g->n || (g->n == 2 && g->node[0] == node));
 }
 
 /* True if the backend may compute the n proposed nodes together with group g: their operands have
@@ -67,11 +60,8 @@ static void take_later(const planning *c, int n)
 {
     for (int i = 0; i < n; i++) {
         node_group *g = &c->group[c->group_of[c->proposed[i]->id]];
-        const int count = count_taken(c, n, g);
-        g->node += count;
-        g->n -= count;
-        if (count > 0)
-            g->kernel = NULL;
+        const int is_torn = g->n == 2 && adj_position(n, c->proposed, g->node[1]) < 0;
+        *g = (node_group){.n = is_torn, .node = g->node + is_torn};
     }
 }
 
