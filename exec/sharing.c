@@ -12,12 +12,6 @@
 
 /* ---- two executors ---- */
 
-/* Returns the last node that the step computes, or NULL. */
-static const adj_node *node_of(const step *s)
-{
-    return s->group.n_node > 0 ? s->group.node[s->group.n_node - 1] : NULL;
-}
-
 /* Returns the operand whose memory holds the result, or NULL. */
 static const adj_node *taken_over(const plan *p, const step *s, int out)
 {
@@ -62,7 +56,8 @@ static int compare_step(adj_exec *shared, adj_exec *alone, int i, exec_damage *d
     if (in == NONE && out == NONE)
         return 0;
     const adj_node *value = p->buffer[in != NONE ? in : out].value;
-    *d = (exec_damage){.reader = s->kind == STEP_KERNEL ? node_of(s) : value,
+    const int last = s->group.n_node - 1;
+    *d = (exec_damage){.reader = last >= 0 ? s->group.node[last] : value,
                        .damaged = in != NONE ? value : NULL,
                        .taken_over = out != NONE ? taken_over(p, s, out) : NULL};
     return 1;

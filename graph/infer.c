@@ -3,14 +3,10 @@
 
 #include "graph.h"
 
-typedef struct {
-    char s[32];
-} operand_name;
-
-static operand_name name_of(const adj_node *n, int i)
+static adj_text name_of(const adj_node *n, int i)
 {
     const char *name = i < ADJ_NAMED_OPERANDS ? n->op->operand[i] : NULL;
-    operand_name text;
+    adj_text text;
     if (name != NULL)
         snprintf(text.s, sizeof text.s, "%s", name);
     else
