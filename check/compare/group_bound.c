@@ -372,8 +372,10 @@ static adj_status add_member(members *m, int i, expectation *e, outcome *o)
     e->bound = bound;
     e->noise = noise;
     e->stored = 0;
-    for (size_t k = 0; selects(n) && k < elems; k++)
-        e->bound[k] = 2 * traits->unit * fabs(((const double *)m->value[i])[k]) + traits->floor;
+    for (size_t k = 0; selects(n) && k < elems; k++) {
+        const double v = fabs(((const double *)m->value[i])[k]);
+        e->bound[k] = v > 0 ? 2 * traits->unit * v + traits->floor : 0; /* a 0 is not rounded */
+    }
     if (in.n_unsure > 0) {
         double *spread = region_alloc(m->p, elems + 1, sizeof *spread);
         status = spread != NULL ? propagate(m, &in, spread) : ADJ_ENOMEM;
