@@ -1,10 +1,29 @@
-/* rows.h - measurements of single kernels. */
+/* rows.h - measurements of single kernels, and the statistics of repeated ones. */
 #ifndef CLI_BENCH_ROWS_H
 #define CLI_BENCH_ROWS_H
 
 #include "bench.h"
 #include "exec/candidate.h"
-#include "samples.h"
+
+/* ---- repeated measurements and their statistics ---- */
+
+typedef struct {
+    int n, max;
+    double *seconds;
+} samples;
+
+typedef struct {
+    int n;
+    double median, min, q1, q3; /* seconds */
+} spread;
+
+/* Adds a time; returns 0 if there is no room. */
+int samples_add(samples *s, double seconds);
+/* Sorts the samples and returns their statistics; all zero without samples. */
+spread samples_spread(samples *s);
+void samples_free(samples *s);
+
+/* ---- rows ---- */
 
 typedef struct {
     const adj_node *node;

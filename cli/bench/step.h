@@ -4,7 +4,7 @@
 
 #include "bench.h"
 #include "cli/model.h"
-#include "samples.h"
+#include "rows.h"
 
 enum { BENCH_WARM_UP = 3 }; /* warm-up steps, not timed */
 

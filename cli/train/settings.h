@@ -2,6 +2,7 @@
 #ifndef CLI_SETTINGS_H
 #define CLI_SETTINGS_H
 
+#include "adjoint_data.h"
 #include "ops/nn/model_list.h"
 #include "train.h"
 
@@ -31,5 +32,13 @@ adj_recipe recipe_of(const train_opts *o);
 enum { AUGMENTATION_TEXT = 120 };
 /* "shift 2, flip, cutout 8, jitter 0.2, mixup 0.4"; "none". */
 const char *augmentation_text(const train_opts *o, char text[AUGMENTATION_TEXT]);
+
+/* ---- --class-weights: weight of each class in the loss ---- */
+
+/* "none": *weights is NULL. "balanced": n / (classes * images of the class), as by scikit-learn's
+ * compute_class_weight, so that all classes together count alike; 0 for a class without images.
+ * "1,2.5,1": a number for each class. To be freed. CONTINUE, or an exit status after a complaint.
+ */
+int read_class_weights(const char *text, const adj_dataset *d, float **weights);
 
 #endif

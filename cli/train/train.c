@@ -8,8 +8,6 @@
 
 #include "adjoint_fit.h"
 #include "base/clock.h"
-#include "checkpoint.h"
-#include "class_weights.h"
 #include "base/threads.h"
 #include "cli/cache.h"
 #include "cli/command.h"

@@ -15,7 +15,7 @@ typedef struct {
     const char *map;              /* naming scheme of the weights; NULL: adjoint's */
     const char *freeze;           /* patterns of parameters; "none" */
     const char *schedule;         /* "constant", "step", ... */
-    const char *class_weights;    /* "none", "balanced" or a list, see class_weights.h */
+    const char *class_weights;    /* "none", "balanced" or a list, see settings.h */
     int64_t shards, accumulate;
     int64_t same_bits; /* 1 with shards; as in adj_fit_opts */
     int64_t sync_batch_norm;

@@ -19,7 +19,7 @@ void io_folder_keep(dataset *d, const int64_t *keep, int64_t kept);
 /* Reads the headers to d->readings; settles the size and the source. */
 adj_status io_folder_show(dataset *d, const adj_dataset_opts *o);
 
-/* ---- splits (part_folder.c) ----
+/* ---- splits ----
  *
  * The folder of a part is DIR/train/, DIR/val/ or DIR/test/ by name; without DIR/train/, DIR itself
  * is the training split. */

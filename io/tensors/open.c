@@ -1,11 +1,204 @@
-/* open.c - reads tensors from a file of any known kind, recognized by its first bytes. */
+/* open.c - reads tensors from a file of any known kind, recognized by its first bytes; names the
+ * kind of a file that is none of the readers' formats. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "io/data/array.h"
 #include "io/data/packed.h"
+#include "io/io.h"
 #include "tensors.h"
+
+/* ---- the kinds of other programs' files, which are recognized, never read ---- */
+
+enum { START = 512, ZIP_NAME_LENGTH = 26, ZIP_NAME = 30, LEAST_SAFETENSORS = 10, DESCRIPTION = 64 };
+
+typedef struct {
+    const char *is, *cure; /* cure: "" if none is known */
+} kind;
+
+#define FROM_TORCH "export with safetensors.torch.save_file(model.state_dict(), \"w.safetensors\")"
+#define FROM_KERAS                                                                                 \
+    "export with numpy.savez(\"w.npz\", **{v.path: v.numpy() for v in model.weights})"
+
+#define TO_SAFETENSORS "convert it with adjoint convert IN OUT.safetensors"
+
+/* Files that begin with these bytes from offset at on. */
+static const struct {
+    size_t at, n;
+    const char *bytes;
+    kind kind;
+} signatures[] = {
+    {0, 14, "\200\2\212\nl\374\234F\371 j\250P\31", {"an old PyTorch pickle", FROM_TORCH}},
+    {0, 6, "\x93NUMPY", {"a NumPy array", TO_SAFETENSORS}},
+    {0, 8, "\x89HDF\r\n\x1a\n", {"HDF5, as Keras writes .h5", FROM_KERAS}},
+    {0,
+     9,
+     "\0\0\6\x08\1\x1a\2\x08\1",
+     {"the index of a TensorFlow checkpoint",
+      "export its variables with tf.train.load_checkpoint and numpy.savez"}},
+    {0, 8, "\x89PNG\r\n\x1a\n", {"a PNG image", ""}},
+    {0, 3, "\xff\xd8\xff", {"a JPEG image", ""}},
+    {8, 4, "WEBP", {"a WEBP image", ""}},
+    {0, 2, "\x1f\x8b", {"gzip of something else", "unpack it with gunzip or tar"}},
+    {0, 4, "GGUF", {"GGUF", "export as safetensors with the program that wrote it"}},
+    {4, 4, "TFL3", {"a TensorFlow Lite model", "export from the model that it was made of"}},
+    {257, 5, "ustar", {"a tar archive", "unpack it with tar"}},
+    {0, 4, "\177ELF", {"an ELF program or library", ""}},
+    {0,
+     19,
+     "version https:"
+     "//git",
+     {"a pointer of Git LFS", "fetch the file with git lfs pull"}},
+};
+
+static const kind empty = {"an empty file", ""}, few = {"a few bytes", ""}, text = {"text", ""},
+                  json = {"JSON text", ""}, unknown = {"bytes", ""},
+                  pickle = {"a Python pickle", "export with numpy.savez"},
+                  onnx = {"an ONNX model", "make one with adjoint convert NET.onnx w.safetensors"},
+                  saved_model = {"a TensorFlow SavedModel",
+                                 "export with numpy.savez(\"w.npz\", **{v.name: v.numpy() for v in "
+                                 "model.variables})"},
+                  zip = {"a zip archive without .npy files", "unpack it"},
+                  npz = {"a NumPy archive", TO_SAFETENSORS},
+                  torch_zip = {"a PyTorch archive", FROM_TORCH},
+                  keras_zip = {"a Keras 3 .keras archive", FROM_KERAS};
+
+/* Returns the kind of an archive, by its first member, or NULL if the archive ends before. */
+static const kind *zip_kind(const uint8_t *start, size_t n)
+{
+    const size_t length = start[ZIP_NAME_LENGTH] | (size_t)start[ZIP_NAME_LENGTH + 1] << 8;
+    const char *name = (const char *)start + ZIP_NAME;
+    if (memcmp(start, "PK\3\4", 4) != 0)
+        return &zip;
+    if (n < ZIP_NAME + length + 2)
+        return NULL;
+    if (memcmp(name + length, "FB", 2) == 0) /* PyTorch's padding, an extra field */
+        return &torch_zip;
+    if (length > 4 && memcmp(name + length - 4, ".npy", 4) == 0)
+        return &npz;
+    const int is_metadata = length == 13 && memcmp(name, "metadata.json", 13) == 0,
+              is_config = length == 11 && memcmp(name, "config.json", 11) == 0;
+    return is_metadata || is_config ? &keras_zip : &zip;
+}
+
+/* True if the bytes are printable, or UTF-8's beyond ASCII. */
+static int is_text(const uint8_t *start, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (start[i] == 0x7f || start[i] > 0xf4 ||
+            (start[i] < ' ' && (start[i] < '\t' || start[i] > '\r')))
+            return 0;
+    return 1;
+}
+
+/* True if a JSON object begins where a safetensors file has its header. */
+static int has_header(const uint8_t *start, size_t n)
+{
+    static const char after[] = "\"} \t\r\n";
+    return n > 8 && start[8] == '{' &&
+           (memcmp(start + 4, "\0\0\0", 4) == 0 ||
+            memchr(after, start[9], sizeof after - 1) != NULL);
+}
+
+/* Returns the kind of a file that has a short signature, or &unknown; NULL for a damaged
+ * safetensors file, which may begin with the same bytes. */
+static const kind *guess_kind(const uint8_t *start, size_t n)
+{
+    if (has_header(start, n))
+        return NULL;
+    if (start[0] == 0x80 && start[1] >= 2 && start[1] <= 5)
+        return &pickle;
+    /* protobufs: a version in field 1, then field 2, or one of the fields 2 to 8 */
+    if (memcmp(start, "\x08\x01\x12", 3) == 0)
+        return &saved_model;
+    if (start[0] == 8 && start[1] >= 2 && start[1] < 32 && start[2] != 0 &&
+        strchr("\x12\x1a\"(2:B", start[2]) != NULL)
+        return &onnx;
+    return n < LEAST_SAFETENSORS ? &few : &unknown;
+}
+
+/* Returns the kind of a file that begins with these bytes, or NULL. */
+static const kind *find_kind(const uint8_t start[START + 1], size_t n)
+{
+    if (n == 0)
+        return &empty;
+    for (size_t i = 0; i < sizeof signatures / sizeof *signatures; i++)
+        if (n >= signatures[i].at + signatures[i].n &&
+            memcmp(start + signatures[i].at, signatures[i].bytes, signatures[i].n) == 0)
+            return &signatures[i].kind;
+    if (memcmp(start, "PK\3\4", 4) == 0 || memcmp(start, "PK\5\6", 4) == 0)
+        return zip_kind(start, n);
+    if (!is_text(start, n))
+        return guess_kind(start, n);
+    const size_t spaces = strspn((const char *)start, " \t\r\n");
+    return start[spaces] == '{' || start[spaces] == '[' ? &json : &text;
+}
+
+/* Returns the kind of an archive by the names of all its members: whoever packs it again may change
+ * their order. */
+static const kind *find_packed_kind(const char *path)
+{
+    zip_t *z = zip_open(path, ZIP_RDONLY, NULL);
+    const kind *found = &zip;
+    if (z == NULL)
+        return found;
+    for (zip_int64_t i = 0; i < zip_get_num_entries(z, 0) && found == &zip; i++) {
+        const char *name = zip_get_name(z, (zip_uint64_t)i, ZIP_FL_ENC_RAW);
+        const char *last = name != NULL ? strrchr(name, '/') : NULL;
+        if (last != NULL && strcmp(last, "/data.pkl") == 0)
+            found = &torch_zip;
+        if (name != NULL && strcmp(name, "model.weights.h5") == 0)
+            found = &keras_zip;
+    }
+    zip_discard(z);
+    return found;
+}
+
+/* Writes the file's kind, or its first bytes. */
+static void describe(const kind *k, const uint8_t *start, char text[DESCRIPTION])
+{
+    int n = snprintf(text, DESCRIPTION, "%s", k->is);
+    for (int i = 0; k == &unknown && i < LEAST_SAFETENSORS; i++)
+        n += snprintf(text + n, DESCRIPTION - (size_t)n, " %02x", start[i]);
+}
+
+/* path: for an archive's other members; NULL: only the first bytes are there. */
+static int write_sentence(const char *name, const char *path, const uint8_t start[START + 1],
+                          size_t n, const char *expected, char message[ADJ_MESSAGE])
+{
+    char is[DESCRIPTION];
+    const kind *k = find_kind(start, n);
+
+    if (k == &zip && path != NULL)
+        k = find_packed_kind(path);
+    if (k == NULL || (k == &npz && strstr(expected, ".npz") != NULL)) /* a damaged one */
+        return 0;
+    describe(k, start, is);
+    snprintf(message, ADJ_MESSAGE, "%.200s: not a file of tensors (got %s, expected %s)%s%s", name,
+             is, expected, k->cure[0] != '\0' ? "; " : "", k->cure);
+    return 1;
+}
+
+int file_kind_sentence(const char *path, const char *expected, char message[ADJ_MESSAGE])
+{
+    uint8_t start[START + 1] = {0};
+    const char *why;
+    const int64_t n = io_read_start(path, start, START, &why);
+    return n >= 0 && write_sentence(path, path, start, (size_t)n, expected, message);
+}
+
+int file_kind_sentence_of(const char *name, const void *bytes, size_t n, const char *expected,
+                          char message[ADJ_MESSAGE])
+{
+    uint8_t start[START + 1] = {0};
+
+    n = n < START ? n : START;
+    memcpy(start, bytes, n);
+    return write_sentence(name, NULL, start, n, expected, message);
+}
+
+/* ---- the readers' kinds ---- */
 
 enum { MAX_ARRAYS = 100000 };
 static const char kinds[] = "safetensors, .npz, .npy or IDX";

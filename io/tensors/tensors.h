@@ -55,7 +55,7 @@ adj_status tensors_add_unreadable(adj_tensors *t, const char *name, const char *
 /* Copies all metadata to a list that has none. */
 adj_status tensors_copy_metadata(adj_tensors *to, const adj_tensors *from, adj_error *error);
 
-/* ---- files of no format of the readers, recognized by their first bytes (file_kind.c) ---- */
+/* ---- files of no format of the readers, recognized by their first bytes (open.c) ---- */
 
 /* Writes a sentence that names the file, its kind, the expected kinds ("safetensors") and how its
  * tensors are exported. Returns 0, without a sentence, if the file cannot be read or is a damaged

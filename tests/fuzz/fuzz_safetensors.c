@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "adjoint_io.h"
-#include "cli/train/checkpoint.h"
+#include "cli/train/weights.h"
 #include "cli/command.h"
 #include "fuzz/memory_file.h"
 #include "io/tensors/formats.h"
