@@ -53,7 +53,7 @@ struct adj_graph {
     uint32_t n_bucket;                    /* a power of two, or 0 */
     uint32_t *bucket;                     /* open addressing: node id + 1; 0: free */
     uint32_t n_name;                      /* distinct node names */
-    uint32_t n_name_bucket, *name_bucket; /* hash table by name (names.c) */
+    uint32_t n_name_bucket, *name_bucket; /* hash table by name */
     adj_role role;                        /* role of the nodes being created */
     const char *layer; /* name of the layer being built, for messages; NULL if none */
     int clone;         /* clone number of the nodes being created */
