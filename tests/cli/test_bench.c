@@ -6,6 +6,7 @@
 
 #include "cli/child.h"
 #include "io/folder.h"
+#include "tests/plan.h"
 
 static finished f;
 
@@ -79,11 +80,11 @@ Test(bench_cli, wrong_usage)
 /* Valid options without a match. */
 Test(bench_cli, what_is_not_there)
 {
-    run_bench((const char *[]){"--op", "relu", "--all", "--impl", "nonesuch", NULL});
+    run_bench(WORDS("--op", "relu", "--all", "--impl", "nonesuch"));
     cr_assert_eq(f.status, 1, "%s", f.err);
     cr_assert_not_null(strstr(f.err, "contains \"nonesuch\""), "%s", f.err);
-    run_bench((const char *[]){"--model", "lenet", "--batch", "1", "--infer", "--json",
-                               "/nonexistent/step.json", NULL});
+    run_bench(
+        WORDS("--model", "lenet", "--batch", "1", "--infer", "--json", "/nonexistent/step.json"));
     cr_assert_eq(f.status, 1, "%s", f.err);
     cr_assert_not_null(strstr(f.err, "step.json: No such file"), "%s", f.err);
 }
@@ -116,7 +117,7 @@ static void check_step(const json_t *j, double batch, const char *dtype)
 
 Test(bench_cli, steps)
 {
-    run_bench((const char *[]){"--model", "lenet", "--batch", "2", "--json", NULL});
+    run_bench(WORDS("--model", "lenet", "--batch", "2", "--json"));
     json_t *j = printed();
     check_step(j, 2, "f32");
     double gflop = number(j, "gflops") * number(j, "median_ms");
@@ -124,7 +125,7 @@ Test(bench_cli, steps)
     cr_assert(json_is_number(json_object_get(j, "loss")));
     json_decref(j);
 
-    run_bench((const char *[]){"--model", "lenet", "--batch", "2", "--infer", "--json", NULL});
+    run_bench(WORDS("--model", "lenet", "--batch", "2", "--infer", "--json"));
     j = printed();
     check_step(j, 2, "f32");
     cr_assert(json_is_true(json_object_get(j, "infer")));
@@ -134,21 +135,20 @@ Test(bench_cli, steps)
     cr_assert_lt(number(j, "gflops") * number(j, "median_ms"), 0.5 * gflop);
     json_decref(j);
 
-    run_bench((const char *[]){"--model", "lenet", "--batch", "1", "--precision", "bf16", "--json",
-                               NULL});
+    run_bench(WORDS("--model", "lenet", "--batch", "1", "--precision", "bf16", "--json"));
     j = printed();
     check_step(j, 1, "f32");
     cr_assert_str_eq(json_string_value(json_object_get(j, "precision")), "bf16");
     json_decref(j);
 
-    run_bench((const char *[]){"--model", "resnet8", "--batch", "1", "--dtype", "bf16", "--backend",
-                               "naive", "--json", NULL});
+    run_bench(WORDS("--model", "resnet8", "--batch", "1", "--dtype", "bf16", "--backend", "naive",
+                    "--json"));
     j = printed();
     check_step(j, 1, "bf16");
     cr_assert_eq(number(j, "naive_steps"), number(j, "steps"));
     json_decref(j);
 
-    run_bench((const char *[]){"--model", "lenet", "--batch", "2", "--math", "fast", NULL});
+    run_bench(WORDS("--model", "lenet", "--batch", "2", "--math", "fast"));
     cr_assert_eq(f.status, 0, "%s", f.err);
     cr_assert_not_null(strstr(f.out, "\nimages_per_s: "), "%s", f.out);
 }
@@ -157,8 +157,8 @@ Test(bench_cli, steps)
 Test(bench_cli, unasked)
 {
     unsetenv("ADJOINT_PLAN");
-    run_bench((const char *[]){"--model", "mobilenet_v1", "--batch", "8", "--threads", "1",
-                               "--seconds", "0", "--json", NULL});
+    run_bench(WORDS("--model", "mobilenet_v1", "--batch", "8", "--threads", "1", "--seconds", "0",
+                    "--json"));
     json_t *j = printed();
     cr_expect_gt(number(j, "recomputed"), 0);
     json_decref(j);
@@ -167,7 +167,7 @@ Test(bench_cli, unasked)
 /* The second run uses the tune file of the first; an invalid file is ignored with one line. */
 Test(bench_cli, tune)
 {
-    folder at = folder_new();
+    scoped(folder_remove) folder at = folder_new();
     file_name file = in_folder(&at, "tune");
     const char *const arguments[] = {"--model", "lenet",  "--batch", "2",
                                      "--infer", "--tune", "--json",  NULL};
@@ -188,16 +188,15 @@ Test(bench_cli, tune)
             cr_assert_str_eq(f.err, "");
         json_decref(j);
     }
-    folder_remove(&at);
 }
 
 Test(bench_cli, profile)
 {
-    run_bench((const char *[]){"--model", "lenet", "--batch", "4", "--profile", "--json", NULL});
+    run_bench(WORDS("--model", "lenet", "--batch", "4", "--profile", "--json"));
     json_t *j = printed(), *rows = json_object_get(j, "profile");
     cr_assert_eq((double)json_array_size(rows), number(j, "steps"));
     json_decref(j);
-    run_bench((const char *[]){"--model", "lenet", "--batch", "2", "--profile", NULL});
+    run_bench(WORDS("--model", "lenet", "--batch", "2", "--profile"));
     cr_assert_eq(f.status, 0, "%s", f.err);
     cr_assert_not_null(strstr(f.out, "conv2d_backprop_filter"), "%s", f.out);
     cr_assert_not_null(strstr(f.out, "steps by op"), "%s", f.out);
@@ -224,8 +223,8 @@ Test(bench_cli, op)
     static const char *const three[] = {"conv2d", "conv2d_backprop_input",
                                         "conv2d_backprop_filter"};
     int n[3];
-    run_bench((const char *[]){"--op", "conv2d", "--in", "2,8,8,16", "--filter", "3,3,16,16",
-                               "--all", "--warm", "--json", NULL});
+    run_bench(WORDS("--op", "conv2d", "--in", "2,8,8,16", "--filter", "3,3,16,16", "--all",
+                    "--warm", "--json"));
     json_t *j = printed();
     cr_assert_str_eq(json_string_value(json_object_get(j, "buffers")), "warm");
     for (int i = 0; i < 3; i++) {
@@ -240,9 +239,8 @@ Test(bench_cli, op)
     json_decref(j);
 
     /* images in NCHW have the candidates of the node that an executor makes of it */
-    run_bench((const char *[]){"--op", "conv2d", "--in", "2,16,8,6", "--filter", "3,1,16,16",
-                               "--attr", "padding=VALID,data_format=NCHW", "--all", "--warm",
-                               "--json", NULL});
+    run_bench(WORDS("--op", "conv2d", "--in", "2,16,8,6", "--filter", "3,1,16,16", "--attr",
+                    "padding=VALID,data_format=NCHW", "--all", "--warm", "--json"));
     j = printed();
     row = json_array_get(json_object_get(j, "rows"), 0);
     flop = 2.0 * 2 * (8 - 2) * 6 * 16 * 16 * 3;
@@ -253,21 +251,20 @@ Test(bench_cli, op)
     }
     json_decref(j);
 
-    run_bench((const char *[]){"--op", "max_pool", "--in", "1,8,8,4", "--json", NULL});
+    run_bench(WORDS("--op", "max_pool", "--in", "1,8,8,4", "--json"));
     j = printed();
     cr_assert_str_eq(json_string_value(json_object_get(j, "buffers")), "cold");
     cr_assert_eq(json_array_size(json_object_get(j, "rows")), 2); /* and max_pool_grad */
     json_decref(j);
 
-    run_bench(
-        (const char *[]){"--op", "relu", "--all", "--backend", "onednn,direct", "--json", NULL});
+    run_bench(WORDS("--op", "relu", "--all", "--backend", "onednn,direct", "--json"));
     j = printed();
     for (size_t i = 0; i < json_array_size(json_object_get(j, "rows")); i++) {
         row = json_array_get(json_object_get(j, "rows"), i);
         cr_assert_str_neq(json_string_value(json_object_get(row, "backend")), "naive");
     }
     json_decref(j);
-    run_bench((const char *[]){"--op", "conv2d", "--in", "1,8,8,3", "--backend", "naive", NULL});
+    run_bench(WORDS("--op", "conv2d", "--in", "1,8,8,3", "--backend", "naive"));
     cr_assert_eq(f.status, 0, "%s", f.err);
     cr_assert_not_null(strstr(f.out, "naive:f32"), "%s", f.out);
 }
@@ -318,8 +315,7 @@ Test(bench_cli, raw)
                          i == 4 ? "warm" : "cold");
         json_decref(j);
     }
-    run_bench(
-        (const char *[]){"--model", "mobilenet_v1", "--batch", "1", "--infer", "--raw", NULL});
+    run_bench(WORDS("--model", "mobilenet_v1", "--batch", "1", "--infer", "--raw"));
     cr_assert_eq(f.status, 0, "%s", f.err);
     cr_assert_not_null(strstr(f.out, "\nconvolutions: 27\n"), "%s", f.out);
     cr_assert_not_null(strstr(f.out, "\nregret: "), "%s", f.out);

@@ -156,7 +156,7 @@ TestSuite(checkpoint, .init = plan_as_usual);
 
 Test(checkpoint, killed_again_and_again)
 {
-    folder f = small_data();
+    scoped(folder_remove) folder f = small_data();
     const file_name file = in_folder(&f, "checkpoint"), log = in_folder(&f, "log"),
                     out = in_folder(&f, "out.safetensors"), log0 = in_folder(&f, "log0"),
                     out0 = in_folder(&f, "out0.safetensors"),
@@ -164,14 +164,13 @@ Test(checkpoint, killed_again_and_again)
     const int kills = repeats(20);
     char epochs[16];
     snprintf(epochs, sizeof epochs, "%d", kills + kills / 5);
-    words whole = training(
-        &f, (const char *[]){MODEL, "--epochs", epochs, "--log", log0.s, "--out", out0.s, NULL});
-    words first = training(&f, (const char *[]){MODEL, "--epochs", epochs, "--checkpoint", file.s,
-                                                "--log", log.s, "--checkpoint-every", "1", NULL});
-    words again = training(&f, (const char *[]){"--resume", "--checkpoint", file.s, "--log", log.s,
-                                                "--checkpoint-every", "1", NULL});
-    words last = training(&f, (const char *[]){"--resume", "--checkpoint", file.s, "--log", log.s,
-                                               "--out", out.s, NULL});
+    words whole = training(&f, WORDS(MODEL, "--epochs", epochs, "--log", log0.s, "--out", out0.s));
+    words first = training(&f, WORDS(MODEL, "--epochs", epochs, "--checkpoint", file.s, "--log",
+                                     log.s, "--checkpoint-every", "1"));
+    words again = training(
+        &f, WORDS("--resume", "--checkpoint", file.s, "--log", log.s, "--checkpoint-every", "1"));
+    words last =
+        training(&f, WORDS("--resume", "--checkpoint", file.s, "--log", log.s, "--out", out.s));
     finished r;
     run_tool(whole.word, &r);
     cr_assert_eq(r.status, 0, "%s", r.err);
@@ -205,7 +204,6 @@ Test(checkpoint, killed_again_and_again)
     expect_same_losses(log0.s, log.s);
     cr_expect(progress_of(file.s) == before || files_in(&f) == 9, "%d files are left",
               files_in(&f));
-    folder_remove(&f);
 }
 
 #define CHANGED                                                                                    \
@@ -219,20 +217,18 @@ Test(checkpoint, stopped_and_resumed)
         const char *name, *epochs, *precision;
     } runs[] = {{"naive", "3", "f32"}, {"onednn", "15", "f32"}, {"onednn", "15", "f16"}};
     for (int k = 0; k < 3; k++) {
-        folder f = small_data();
+        scoped(folder_remove) folder f = small_data();
         const file_name file = in_folder(&f, "checkpoint"), log = in_folder(&f, "log"),
                         out = in_folder(&f, "out.safetensors"), log0 = in_folder(&f, "log0"),
                         out0 = in_folder(&f, "out0.safetensors");
         words whole =
-            training(&f, (const char *[]){CHANGED, "--backend", runs[k].name, "--precision",
-                                          runs[k].precision, "--epochs", runs[k].epochs, "--log",
-                                          log0.s, "--out", out0.s, NULL});
+            training(&f, WORDS(CHANGED, "--backend", runs[k].name, "--precision", runs[k].precision,
+                               "--epochs", runs[k].epochs, "--log", log0.s, "--out", out0.s));
         words first =
-            training(&f, (const char *[]){CHANGED, "--backend", runs[k].name, "--precision",
-                                          runs[k].precision, "--epochs", runs[k].epochs, "--log",
-                                          log.s, "--checkpoint", file.s, NULL});
-        words again = training(&f, (const char *[]){"--resume", "--checkpoint", file.s, "--log",
-                                                    log.s, "--out", out.s, NULL});
+            training(&f, WORDS(CHANGED, "--backend", runs[k].name, "--precision", runs[k].precision,
+                               "--epochs", runs[k].epochs, "--log", log.s, "--checkpoint", file.s));
+        words again =
+            training(&f, WORDS("--resume", "--checkpoint", file.s, "--log", log.s, "--out", out.s));
         finished r;
         run_tool(whole.word, &r);
         cr_assert_eq(r.status, 0, "%s", r.err);
@@ -246,7 +242,6 @@ Test(checkpoint, stopped_and_resumed)
         expect_text(r.out, "resumed after epoch");
         expect_same_weights(out0.s, out.s);
         expect_same_losses(log0.s, log.s);
-        folder_remove(&f);
     }
 }
 
@@ -377,7 +372,7 @@ static void expect_refused(const folder *f, const char *path, const char *option
                            const char *expected)
 {
     finished r;
-    words w = training(f, (const char *[]){"--resume", "--checkpoint", path, option, value, NULL});
+    words w = training(f, WORDS("--resume", "--checkpoint", path, option, value));
     run_tool(w.word, &r);
     cr_expect(r.status == 1 || r.status == 3, "%s: status %d", expected, r.status);
     cr_expect(strstr(r.err, expected) != NULL, "expected %s, got %s", expected, r.err);
@@ -387,10 +382,10 @@ static void expect_refused(const folder *f, const char *path, const char *option
 
 Test(checkpoint, distrusted)
 {
-    folder f = small_data(), other = small_data();
+    scoped(folder_remove) folder f = small_data(), other = small_data();
     const file_name file = in_folder(&f, "checkpoint"), bad = in_folder(&f, "bad");
-    words w = training(&f, (const char *[]){"--model", "lenet5", "--optimizer", "adam", "--epochs",
-                                            "2", "--batch", "16", "--checkpoint", file.s, NULL});
+    words w = training(&f, WORDS("--model", "lenet5", "--optimizer", "adam", "--epochs", "2",
+                                 "--batch", "16", "--checkpoint", file.s));
     finished r;
     run_tool(w.word, &r);
     cr_assert_eq(r.status, 0, "%s", r.err);
@@ -403,7 +398,7 @@ Test(checkpoint, distrusted)
         expect_refused(&f, bad.s, NULL, NULL, changes[i].words);
     }
     put_changed(t, bad.s, "threads", "0"); /* as it was written once */
-    w = training(&f, (const char *[]){"--resume", "--checkpoint", bad.s, NULL});
+    w = training(&f, WORDS("--resume", "--checkpoint", bad.s));
     run_tool(w.word, &r);
     cr_expect_eq(r.status, 0, "%s", r.err);
     expect_text(r.err, "does not record its number of threads");
@@ -423,8 +418,6 @@ Test(checkpoint, distrusted)
         expect_refused(&f, bad.s, NULL, NULL, cut > 0 ? "offset" : "an empty file");
     }
     adj_tensors_free(t);
-    folder_remove(&f);
-    folder_remove(&other);
 }
 
 /* Trains an epoch with --checkpoint PATH and another option, and expects this first line. */
@@ -432,8 +425,8 @@ static void expect_first_line(const folder *f, const char *path, const char *opt
                               const char *value, const char *line)
 {
     finished r;
-    words w = training(f, (const char *[]){"--model", "lenet5", "--epochs", "1", "--checkpoint",
-                                           path, option, value, NULL});
+    words w = training(
+        f, WORDS("--model", "lenet5", "--epochs", "1", "--checkpoint", path, option, value));
     run_tool(w.word, &r);
     cr_expect_eq(r.status, 0, "%s", r.err);
     cr_expect_eq(strncmp(r.out, line, strlen(line)), 0, "expected %s, got %s", line, r.out);
@@ -441,7 +434,7 @@ static void expect_first_line(const folder *f, const char *path, const char *opt
 
 Test(checkpoint, replacing_one_is_noted)
 {
-    folder f = small_data();
+    scoped(folder_remove) folder f = small_data();
     const file_name file = in_folder(&f, "run.ckpt");
     char line[sizeof file.s + 80];
     expect_first_line(&f, file.s, NULL, NULL, "note: 133 of 133 images are resized");
@@ -455,5 +448,4 @@ Test(checkpoint, replacing_one_is_noted)
     put_file(file.s, "{\"no\": 1}", 9);
     snprintf(line, sizeof line, "note: %s is replaced\n", file.s);
     expect_first_line(&f, file.s, NULL, NULL, line);
-    folder_remove(&f);
 }

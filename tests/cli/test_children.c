@@ -7,6 +7,8 @@
 #include "cli/child.h"
 #include "tests/repeat.h"
 
+static finished f;
+
 enum { DEADLINE = 5 }; /* seconds; a batch or trial below takes longer */
 
 static const char *const largest_cases[] = {
@@ -70,7 +72,6 @@ static void kill_at_random(int kills, const char *program, const char *const wor
 {
     unsigned seed = (unsigned)getpid() ^ (unsigned)time(NULL);
     int clean = 0;
-    static finished f;
     adopt_orphans();
     for (int i = 0; i < kills; i++) {
         int ms = (int)(rand_r(&seed) % (unsigned)max);
@@ -129,7 +130,6 @@ static unsigned long long ignored_by_child(pid_t tool, const char *command)
 
 Test(children, do_not_ignore_sigpipe)
 {
-    static finished f;
     adopt_orphans();
     child c = child_start(guarded, -1);
     cr_expect_eq(ignored_by_child(c.pid, "--trial") >> (SIGPIPE - 1) & 1, 0);

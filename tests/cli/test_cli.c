@@ -8,6 +8,7 @@
 #include "adjoint_io.h"
 #include "cli/child.h"
 #include "cli/small_data.h"
+#include "tests/plan.h"
 
 typedef struct {
     int status;
@@ -205,7 +206,7 @@ static void copy_file(const char *from, const char *to)
 Test(cli, train_log_and_eval)
 {
     static finished r;
-    folder f = small_data();
+    scoped(folder_remove) folder f = small_data();
     file_name weights = in_folder(&f, "weights.safetensors");
     train(&f, "log", "weights.safetensors", "1");
 
@@ -245,14 +246,13 @@ Test(cli, train_log_and_eval)
     /* another number of threads changes nothing */
     train(&f, "log2", "weights2.safetensors", "3");
     cr_expect(same_file(weights.s, in_folder(&f, "weights2.safetensors").s));
-    folder_remove(&f);
 }
 
 /* The second run finds what the first has written, and both give the same weights. */
 /* Exactly one of a run's files is standard output; other messages go to stderr. */
 Test(cli, standard_output_and_input)
 {
-    folder f = small_data();
+    scoped(folder_remove) folder f = small_data();
     static finished r;
     const char *words[] = {"train", "--model",   "lenet5", "--data", f.path, "--epochs",
                            "1",     "--threads", "1",      "--log",  "-",    NULL};
@@ -284,13 +284,12 @@ Test(cli, standard_output_and_input)
              in_folder(&f, "piped").s, in_folder(&f, "named.safetensors").s,
              in_folder(&f, "told").s);
     cr_assert_eq(system(line), 0); // NOLINT(cert-env33-c): the test's own words
-    folder_remove(&f);
 }
 
 Test(cli, train_with_tune)
 {
     static finished r;
-    folder f = small_data();
+    scoped(folder_remove) folder f = small_data();
     file_name tune = in_folder(&f, "tune"), before = in_folder(&f, "before");
     file_name weights[] = {in_folder(&f, "a.safetensors"), in_folder(&f, "b.safetensors")};
     int runs = 0, is_whole = 0;
@@ -306,19 +305,17 @@ Test(cli, train_with_tune)
     }
     cr_assert(is_whole && runs >= 2);
     cr_assert(same_file(weights[0].s, weights[1].s));
-    folder_remove(&f);
 }
 
 Test(cli, diverging_is_an_error)
 {
     static finished r;
-    folder f = small_data();
+    scoped(folder_remove) folder f = small_data();
     tool(&r, ANY_STATUS,
          "train --data %s --model lenet --backend naive --optimizer sgd --lr 1e6 --batch 8",
          f.path);
     cr_expect_eq(r.status, 1, "%d %s", r.status, r.out);
     expect_text(r.err, "try a smaller --lr");
-    folder_remove(&f);
 }
 
 static void wait_for_line(const char *path, int lines)
@@ -340,7 +337,7 @@ static void wait_for_line(const char *path, int lines)
 Test(cli, interrupt_writes_weights)
 {
     static finished r;
-    folder f = small_data();
+    scoped(folder_remove) folder f = small_data();
     file_name log = in_folder(&f, "log"), weights = in_folder(&f, "weights.safetensors");
     child c = tool_start(
         "train --model lenet5 --data %s --backend naive --epochs 100000 --log %s --out %s", f.path,
@@ -357,14 +354,13 @@ Test(cli, interrupt_writes_weights)
     cr_expect(json_is_true(json_object_get(json_array_get(lines, last), "interrupted")));
     json_decref(lines);
     tool(&r, 0, "eval --weights %s --data %s --backend naive", weights.s, f.path);
-    folder_remove(&f);
 }
 
 Test(cli, terminal_has_one_line)
 {
     static finished r;
     static char shown[PRINTED];
-    folder f = small_data();
+    scoped(folder_remove) folder f = small_data();
     size_t n = 0;
     int terminal = posix_openpt(O_RDWR | O_NOCTTY);
     if (terminal < 0 || grantpt(terminal) != 0 || unlockpt(terminal) != 0)
@@ -374,9 +370,9 @@ Test(cli, terminal_has_one_line)
     cr_assert_eq(ioctl(inside, TIOCSWINSZ, &(struct winsize){.ws_col = 200}), 0);
     setenv("TERM", "xterm", 1);
     setenv("LC_ALL", "C", 1); /* no curve at the end */
-    child c = child_start((const char *[]){"train", "--data", f.path, "--backend", "naive",
-                                           "--epochs", "2", "--batch", "16", NULL},
-                          inside);
+    child c = child_start(
+        WORDS("train", "--data", f.path, "--backend", "naive", "--epochs", "2", "--batch", "16"),
+        inside);
     close(inside);
     for (ssize_t got;
          n < sizeof shown - 1 && (got = read(terminal, shown + n, sizeof shown - 1 - n)) > 0;)
@@ -391,5 +387,4 @@ Test(cli, terminal_has_one_line)
         lines += shown[i] == '\n';
     lines -= strstr(shown, "other processes keep ") != NULL; /* while tests run beside it */
     cr_expect_eq(lines, 7, "note, data, model, settings, two epochs, best: %s", shown);
-    folder_remove(&f);
 }

@@ -54,17 +54,16 @@ Test(compare_cli, wrong_usage)
 
 Test(compare_cli, table)
 {
-    run_small((const char *[]){"--configs", "naive:f64,naive,onednn,onednn:bf16", NULL});
+    run_small(WORDS("--configs", "naive:f64,naive,onednn,onednn:bf16"));
     cr_assert_eq(f.status, 0, "%s%s", f.out, f.err);
     cr_assert_not_null(strstr(f.out, "conv2d_backprop_filter"));
     cr_assert_not_null(strstr(f.out, "comparisons, 0 failed"));
-    run_small((const char *[]){"--configs", "naive:f64;onednn,conv2d=naive,max_pool=naive", "--all",
-                               NULL});
+    run_small(WORDS("--configs", "naive:f64;onednn,conv2d=naive,max_pool=naive", "--all"));
     cr_assert_eq(f.status, 0, "%s%s", f.out, f.err);
     cr_assert_not_null(strstr(f.out, "\nonednn,conv2d=naive,max_pool=naive: "), "%s", f.out);
     for (const char *p = f.out; (p = strstr(p, " conv2d  ")) != NULL; p++)
         cr_assert_eq(strncmp(strchr(p, '\n') - 9, "naive:f32", 9), 0, "%s", p);
-    run_small((const char *[]){"--configs", "naive:f64,naive", "--exact", "--all", NULL});
+    run_small(WORDS("--configs", "naive:f64,naive", "--exact", "--all"));
     cr_assert_eq(f.status, 0, "%s%s", f.out, f.err);
     cr_assert_not_null(strstr(f.out, "integers"));
 }
@@ -96,7 +95,7 @@ Test(compare_cli, json)
     json_error_t e;
     const temporary file = temporary_file();
     const char *path = file.s;
-    run_small((const char *[]){"--json", path, "--configs", "naive:f64,naive:nchw", NULL});
+    run_small(WORDS("--json", path, "--configs", "naive:f64,naive:nchw"));
     cr_assert_eq(f.status, 0, "%s", f.err);
     json_t *all = json_load_file(path, 0, &e);
     unlink(path);
@@ -120,7 +119,7 @@ static int count(const char *text, const char *word)
 
 Test(compare_cli, junit)
 {
-    run_small((const char *[]){"--junit", "-", "--configs", "naive:f64,naive", NULL});
+    run_small(WORDS("--junit", "-", "--configs", "naive:f64,naive"));
     cr_assert_eq(f.status, 0, "%s", f.err);
     cr_assert_eq(strncmp(f.out, "<?xml", 5), 0);
     cr_assert_eq(count(f.out, "<testsuite "), 2); /* the reference, and the other */
@@ -285,14 +284,11 @@ static double used_by(pid_t pid)
  * its operation. */
 Test(compare_cli, guard_and_a_hang)
 {
-    child c = child_start((const char *[]){"compare",   "--op",        "conv2d",
-                                           "--in",      "1,64,64,64",  "--filter",
-                                           "3,3,64,64", "--configs",   "naive:f64,naive",
-                                           "--runs",    "1",           "--guard",
-                                           "--timeout", "1",           "--shrink",
-                                           "0",         "--neighbors", "0",
-                                           "--threads", "1",           NULL},
-                          -1);
+    child c =
+        child_start(WORDS("compare", "--op", "conv2d", "--in", "1,64,64,64", "--filter",
+                          "3,3,64,64", "--configs", "naive:f64,naive", "--runs", "1", "--guard",
+                          "--timeout", "1", "--shrink", "0", "--neighbors", "0", "--threads", "1"),
+                    -1);
     pid_t trial = 0;
     for (int i = 0; i < 200000 && (trial == 0 || used_by(trial) < 0.1); i++) {
         usleep(500);

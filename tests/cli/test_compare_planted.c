@@ -96,7 +96,7 @@ static void run_crashing(const char *const words[])
 Test(compare_crash, leads_to_guard)
 {
     need_onednn_kernels();
-    run_crashing((const char *[]){COMPARE, NULL});
+    run_crashing(WORDS(COMPARE));
     cr_expect_eq(f.status, 128 + SIGSEGV, "%d: %s%s", f.status, f.out, f.err);
     cr_expect_str_eq(f.err,
                      "adjoint compare: a kernel crashed; rerun with --guard to find out which\n");
@@ -105,7 +105,7 @@ Test(compare_crash, leads_to_guard)
 Test(compare_crash, of_gradcheck_too)
 {
     need_onednn_kernels();
-    run_crashing((const char *[]){"gradcheck", "--op", "conv2d", NULL});
+    run_crashing(WORDS("gradcheck", "--op", "conv2d"));
     cr_expect_eq(f.status, 128 + SIGSEGV, "%d: %s%s", f.status, f.out, f.err);
     cr_expect_str_eq(
         f.err,

@@ -6,6 +6,7 @@
 #include "adjoint_io.h"
 #include "cli/child.h"
 #include "cli/small_data.h"
+#include "tests/plan.h"
 
 static finished r;
 
@@ -29,7 +30,7 @@ static file_name put_tensors(const folder *f)
 
 Test(convert, inspect)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     file_name path = put_tensors(&f);
     tool(&r, 0, "inspect %s", path.s);
     expect_text(r.out, "note: a */ comment\n");
@@ -61,13 +62,12 @@ Test(convert, inspect)
     tool(&r, 3, "inspect");
     tool(&r, 3, "inspect %s %s", path.s, path.s);
     tool(&r, 1, "inspect /nowhere/x");
-    folder_remove(&f);
 }
 
 /* Through npz and back nothing changes but bf16, which is f32 there. */
 Test(convert, npz_and_npy)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     file_name path = put_tensors(&f), npz = in_folder(&f, "t.npz"), npy = in_folder(&f, "t.npy"),
               back = in_folder(&f, "back.safetensors");
     adj_tensors *t = NULL;
@@ -104,7 +104,6 @@ Test(convert, npz_and_npy)
     cr_expect_eq(memcmp(got, want, sizeof want - 1), 0);
     cr_expect(got[127] == '\n' && memcmp(got + 128, bytes, 3) == 0);
     tool(&r, 1, "convert %s %s --tensor no", path.s, npy.s);
-    folder_remove(&f);
 }
 
 static void compile_and_run(const char *source, const char *program)
@@ -139,14 +138,13 @@ Test(convert, header)
         "        ok = ok && weights[n].data && (weights[n].data != weights_bytes || "
         "weights[n].bytes == 3);\n"
         "    return ok && n == sizeof weights / sizeof *weights - 1 && n > 3 ? 0 : 1;\n}\n";
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     file_name path = put_tensors(&f), h = in_folder(&f, "t.h"), c = in_folder(&f, "t.c"),
               exe = in_folder(&f, "t");
     tool(&r, 0, "convert %s %s", path.s, h.s);
     put_file(c.s, program, strlen(program));
     compile_and_run(c.s, exe.s);
     tool(&r, 1, "convert %s %s --prefix 9x", path.s, h.s);
-    folder_remove(&f);
 }
 
 /* Mean, deviation and classes of the card become constants, whose names no tensor takes; invalid
@@ -169,7 +167,7 @@ Test(convert, header_of_a_card)
     adj_metadata m[] = {{"mean", "[33,-0.5,1e-3]"},
                         {"deviation", "[1,2,78.5674973]"},
                         {"class_names", "[\"gr\u00fcn \\\"1\\\"?\",\"b\"]"}};
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     file_name path = in_folder(&f, "t.safetensors"), h = in_folder(&f, "t.h"),
               c = in_folder(&f, "t.c"), exe = in_folder(&f, "t");
     cr_assert_eq(adj_tensors_write(path.s, 1, &t, 3, m, NULL), ADJ_OK);
@@ -189,7 +187,6 @@ Test(convert, header_of_a_card)
     tool(&r, 0, "convert %s %s", path.s, h.s);
     put_file(c.s, without, strlen(without));
     compile_and_run(c.s, exe.s);
-    folder_remove(&f);
 }
 
 static const struct {
@@ -225,7 +222,7 @@ static double accuracy_of(const finished *r)
 /* Trained weights as PyTorch's evaluate the same; a head is exchanged and the trunk frozen. */
 Test(convert, train_eval_and_tune)
 {
-    folder f = small_data();
+    scoped(folder_remove) folder f = small_data();
     const file_name w = in_folder(&f, "w.safetensors"), p = in_folder(&f, "p.safetensors"),
                     v = in_folder(&f, "v.safetensors"), q = in_folder(&f, "q.safetensors");
     tool(&r, 0, "train --model resnet8 --data %s --epochs 1 --batch 30 --out %s", f.path, w.s);
@@ -273,7 +270,6 @@ Test(convert, train_eval_and_tune)
     tool(&r, ANY_STATUS, "train --data %s --freeze *", f.path);
     expect_text(r.err, "freeze *: matches every parameter");
     tool(&r, 3, "train --head new");
-    folder_remove(&f);
 }
 
 /* The file's metadata entry; NULL: there is none. */
@@ -305,7 +301,7 @@ static void put_foreign(const char *from, const char *to)
  * which net ours is of, as far as it is known. */
 Test(convert, says_whose_file_it_is)
 {
-    folder f = small_data();
+    scoped(folder_remove) folder f = small_data();
     const file_name w = in_folder(&f, "w.safetensors"), p = in_folder(&f, "p.safetensors"),
                     k = in_folder(&f, "k.safetensors"), foreign = in_folder(&f, "f.safetensors"),
                     back = in_folder(&f, "back.safetensors");
@@ -341,7 +337,6 @@ Test(convert, says_whose_file_it_is)
     /* without a map no note */
     tool(&r, 0, "convert %s %s", foreign.s, back.s);
     cr_expect(entry_of(back.s, "model") == NULL && strcmp(entry_of(back.s, "format"), "pt") == 0);
-    folder_remove(&f);
 }
 
 /* Labels 0 to classes - 1 in turn, in place of those of n digits. */
@@ -358,7 +353,7 @@ static void put_labels(const folder *f, const char *name, int n, int classes)
 /* train --weights names the file, and what to do about it. */
 Test(convert, start_from_what_does_not_fit)
 {
-    folder f = small_data(), two = small_data();
+    scoped(folder_remove) folder f = small_data(), two = small_data();
     const file_name w = in_folder(&f, "w.safetensors"), p = in_folder(&f, "p.safetensors"),
                     none = in_folder(&f, "none.safetensors"), text = in_folder(&f, "w.pt");
     char words[700];
@@ -399,8 +394,6 @@ Test(convert, start_from_what_does_not_fit)
         "%s", r.err);
     tool(&r, 1, "train --data %s --weights %s --size 36", f.path, w.s);
     expect_text(r.err, "(the file is for 32x32 images; use --size 32x32");
-    folder_remove(&two);
-    folder_remove(&f);
 }
 
 /* Keras's files do not hold batch norm's epsilon. */
@@ -408,7 +401,7 @@ Test(convert, keras_epsilon)
 {
     static const char note[] =
         "note: batch norm epsilon is 1e-05 in resnet8 (Keras's default: 0.001)";
-    folder f = small_data();
+    scoped(folder_remove) folder f = small_data();
     const file_name w = in_folder(&f, "w.safetensors"), k = in_folder(&f, "k.safetensors");
     for (int normalizes = 0; normalizes < 2; normalizes++) {
         const char *model = normalizes ? "resnet8" : "lenet5";
@@ -421,13 +414,12 @@ Test(convert, keras_epsilon)
              k.s);
         cr_expect_eq(strstr(r.err, note) != NULL, normalizes, "%s", r.err);
     }
-    folder_remove(&f);
 }
 
 /* A net of two classes is not evaluated on ten. */
 Test(convert, eval_refuses_what_does_not_fit)
 {
-    folder f = small_data();
+    scoped(folder_remove) folder f = small_data();
     const file_name w = in_folder(&f, "w.safetensors"), two = in_folder(&f, "two.safetensors");
     adj_tensors *t = NULL;
     adj_tensor x[64];
@@ -448,5 +440,4 @@ Test(convert, eval_refuses_what_does_not_fit)
     tool(&r, 1, "eval --weights %s --data %s", two.s, f.path);
     expect_text(r.err, "does not name its model (set --model NAME)");
     adj_tensors_free(t);
-    folder_remove(&f);
 }

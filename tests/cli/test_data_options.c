@@ -5,6 +5,7 @@
 
 #include "cli/small_data.h"
 #include "cli/train_log.h"
+#include "tests/plan.h"
 
 static finished r;
 
@@ -41,7 +42,7 @@ static void expect_counts(const folder *f, const char *const more[], int n_train
 /* The split takes the rounded fraction of each class, with at least one image on either side. */
 Test(data_options, val_split)
 {
-    folder f = ten_and_six();
+    scoped(folder_remove) folder f = ten_and_six();
     expect_counts(&f, WORDS(SMALL), 13, 3); /* a fifth: 2 and 1.2 */
     expect_text(r.out, "has no validation or test split; holding out 20 % of each class");
     expect_counts(&f, WORDS("--val-split", "0.5", SMALL), 8, 8);
@@ -49,13 +50,12 @@ Test(data_options, val_split)
     expect_counts(&f, WORDS("--val-split", "0.25", SMALL), 11, 5); /* 2.5 and 1.5 */
     expect_counts(&f, WORDS("--val-split", "0.9", SMALL), 2, 14);
     expect_counts(&f, WORDS("--val-split", "0.01", SMALL), 14, 2);
-    folder_remove(&f);
 }
 
 /* The parts that a folder has go before a split. */
 Test(data_options, parts_of_the_folder)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     put_class(&f, "data/train/a", "", 7, 8, 8, 1);
     put_class(&f, "data/train/b", "", 5, 8, 8, 1);
     put_class(&f, "data/test/a", "", 2, 8, 8, 1);
@@ -69,24 +69,22 @@ Test(data_options, parts_of_the_folder)
     expect_counts(&f, WORDS(SMALL), 12, 5);
     expect_text(r.out, "validation accuracy");
     expect_counts(&f, WORDS("--val-split", "0.5", SMALL), 12, 5);
-    folder_remove(&f);
 }
 
 /* The limit applies to each split of the data, after holding out. */
 Test(data_options, limit)
 {
-    folder f = ten_and_six();
+    scoped(folder_remove) folder f = ten_and_six();
     expect_counts(&f, WORDS("--limit", "8", SMALL), 8, 3);
     expect_counts(&f, WORDS("--limit", "8", "--val-split", "0.5", SMALL), 8, 8);
     expect_counts(&f, WORDS("--limit", "4", "--val-split", "0.5", SMALL), 4, 4);
     expect_counts(&f, WORDS("--limit", "1000", SMALL), 13, 3);
-    folder_remove(&f);
 }
 
 /* A batch is no larger than the training images after split and limit; --resume compares it so. */
 Test(data_options, batch_is_cut)
 {
-    folder f = ten_and_six();
+    scoped(folder_remove) folder f = ten_and_six();
     const file_name file = in_folder(&f, "run.ckpt");
     json_t *log =
         train(&f, WORDS("--limit", "8", "--batch", "5000", "--checkpoint", file.s, SMALL));
@@ -102,7 +100,6 @@ Test(data_options, batch_is_cut)
     const file_name data = in_folder(&f, "data");
     tool(&r, 0, "train --data %s --checkpoint %s --resume --epochs 2 --threads 1", data.s, file.s);
     cr_expect_null(strstr(r.err, "is reduced to"), "%s", r.err);
-    folder_remove(&f);
 }
 
 /* The mean of the training images, which depends on which they are. */
@@ -122,14 +119,13 @@ static void mean_of(const folder *f, const char *seed, char mean[100])
 /* Which images are drawn does not depend on the seed. */
 Test(data_options, the_same_for_every_seed)
 {
-    folder f = ten_and_six();
+    scoped(folder_remove) folder f = ten_and_six();
     char first[100], other[100];
     mean_of(&f, "1", first);
     for (int i = 2; i < 5; i++) {
         mean_of(&f, (const char *[]){"2", "3", "4"}[i - 2], other);
         cr_expect_str_eq(other, first);
     }
-    folder_remove(&f);
 }
 
 static void expect_parameters(const folder *f, const char *const more[], int parameters)
@@ -148,7 +144,7 @@ static int lenet_parameters(int h, int w, int c)
 
 Test(data_options, size_and_channels)
 {
-    folder f = ten_and_six();
+    scoped(folder_remove) folder f = ten_and_six();
     expect_parameters(&f, WORDS("--model", "lenet"), lenet_parameters(28, 28, 1));
     expect_text(r.out, "16 of 16 images are resized to 28x28");
     expect_parameters(&f, WORDS("--size", "12"), lenet_parameters(12, 12, 1));
@@ -161,19 +157,17 @@ Test(data_options, size_and_channels)
     cr_expect(r.status == 1 && strstr(r.err, "net lenet, images of 7x3x1: max_pool: output width "
                                              "is empty") != NULL,
               "%s", r.err);
-    folder_remove(&f);
 }
 
 Test(data_options, colors)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     put_class(&f, "data/a", "", 5, 8, 8, 3);
     put_class(&f, "data/b", "", 5, 8, 8, 3);
     expect_parameters(&f, WORDS("--size", "8"), lenet_parameters(8, 8, 3));
     expect_parameters(&f, WORDS("--size", "8,channels=1"), lenet_parameters(8, 8, 1));
     put_class(&f, "data/b", "gray", 1, 8, 8, 1);
     expect_parameters(&f, WORDS("--size", "8,channels=3"), lenet_parameters(8, 8, 3));
-    folder_remove(&f);
 }
 
 static int lenet5_parameters(int c)
@@ -185,7 +179,7 @@ static int lenet5_parameters(int c)
  * the card. */
 Test(data_options, gray_among_colors)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     const file_name w = in_folder(&f, "w.safetensors"), data = in_folder(&f, "data");
     put_class(&f, "data/train/a", "", 5, 8, 8, 3);
     put_class(&f, "data/train/a", "gray", 1, 8, 8, 1);
@@ -215,7 +209,6 @@ Test(data_options, gray_among_colors)
     cr_expect_str_eq(adj_tensors_metadata(t, "input"), "[32,32,3]");
     expect_text(r.out, "note: 9 of 15 images in all splits are gray and become color (--size ");
     adj_tensors_free(t);
-    folder_remove(&f);
 }
 
 /* Gray images, in files or in an array, become a color model's channels, with a note. */
@@ -249,7 +242,7 @@ Test(data_options, gray_for_a_color_model)
 /* Messages name the folder without images, and the option that makes a split. */
 Test(data_options, what_is_missing_is_named)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     const file_name w = in_folder(&f, "w.safetensors"), data = in_folder(&f, "data");
     put_class(&f, "data/cats", "", 5, 8, 8, 1);
     put_class(&f, "data/dogs", "", 0, 8, 8, 1);
@@ -264,7 +257,6 @@ Test(data_options, what_is_missing_is_named)
     run_tool(eval, &r);
     cr_expect_eq(r.status, 1);
     expect_text(r.err, "has no validation split (--val-split, ");
-    folder_remove(&f);
 }
 
 /* Overwrites an image with its first 60 bytes, which hold the header. */
@@ -279,7 +271,7 @@ static void expect_in_err(const char *word) { expect_text(r.err, word); }
 /* Cut files of both parts are named before the first step, or left out. */
 Test(data_options, broken_files)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     const file_name w = in_folder(&f, "w.safetensors"), data = in_folder(&f, "data");
     put_class(&f, "data/train/a", "", 5, 8, 8, 1);
     put_class(&f, "data/train/b", "", 5, 8, 8, 1);
@@ -318,7 +310,6 @@ Test(data_options, broken_files)
     tool(&r, 1, "eval --weights %s --data %s", w.s, data.s);
     expect_in_err("and 5 more\n");
     expect_in_err("25 image files cannot be read");
-    folder_remove(&f);
 }
 
 /* One image of another size among all. */
@@ -373,11 +364,10 @@ static const struct {
 
 Test(data_options, refused)
 {
-    folder f = ten_and_six();
+    scoped(folder_remove) folder f = ten_and_six();
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
         json_decref(train(&f, WORDS(refused[i].option, refused[i].value)));
         cr_expect_eq(r.status, 3, "%s %s: %d", refused[i].option, refused[i].value, r.status);
         expect_text(r.err, refused[i].err);
     }
-    folder_remove(&f);
 }

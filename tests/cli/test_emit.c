@@ -6,6 +6,7 @@
 #include "adjoint_fit.h"
 #include "cli/child.h"
 #include "cli/small_data.h"
+#include "tests/plan.h"
 
 static finished r;
 
@@ -42,7 +43,7 @@ static void expect_probabilities(const char *library, const uint8_t pixels[784],
 
 Test(emit, a_trained_net)
 {
-    folder f = small_data();
+    scoped(folder_remove) folder f = small_data();
     const file_name w = in_folder(&f, "w.safetensors"), c = in_folder(&f, "net.c"),
                     so = in_folder(&f, "net.so");
     tool(&r, 0,
@@ -87,7 +88,6 @@ Test(emit, a_trained_net)
     for (int i = 0; i < 10; i++)
         cr_expect_float_eq((double)output[0][i], (double)output[1][i], 1e-5);
     adj_dataset_free(d);
-    folder_remove(&f);
 }
 
 /* Counts the digits that a written net classifies correctly. */
@@ -118,7 +118,7 @@ static int count_right(const char *library)
 /* The printed accuracies are those of the written files. */
 Test(emit, int8_weights)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     const file_name w = in_folder(&f, "w.safetensors"), c = in_folder(&f, "net.c"),
                     so[] = {in_folder(&f, "f32.so"), in_folder(&f, "int8.so")};
     tool(&r, 0, "train --model lenet5 --epochs 1 --limit 2000 --size 28 --threads 1 --out %s", w.s);
@@ -136,7 +136,6 @@ Test(emit, int8_weights)
     cr_expect_not_null(strstr(r.out, want), "got %s, expected %s", r.out, want);
     tool(&r, 1, "emit --weights %s --weights-type int8 --data no-such --out %s", w.s, c.s);
     expect_text(r.err, "no-such: ");
-    folder_remove(&f);
 }
 
 /* Writes a weights file that names its model. */
@@ -150,7 +149,7 @@ static void put_weights(const char *path, const char *model)
 /* emit and predict refuse a file of another model, or of one that is not built in, alike. */
 Test(emit, another_model)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     const file_name w = in_folder(&f, "w.safetensors");
     put_weights(w.s, "mine");
     tool(&r, ANY_STATUS, "emit --weights %s", w.s);
@@ -169,13 +168,12 @@ Test(emit, another_model)
                                                  "mine.onnx, expected lenet5)"),
                   "%s %d: %s", words[i], r.status, r.err);
     }
-    folder_remove(&f);
 }
 
 /* A step lowers the loss of its images. */
 Test(emit, training)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     const file_name c = in_folder(&f, "net.c"), so = in_folder(&f, "net.so");
     tool(&r, 0, "emit --model lenet5 --train --batch 2 --freeze conv?/*,fc1/* --out %s", c.s);
     compile(c.s, so.s);
@@ -192,14 +190,13 @@ Test(emit, training)
         cr_assert_eq(step(x, (int32_t[]){3, 8}, 0.01F, &loss[i]), 0);
     cr_expect_lt(loss[29], loss[0] / 2, "%g to %g", (double)loss[0], (double)loss[29]);
     dlclose(net);
-    folder_remove(&f);
 }
 
 /* The last layer alone is trained, as with all others frozen by name: [84, 10] and [10] with their
  * momentum. The batch norms of ds_cnn keep their statistics. */
 Test(emit, head_only)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     const file_name head = in_folder(&f, "head.c"), frozen = in_folder(&f, "frozen.c");
     char command[3 * sizeof head.s + 80];
     tool(&r, 0, "emit --model lenet5 --train --head-only --out %s", head.s);
@@ -211,7 +208,6 @@ Test(emit, head_only)
     snprintf(command, sizeof command,
              "! grep -q batch_norm_stats %s && grep -q 'STATE_BYTES = 6256,' %s", head.s, head.s);
     cr_expect_eq(system(command), 0); /* NOLINT(cert-env33-c) */
-    folder_remove(&f);
 }
 
 static const struct {
@@ -250,7 +246,7 @@ Test(emit, refused)
 /* Weights of another net: nothing is written, and what was there stays. */
 Test(emit, an_old_file_stays)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     const file_name w = in_folder(&f, "w.safetensors"), c = in_folder(&f, "net.c");
     const float one[1] = {1};
     const adj_tensor t = {"conv1/w", ADJ_ELEM_F32, {1, {1}}, one};
@@ -267,7 +263,6 @@ Test(emit, an_old_file_stays)
     cr_assert_eq(fread(text, 1, 7, file), 3);
     fclose(file);
     cr_expect_str_eq(text, "old");
-    folder_remove(&f);
 }
 
 /* Without a file the text goes to standard output, whole or not at all. */
@@ -280,7 +275,7 @@ Test(emit, standard_output)
 
 Test(emit, sums)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     const file_name c = in_folder(&f, "net.c");
     const char *const words[] = {"f32", "double"};
     for (int i = 0; i < 2; i++) {
@@ -294,5 +289,4 @@ Test(emit, sums)
         fclose(file);
         cr_expect_eq(has_double, i, "%s", words[i]);
     }
-    folder_remove(&f);
 }

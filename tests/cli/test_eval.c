@@ -7,6 +7,7 @@
 #include "adjoint_io.h"
 #include "cli/small_data.h"
 #include "cli/train_log.h"
+#include "tests/plan.h"
 
 static finished r;
 
@@ -54,7 +55,7 @@ static void expect_failure(const folder *f, const char *data, const char *const 
 
 Test(eval, parts_of_a_folder)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     put_class(&f, "data/a", "", 10, 12, 12, 1);
     put_class(&f, "data/b", "", 6, 12, 12, 1);
     json_t *log = train(&f, WORDS("--val-split", "0.25"));
@@ -100,13 +101,12 @@ Test(eval, parts_of_a_folder)
     expect_eval(&f, "parts", WORDS("--part", "training"), WORDS("train accuracy ", " of 5)"));
     expect_eval(&f, "parts", WORDS("--part", "testing"), WORDS("test accuracy ", " of 2)"));
     expect_eval(&f, "parts", WORDS("--part", "all"), WORDS(" of 16)"));
-    folder_remove(&f);
 }
 
 /* The model knows a, b and c; the images of b are far brighter than those of a and c. */
 Test(eval, classes_by_name)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     put_class(&f, "data/a", "", 8, 12, 12, 1);
     put_class(&f, "data/b", "", 8, 12, 12, 1);
     put_class(&f, "data/c", "", 8, 12, 12, 1);
@@ -140,12 +140,11 @@ Test(eval, classes_by_name)
     tool(&r, 1, "train --model lenet5 --size 8 --weights %s", w.s);
     expect_text(r.err, "(the file has 3 classes; --data is missing: the default is the 10 "
                        "embedded digits)");
-    folder_remove(&f);
 }
 
 Test(eval, what_train_found)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     put_class(&f, "data/train/cat", "", 4, 12, 12, 1);
     put_class(&f, "data/train/dog", "", 5, 12, 12, 1);
     put_class(&f, "data/train/misc", "", 0, 12, 12, 1);
@@ -165,13 +164,12 @@ Test(eval, what_train_found)
         "note: class owl has no images to train on"};
     for (int i = 0; i < 4; i++)
         expect_text(r.out, said[i]);
-    folder_remove(&f);
 }
 
 /* EMNIST's letters have the labels 1 to 26. */
 Test(eval, labels_from_one)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     uint8_t x[16 + 9] = {0, 0, 8, 3, 0, 0, 0, 9, 0, 0, 0, 1, 0, 0, 0, 1};
     uint8_t y[8 + 9] = {0, 0, 8, 1, 0, 0, 0, 9, 1, 2, 3, 1, 2, 3, 1, 2, 3};
     put_file(in_folder(&f, "train-images-idx3-ubyte").s, x, sizeof x);
@@ -195,7 +193,6 @@ Test(eval, labels_from_one)
                        "of 4 classes ");
     expect_text(r.out, "note: class 0 of 4 has no images; if the labels count from "
                        "1, subtract 1 for 3 classes");
-    folder_remove(&f);
 }
 
 /* Writes the file's tensors with its model's name, size and classes alone, or with mean 0 and
@@ -221,7 +218,7 @@ static void put_bare(const char *from, const char *to, int with_moments)
 /* Without mean and deviation eval takes pixels as predict does. */
 Test(eval, weights_without_mean_and_deviation)
 {
-    folder f = small_data();
+    scoped(folder_remove) folder f = small_data();
     const file_name w = in_folder(&f, "w.safetensors"), bare = in_folder(&f, "bare"),
                     zero = in_folder(&f, "zero");
     static char expected[PRINTED];
@@ -235,13 +232,12 @@ Test(eval, weights_without_mean_and_deviation)
     cr_expect_str_eq(r.out, expected);
     expect_text(r.err, "bare has no mean or deviation; pixels are used unscaled, 0 to 255");
     cr_expect_eq(strncmp(r.err, "note: ", 6), 0, "%s", r.err); /* as those on the output */
-    folder_remove(&f);
 }
 
 /* A checkpoint at the end of a run is evaluated like its weights file. */
 Test(eval, checkpoint_like_weights)
 {
-    folder f = small_data();
+    scoped(folder_remove) folder f = small_data();
     const file_name w = in_folder(&f, "w.safetensors"), checkpoint = in_folder(&f, "checkpoint"),
                     digit = in_folder(&f, "png");
     static char expected[2][PRINTED];
@@ -258,13 +254,12 @@ Test(eval, checkpoint_like_weights)
         memcpy(expected[1], i == 0 ? r.out : expected[1], PRINTED);
         cr_expect_str_eq(r.out, expected[1]);
     }
-    folder_remove(&f);
 }
 
 /* eval computes in the precision of the training: it prints train's last held-out numbers. */
 Test(eval, precision_of_the_training)
 {
-    folder f = small_data();
+    scoped(folder_remove) folder f = small_data();
     const file_name w = in_folder(&f, "w.safetensors");
     const char *const precisions[] = {"f32", "bf16", "f16"};
     char same[100];
@@ -281,13 +276,12 @@ Test(eval, precision_of_the_training)
         tool(&r, 0, "eval --weights %s --data %s --threads 1 --backend naive", w.s, f.path);
         cr_expect_not_null(strstr(r.out, same), "%s: no \"%s\" in: %s", precisions[i], same, r.out);
     }
-    folder_remove(&f);
 }
 
 /* And in its math: the loss is train's to more digits than the algorithms of another math share. */
 Test(eval, math_of_the_training)
 {
-    const folder f = small_data();
+    scoped(folder_remove) const folder f = small_data();
     const file_name w = in_folder(&f, "w.safetensors");
     const char *const maths[] = {"exact", "fast"};
     for (int i = 0; i < 2; i++) {
@@ -320,14 +314,13 @@ Test(eval, math_of_the_training)
         adj_dataset_free(d);
         adj_predictor_free(p);
     }
-    folder_remove(&f);
 }
 
 /* The embedded digits are the default data of a net whose classes have their names, not of any ten
  * classes. */
 Test(eval, data_by_default)
 {
-    const folder f = small_data();
+    scoped(folder_remove) const folder f = small_data();
     const file_name w = in_folder(&f, "w.safetensors");
     json_decref(train_to(&f, WORDS("--model", "lenet5", "--epochs", "1"), w.s));
     tool(&r, 3, "eval --weights %s", w.s);
@@ -335,5 +328,4 @@ Test(eval, data_by_default)
     tool(&r, 0, "train --model lenet5 --epochs 1 --limit 40 --out %s", w.s);
     tool(&r, 0, "eval --weights %s --limit 30", w.s);
     expect_text(r.out, "(0 3, 1 3, 2 3, 3 3, 4 3, 5 3, 6 3, 7 3, 8 3, 9 3)");
-    folder_remove(&f);
 }

@@ -7,6 +7,9 @@
 #include "adjoint_io.h"
 #include "cli/child.h"
 #include "cli/small_data.h"
+#include "tests/plan.h"
+
+static finished r;
 
 enum { WORDS = 12 };
 
@@ -100,8 +103,7 @@ static const char *expand(const folder *f, const char *text, file_name *to)
 
 Test(files, refused_before_the_work, .timeout = 300)
 {
-    static finished r;
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     const file_name file = in_folder(&f, "file");
     put_file(file.s, "precious", 8);
     cr_assert_eq(mkfifo(in_folder(&f, "pipe").s, 0600), 0);
@@ -122,22 +124,19 @@ Test(files, refused_before_the_work, .timeout = 300)
     }
     struct stat s;
     cr_expect(stat(file.s, &s) == 0 && s.st_size == 8);
-    folder_remove(&f);
 }
 
 /* A file that exists under the name of another's new one is not emptied before it is noticed. */
 Test(files, partial_is_not_emptied)
 {
-    static finished r;
     struct stat s;
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     const file_name out = in_folder(&f, "w.safetensors"),
                     log = in_folder(&f, "w.safetensors.partial");
     put_file(log.s, "precious", 8);
     tool(&r, 3, "train --out %s --log %s", out.s, log.s);
     cr_expect(stat(log.s, &s) == 0 && s.st_size == 8);
     cr_expect_eq(files_in(&f), 1);
-    folder_remove(&f);
 }
 
 /* Each line of the file is an object. */
@@ -170,7 +169,7 @@ static int run_by_shell(const char *redirection, const char *arguments)
 Test(files, closed_streams)
 {
     static const char *const closed[] = {">&- 2>/dev/null", "<&- >&- 2>&-", "2>&- >/dev/null"};
-    folder f = small_data();
+    scoped(folder_remove) folder f = small_data();
     const file_name log = in_folder(&f, "log"), out = in_folder(&f, "out.safetensors");
     for (int i = 0; i < 3; i++) {
         char arguments[1000];
@@ -185,7 +184,6 @@ Test(files, closed_streams)
         adj_tensors_free(t);
         unlink(out.s);
     }
-    folder_remove(&f);
 }
 
 /* Devices and pipes that are read are written to as they are. */
@@ -198,7 +196,7 @@ Test(files, devices_and_pipes, .timeout = 120)
         "}",
     };
     const char *build = getenv("BUILD");
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     char tool[4096], command[8192];
     cr_assert_not_null(realpath(build != NULL ? build : "build", tool));
     cr_assert_eq(mkfifo(in_folder(&f, "fifo").s, 0600), 0);
@@ -208,7 +206,6 @@ Test(files, devices_and_pipes, .timeout = 120)
                  f.path, tool, ways[i]);
         cr_expect_eq(exit_status(system(command)), 0, "%s", command);
     }
-    folder_remove(&f);
 }
 
 static void expect_string(const json_t *object, const char *key, const char *part)
@@ -220,8 +217,7 @@ static void expect_string(const json_t *object, const char *key, const char *par
 
 Test(files, names_that_are_not_utf8)
 {
-    static finished r;
-    folder f = small_data();
+    scoped(folder_remove) folder f = small_data();
     char odd[100];
     snprintf(odd, sizeof odd, "%s/odd\xff\xc3\xa4\xed\xa0\x80", f.path);
     cr_assert_eq(symlink(f.path, odd), 0); /* a data folder, and a folder for the output */
@@ -243,5 +239,4 @@ Test(files, names_that_are_not_utf8)
     json_t *all = json_loads(r.out, 0, NULL);
     expect_string(all, "warning", "/tune\\xff is ignored");
     json_decref(all);
-    folder_remove(&f);
 }

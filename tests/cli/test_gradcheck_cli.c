@@ -9,6 +9,8 @@
 #include "graph/op.h"
 #include "tests/plan.h"
 
+static finished f;
+
 typedef struct {
     int status;
     const char *out, *err; /* words that are printed; NULL: nothing on stderr */
@@ -111,7 +113,6 @@ static void gradcheck(const char *const arguments[], finished *f)
 
 Test(gradcheck_cli, statuses_and_sentences)
 {
-    static finished f;
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         gradcheck(calls[i].arguments, &f);
         cr_expect_eq(f.status, calls[i].status, "case %zu: status %d, %s", i, f.status, f.err);
@@ -202,8 +203,7 @@ Test(gradcheck_cli, every_line_repeats_its_failure, .init = plan_as_usual)
 
 Test(gradcheck_cli, a_leaf)
 {
-    static finished f;
-    gradcheck((const char *[]){"--model", "lenet", "--node", "0", NULL}, &f);
+    gradcheck(WORDS("--model", "lenet", "--node", "0"), &f);
     cr_expect_eq(f.status, 2, "%s", f.err);
     expect_text(f.out, "SKIPPED (a leaf)");
 }
@@ -228,15 +228,14 @@ static int has_nothing(const adj_op *op)
 Test(gradcheck_cli, every_op_of_the_registry)
 {
     static const char *const dtypes[] = {"bf16", "f64", "f16"};
-    static finished f;
     int checked = 0;
     for (int i = 0; adj_ops[i] != NULL; i++)
         for (int k = 0; k < 2; k++) {
             const char *name = adj_ops[i]->name, *dtype = k == 0 ? "f32" : dtypes[i % 3];
             if (adj_ops[i]->flags & ADJ_OP_INTERNAL)
                 continue;
-            gradcheck((const char *[]){"--op", name, "--dtype", dtype, "--draws", "1",
-                                       "--neighbors", k == 0 ? "2" : "0", NULL},
+            gradcheck(WORDS("--op", name, "--dtype", dtype, "--draws", "1", "--neighbors",
+                            k == 0 ? "2" : "0"),
                       &f);
             cr_expect_eq(f.status, has_nothing(adj_ops[i]) ? 2 : 0, "%s %s: %d, %s%s", name, dtype,
                          f.status, f.out, f.err);
@@ -251,12 +250,10 @@ Test(gradcheck_cli, every_method_and_second_order)
     static const char *const methods[] = {"auto", "adjoint", "directional", "elementwise",
                                           "richardson"};
     static const char *const shown[] = {"", "", "directional", "element-wise", "richardson"};
-    static finished f;
     for (int i = 0; i < 5; i++)
         for (int m = 0; m < 5; m++) {
-            gradcheck((const char *[]){"--op", ops[i], "--in", i == 1 ? "3,4" : "1,4,4,2",
-                                       "--order", "2", "--method", methods[m], "--neighbors", "0",
-                                       NULL},
+            gradcheck(WORDS("--op", ops[i], "--in", i == 1 ? "3,4" : "1,4,4,2", "--order", "2",
+                            "--method", methods[m], "--neighbors", "0"),
                       &f);
             cr_expect_eq(f.status, 0, "%s %s: %s%s", ops[i], methods[m], f.out, f.err);
             expect_text(f.out, " second order: (x, dy) -> dx\n");
@@ -266,11 +263,8 @@ Test(gradcheck_cli, every_method_and_second_order)
 
 Test(gradcheck_cli, reports_for_programs)
 {
-    static finished f;
     json_error_t error;
-    gradcheck((const char *[]){"--op", "bias_add", "--in", "2,8,8,3", "--neighbors", "0", "--json",
-                               "-", NULL},
-              &f);
+    gradcheck(WORDS("--op", "bias_add", "--in", "2,8,8,3", "--neighbors", "0", "--json", "-"), &f);
     cr_assert_eq(f.status, 0, "%s", f.err);
     json_t *report = json_loads(f.out, 0, &error);
     cr_assert_not_null(report, "%s: %s", error.text, f.out);
@@ -288,9 +282,7 @@ Test(gradcheck_cli, reports_for_programs)
     cr_expect_str_eq(json_string_value(json_object_get(json_array_get(rows, 1), "wrt")), "bias");
     json_decref(report);
 
-    gradcheck((const char *[]){"--op", "tanh", "--rtol", "1e-14", "--neighbors", "0", "--junit",
-                               "-", NULL},
-              &f);
+    gradcheck(WORDS("--op", "tanh", "--rtol", "1e-14", "--neighbors", "0", "--junit", "-"), &f);
     cr_expect_eq(f.status, 1);
     expect_text(f.out, "<testsuite name=\"adjoint gradcheck tanh\" tests=\"1\" "
                        "failures=\"1\"");
@@ -301,13 +293,11 @@ Test(gradcheck_cli, reports_for_programs)
 /* The rows include the steps of the requested optimizer. */
 Test(gradcheck_cli, steps_of_an_optimizer)
 {
-    static finished f;
-    gradcheck((const char *[]){"--model", "lenet", "--optimizer", "adam", "--draws", "1", NULL},
-              &f);
+    gradcheck(WORDS("--model", "lenet", "--optimizer", "adam", "--draws", "1"), &f);
     cr_expect_eq(f.status, 0, "%s", f.err);
     expect_text(f.out, "adam_step");
-    gradcheck((const char *[]){"--op", "relu", "--optimizer", "adam", NULL}, &f);
+    gradcheck(WORDS("--op", "relu", "--optimizer", "adam"), &f);
     cr_expect_eq(f.status, 3, "%s", f.err);
-    gradcheck((const char *[]){"--model", "lenet", "--optimizer", "adan", NULL}, &f);
+    gradcheck(WORDS("--model", "lenet", "--optimizer", "adan"), &f);
     cr_expect_eq(f.status, 3, "%s", f.err);
 }

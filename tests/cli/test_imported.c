@@ -8,6 +8,7 @@
 #include "adjoint_io.h"
 #include "cli/child.h"
 #include "cli/same_images.h"
+#include "tests/plan.h"
 
 static finished r;
 
@@ -77,7 +78,7 @@ static const double raw[2][CLASSES] = {{0.041746, 0.030932, 0.059585, 0.271283, 
 
 Test(imported, predict_and_eval_as_pytorch, .timeout = 60)
 {
-    const folder f = folder_new();
+    scoped(folder_remove) const folder f = folder_new();
     const file_name theirs = in_folder(&f, "theirs.safetensors"), data = in_folder(&f, "data.npz"),
                     ours = in_folder(&f, "ours.safetensors"), bare = in_folder(&f, "bare.npz");
     put_weights(theirs.s);
@@ -119,12 +120,11 @@ Test(imported, predict_and_eval_as_pytorch, .timeout = 60)
         cr_expect_str_eq(r.err, "");
         remove(ours.s);
     }
-    folder_remove(&f);
 }
 
 Test(imported, refused_moments)
 {
-    const folder f = folder_new();
+    scoped(folder_remove) const folder f = folder_new();
     const file_name theirs = in_folder(&f, "theirs.safetensors"), ours = in_folder(&f, "o.h"),
                     arrays = in_folder(&f, "o.npz");
     const char *const model[] = {"--map", "pytorch", "--model", "lenet5"};
@@ -165,5 +165,4 @@ Test(imported, refused_moments)
     tool(&r, ANY_STATUS, "convert --map pytorch --to-theirs %s %s --mean 0 --deviation 1", theirs.s,
          ours.s);
     expect_text(r.err, "--mean cannot be combined with --to-theirs");
-    folder_remove(&f);
 }

@@ -8,6 +8,9 @@
 
 #include "cli/child.h"
 #include "cli/small_data.h"
+#include "tests/plan.h"
+
+static finished r;
 
 static const char note[] =
     "note: stopping after this step; press Ctrl-C again to stop without saving\n";
@@ -58,9 +61,8 @@ static void start(training *t, const char *out, int output)
     }
     while (write(t->pipe, filler, 1) > 0) {
     }
-    t->c = child_start((const char *[]){"train", "--data", t->data.path, "--model", "lenet5",
-                                        "--epochs", "100000", "--threads", "1", "--log", t->log.s,
-                                        "--out", t->out.s, NULL},
+    t->c = child_start(WORDS("train", "--data", t->data.path, "--model", "lenet5", "--epochs",
+                             "100000", "--threads", "1", "--log", t->log.s, "--out", t->out.s),
                        output);
     while (!is_caught(t->c.pid, SIGINT)) {
         expect_running(&t->c);
@@ -98,7 +100,6 @@ static void finish(training *t, finished *r)
 
 Test(interrupt, the_first_is_answered_at_once_and_saves)
 {
-    static finished r;
     training t;
     start(&t, "out.safetensors", -1);
     kill(t.c.pid, SIGINT);
@@ -113,7 +114,6 @@ Test(interrupt, the_first_is_answered_at_once_and_saves)
 Test(interrupt, the_second_ends_at_once_without_saving)
 {
     static const int seconds[] = {SIGINT, SIGTERM};
-    static finished r;
     for (int i = 0; i < 2; i++) {
         training t;
         start(&t, "out.safetensors", -1);
@@ -132,7 +132,6 @@ Test(interrupt, the_second_ends_at_once_without_saving)
 /* Ctrl-C also ends the reader in "train | tee log". */
 Test(interrupt, saves_without_a_reader_of_its_output)
 {
-    static finished r;
     training t;
     int ends[2];
     cr_assert_eq(pipe2(ends, O_CLOEXEC), 0);
@@ -154,16 +153,14 @@ Test(interrupt, saves_without_a_reader_of_its_output)
 /* The reader in "train | head -1" ends while the training goes on. */
 Test(interrupt, goes_on_and_saves_when_the_reader_of_its_output_ends)
 {
-    static finished r;
-    folder data = small_data();
+    scoped(folder_remove) folder data = small_data();
     const file_name out = in_folder(&data, "out.safetensors"), log = in_folder(&data, "log");
     int ends[2];
     cr_assert_eq(pipe2(ends, O_CLOEXEC), 0);
     signal(SIGPIPE, SIG_DFL);
-    child c =
-        child_start((const char *[]){"train", "--data", data.path, "--model", "lenet5", "--epochs",
-                                     "3", "--threads", "1", "--log", log.s, "--out", out.s, NULL},
-                    ends[1]);
+    child c = child_start(WORDS("train", "--data", data.path, "--model", "lenet5", "--epochs", "3",
+                                "--threads", "1", "--log", log.s, "--out", out.s),
+                          ends[1]);
     close(ends[0]);
     close(ends[1]);
     child_finish(&c, &r);
@@ -178,5 +175,4 @@ Test(interrupt, goes_on_and_saves_when_the_reader_of_its_output_ends)
     cr_expect_eq(epochs, 3);
     if (f != NULL)
         fclose(f);
-    folder_remove(&data);
 }

@@ -7,6 +7,7 @@
 #include "adjoint_io.h"
 #include "cli/child.h"
 #include "cli/same_images.h"
+#include "tests/plan.h"
 
 static finished r;
 
@@ -67,7 +68,7 @@ static void expect_refused(int status, const char *says)
 Test(normalized, the_card_says_it, .timeout = 120)
 {
     trained t = train(MINUS_ONE_TO_ONE, 28, 28, 1), of_pixels = train(ZERO_TO_ONE, 28, 28, 1);
-    const folder idx = folder_new(), png = folder_new();
+    scoped(folder_remove) const folder idx = folder_new(), png = folder_new();
     adj_tensors *w = NULL;
     cr_assert_eq(adj_tensors_read(t.weights.s, &w), ADJ_OK);
     cr_expect_str_eq(adj_tensors_metadata(w, "adjoint.input"), "normalized");
@@ -97,8 +98,6 @@ Test(normalized, the_card_says_it, .timeout = 120)
     expect_refused(1, "normalized values cannot change channels (got 1, expected 4)");
     folder_remove(&t.f);
     folder_remove(&of_pixels.f);
-    folder_remove(&idx);
-    folder_remove(&png);
 }
 
 /* Writes two images of two pixels, as bytes or floats, with the labels 0 and 1: x.npy and y.npy,
@@ -142,7 +141,7 @@ Test(normalized, the_range_decides)
         {{0, 1, 2, 65535}, 0, 0},         {{-1024, 0, 1, 3000}, 0, 0},
         {{-255.01f, 0, 0, 1}, 0, 0},
     };
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         adj_dataset *d = NULL;
         float got[2];
@@ -160,7 +159,6 @@ Test(normalized, the_range_decides)
                                d->message);
         adj_dataset_free(d);
     }
-    folder_remove(&f);
 }
 
 /* A test split has the scale of its training split, which also decides for dark images. */
@@ -201,7 +199,7 @@ Test(normalized, the_training_part_decides)
          0,
          "x_test|0 to 200|x_train|0 to 1; divide by 255"},
     };
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         adj_dataset *d = NULL, *test = NULL;
         float got[2];
@@ -225,7 +223,6 @@ Test(normalized, the_training_part_decides)
         adj_dataset_free(test);
         adj_dataset_free(d);
     }
-    folder_remove(&f);
 }
 
 /* The card keeps the range of the training split: eval, which does not open that part, decides by
@@ -234,7 +231,7 @@ Test(normalized, the_card_keeps_the_range, .timeout = 120)
 {
     static const float black_and_white[4] = {0, 1, 1, 0}, gray[4] = {0, 3, 200, 0},
                        dark[4] = {0, 3, 100, 0};
-    const folder f = folder_new(), test = folder_new();
+    scoped(folder_remove) const folder f = folder_new(), test = folder_new();
     const file_name weights = in_folder(&f, "w.safetensors");
     trained t = {.f = test, .weights = weights};
     const char *const train_words[] = {"train",    "--data",    f.path,  "--model", "lenet",
@@ -264,15 +261,13 @@ Test(normalized, the_card_keeps_the_range, .timeout = 120)
     put_values(&test, "_test", 0, black_and_white);
     eval(&t, test.path);
     expect_refused(1, "(got 0 to 1, expected that of the training, 0 to 200; multiply by 255)");
-    folder_remove(&f);
-    folder_remove(&test);
 }
 
 /* The library refuses pixels for a net of normalized data, and the other way round. */
 Test(normalized, the_library_refuses, .timeout = 120)
 {
     const trained t = train(MINUS_ONE_TO_ONE, 28, 28, 1);
-    const folder idx = folder_new();
+    scoped(folder_remove) const folder idx = folder_new();
     const uint8_t pixels[28 * 28] = {0};
     float probability[CLASSES];
     adj_dataset *d = NULL, *other = NULL;
@@ -299,6 +294,5 @@ Test(normalized, the_library_refuses, .timeout = 120)
     adj_dataset_free(other);
     adj_dataset_free(d);
     adj_predictor_free(p);
-    folder_remove(&idx);
     folder_remove(&t.f);
 }

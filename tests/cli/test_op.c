@@ -6,6 +6,7 @@
 #include "adjoint_io.h"
 #include "cli/child.h"
 #include "io/folder.h"
+#include "tests/plan.h"
 
 static finished f;
 
@@ -56,7 +57,7 @@ static adj_tensors *read_tensors(const char *path)
 
 Test(op, convolution_and_its_gradients)
 {
-    folder dir = folder_new();
+    scoped(folder_remove) folder dir = folder_new();
     const file_name in = in_folder(&dir, "in"), out = in_folder(&dir, "out");
     static const char *const backends[] = {"naive", "onednn", "direct"};
     put_conv(in.s);
@@ -75,12 +76,11 @@ Test(op, convolution_and_its_gradients)
     cr_expect_eq(t->n, 1);
     expect_tensor(t, "y", 18, conv_dx);
     adj_tensors_free(t);
-    folder_remove(&dir);
 }
 
 Test(op, half_type)
 {
-    folder dir = folder_new();
+    scoped(folder_remove) folder dir = folder_new();
     const file_name in = in_folder(&dir, "in"), out = in_folder(&dir, "out");
     const uint16_t x[] = {0xbfc0, 0x3dcd, 0x4050}, want[] = {0xbe1a, 0x3dcd, 0x4050};
     adj_error error;
@@ -93,13 +93,12 @@ Test(op, half_type)
     cr_assert_eq(y.elem, ADJ_ELEM_BF16);
     cr_expect_eq(memcmp(y.data, want, sizeof want), 0);
     adj_tensors_free(t);
-    folder_remove(&dir);
 }
 
 /* The file itself through two pipes. */
 Test(op, standard_input_and_output)
 {
-    folder dir = folder_new();
+    scoped(folder_remove) folder dir = folder_new();
     const file_name in = in_folder(&dir, "in"), out = in_folder(&dir, "out");
     const char *build = getenv("BUILD");
     char line[1024];
@@ -111,12 +110,11 @@ Test(op, standard_input_and_output)
     adj_tensors *t = read_tensors(out.s);
     expect_tensor(t, "y", 8, conv_y);
     adj_tensors_free(t);
-    folder_remove(&dir);
 }
 
 Test(op, wrong_usage)
 {
-    folder dir = folder_new();
+    scoped(folder_remove) folder dir = folder_new();
     const file_name in = in_folder(&dir, "in"), out = in_folder(&dir, "out");
     const struct {
         int status;
@@ -150,12 +148,11 @@ Test(op, wrong_usage)
         cr_expect_neq(access(out.s, F_OK), 0, "%zu wrote a file", i);
     }
     tool(&f, 1, "op elu --in %s --out %s", in.s, out.s);
-    folder_remove(&dir);
 }
 
 Test(op, an_attribute_is_not_guessed)
 {
-    folder dir = folder_new();
+    scoped(folder_remove) folder dir = folder_new();
     const file_name in = in_folder(&dir, "in"), out = in_folder(&dir, "out");
     const double x[] = {1, 2, 3, 4};
     const adj_tensor t[] = {{"x0", ADJ_ELEM_F64, {0}, x},
@@ -168,7 +165,6 @@ Test(op, an_attribute_is_not_guessed)
     expect_text(f.err, "op: --attr: alpha is missing (adjoint ops elu");
     tool(&f, 3, "op group_norm --in %s --out %s --attr groups=4", in.s, out.s);
     expect_text(f.err, "op: --attr: epsilon is missing");
-    folder_remove(&dir);
 }
 
 Test(op, beside_pytorch)

@@ -8,6 +8,7 @@
 #include "cli/child.h"
 #include "cli/small_data.h"
 #include "io/data/files.h"
+#include "tests/plan.h"
 
 static finished f;
 
@@ -188,7 +189,7 @@ Test(output, a_full_disk_leaves_the_report_of_before)
         {"emit", "--model", "lenet", "--out"},
         {"compare", "--op", "relu", "--in", "1,2,2,1", "--json"}};
     static const char before[] = "before";
-    const folder dir = folder_new();
+    scoped(folder_remove) const folder dir = folder_new();
     const file_name report = in_folder(&dir, "report");
     struct rlimit all, few;
     cr_assert_eq(getrlimit(RLIMIT_FSIZE, &all), 0);
@@ -212,7 +213,6 @@ Test(output, a_full_disk_leaves_the_report_of_before)
         cr_expect_str_eq(text, before);
         cr_expect_eq(files_in(&dir), 1);
     }
-    folder_remove(&dir);
 }
 
 /* ---- text from files ---- */
@@ -258,7 +258,7 @@ static void run_harmlessly(const char *const words[], int status, const char *sa
 
 Test(output, names_from_a_weight_file)
 {
-    folder dir = folder_new();
+    scoped(folder_remove) folder dir = folder_new();
     const file_name file = in_folder(&dir, "file");
     const char *words[] = {"eval", "--weights", file.s, "--backend", "naive", NULL};
     put_tensor(file.s,
@@ -269,33 +269,29 @@ Test(output, names_from_a_weight_file)
         "model \\x1b[2J\\x0alenet \\xc2\\x9b2J \\xe2\\x80\\xae\\xe2\\x80\\xa8 is not built in");
     put_tensor(file.s, "", "\\u0007a \\u009B2J \\u202E");
     run_harmlessly(words, 1, "");
-    run_harmlessly((const char *[]){"inspect", file.s, NULL}, 0, "\\xe2\\x80\\xae");
-    run_harmlessly((const char *[]){"inspect", "--json", file.s, NULL}, 0,
-                   "\\u0007a \\u009B2J \\u202E");
-    run_harmlessly((const char *[]){"convert", file.s, "-", "--format", "h", NULL}, 0,
+    run_harmlessly(WORDS("inspect", file.s), 0, "\\xe2\\x80\\xae");
+    run_harmlessly(WORDS("inspect", "--json", file.s), 0, "\\u0007a \\u009B2J \\u202E");
+    run_harmlessly(WORDS("convert", file.s, "-", "--format", "h"), 0,
                    "/* \\x07a \\xc2\\x9b2J \\xe2\\x80\\xae: f32 [1] */");
     const char *resume[] = {"train", "--checkpoint", file.s, "--resume", NULL};
     put_tensor(file.s, "\"__metadata__\":{\"checkpoint\":\"adjoint 2\",\"model\":\"\\u009b2J\"},",
                "w");
     run_harmlessly(resume, 1, "");
-    folder_remove(&dir);
 }
 
 Test(output, paths)
 {
     static const char nowhere[] = "/nowhere/" WILD;
-    run_harmlessly((const char *[]){"eval", "--weights", nowhere, NULL}, 1,
-                   " \\xc2\\x9b2J \\xe2\\x80\\xae: ");
-    run_harmlessly((const char *[]){"train", "--data", nowhere, NULL}, 1, "No such file");
-    run_harmlessly((const char *[]){"train", "--out", nowhere, NULL}, 1, "No such file");
-    run_harmlessly((const char *[]){"train", "--" WILD, NULL}, 3, "unknown option --\\x1b");
-    run_harmlessly((const char *[]){WILD, NULL}, 3, "unknown command");
-    folder dir = small_data();
+    run_harmlessly(WORDS("eval", "--weights", nowhere), 1, " \\xc2\\x9b2J \\xe2\\x80\\xae: ");
+    run_harmlessly(WORDS("train", "--data", nowhere), 1, "No such file");
+    run_harmlessly(WORDS("train", "--out", nowhere), 1, "No such file");
+    run_harmlessly(WORDS("train", "--" WILD), 3, "unknown option --\\x1b");
+    run_harmlessly(WORDS(WILD), 3, "unknown command");
+    scoped(folder_remove) folder dir = small_data();
     char wild[300];
     snprintf(wild, sizeof wild, "%s/" WILD "\n", dir.path);
     cr_assert_eq(symlink(dir.path, wild), 0);
-    run_harmlessly((const char *[]){"train", "--model", "lenet5", "--data", wild, "--backend",
-                                    "naive", "--epochs", "1", NULL},
-                   0, "\\xe2\\x80\\xae\\x0a: train 90 images in 10 classes");
-    folder_remove(&dir);
+    run_harmlessly(
+        WORDS("train", "--model", "lenet5", "--data", wild, "--backend", "naive", "--epochs", "1"),
+        0, "\\xe2\\x80\\xae\\x0a: train 90 images in 10 classes");
 }

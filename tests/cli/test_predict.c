@@ -10,6 +10,7 @@
 #include "cli/child.h"
 #include "cli/small_data.h"
 #include "io/data/files.h"
+#include "tests/plan.h"
 
 enum { MAX_TENSORS = 32 };
 static finished r;
@@ -51,7 +52,7 @@ static void put_weights(const folder *f, const char *path, int entries)
 
 Test(predict, one_and_many)
 {
-    folder f = small_data();
+    scoped(folder_remove) folder f = small_data();
     const file_name weights = in_folder(&f, "weights"), plain = in_folder(&f, "plain"),
                     gray = in_folder(&f, "gray.png"), rgb = in_folder(&f, "rgb.PNG"),
                     bad = in_folder(&f, "bad.png"), none = in_folder(&f, "none.png");
@@ -84,12 +85,11 @@ Test(predict, one_and_many)
     snprintf(line, sizeof line, "%s: n nine 18.18 %%\n", gray.s);
     cr_expect_str_eq(r.out, line);
     cr_expect(strstr(r.err, bad.s) != NULL && strstr(r.err, none.s) != NULL, "%s", r.err);
-    folder_remove(&f);
 }
 
 Test(predict, json)
 {
-    folder f = small_data();
+    scoped(folder_remove) folder f = small_data();
     const file_name weights = in_folder(&f, "weights"), gray = in_folder(&f, "gray.png");
     put_weights(&f, weights.s, WHOLE);
     put_file(gray.s, gray_png, sizeof gray_png);
@@ -107,12 +107,11 @@ Test(predict, json)
         cr_expect_float_eq(json_real_value(json_object_get(json_array_get(top, i), "probability")),
                            (double)(10 - i) / 55, 1e-6);
     json_decref(j);
-    folder_remove(&f);
 }
 
 Test(predict, standard_input)
 {
-    folder f = small_data();
+    scoped(folder_remove) folder f = small_data();
     const file_name weights = in_folder(&f, "weights"), gray = in_folder(&f, "gray.png");
     put_weights(&f, weights.s, WHOLE);
     put_file(gray.s, gray_png, sizeof gray_png);
@@ -135,12 +134,11 @@ Test(predict, standard_input)
     cr_assert_not_null(freopen(hole.s, "rb", stdin));
     tool(&r, 1, "predict --weights %s -", weights.s);
     expect_text(r.err, "standard input: too long for an image");
-    folder_remove(&f);
 }
 
 Test(predict, what_is_missing)
 {
-    folder f = small_data();
+    scoped(folder_remove) folder f = small_data();
     const file_name weights = in_folder(&f, "weights"), empty = in_folder(&f, "empty");
     put_weights(&f, weights.s, WHOLE);
     tool(&r, 3, "predict --weights %s", weights.s);
@@ -160,7 +158,6 @@ Test(predict, what_is_missing)
     expect_text(r.err, "bare has no mean or deviation");
     tool(&r, ANY_STATUS, "predict --weights %s %s", weights.s, gray.s);
     cr_expect_str_eq(r.err, "");
-    folder_remove(&f);
 }
 
 /* Several images are refused before the weights are read. */
@@ -175,7 +172,7 @@ Test(predict, saliency_of_one_image)
 /* The picture may not replace what the command reads. */
 Test(predict, saliency_spares_its_inputs)
 {
-    folder f = small_data();
+    scoped(folder_remove) folder f = small_data();
     const file_name weights = in_folder(&f, "weights"), gray = in_folder(&f, "gray.png"),
                     link_name = in_folder(&f, "link");
     char sentence[2 * sizeof gray.s];
@@ -193,13 +190,12 @@ Test(predict, saliency_spares_its_inputs)
     cr_expect_eq(fread(bytes, 1, sizeof bytes, file), sizeof gray_png);
     fclose(file);
     cr_expect_arr_eq(bytes, gray_png, sizeof gray_png);
-    folder_remove(&f);
 }
 
 /* A softmax with a NaN among its logits is NaN for all classes, and so is the loss. */
 Test(predict, weights_with_nan)
 {
-    folder f = small_data();
+    scoped(folder_remove) folder f = small_data();
     const file_name weights = in_folder(&f, "weights"), gray = in_folder(&f, "gray.png"),
                     rgb = in_folder(&f, "rgb.png");
     const char *const formats[] = {"--top=3", "--json"};
@@ -225,13 +221,12 @@ Test(predict, weights_with_nan)
     cr_expect_str_eq(error.message, "predict: the net's result for image 0 is not finite: its "
                                     "weights or the image hold NaN or infinities");
     adj_predictor_free(p);
-    folder_remove(&f);
 }
 
 /* The library computes the images beside one that holds NaN. */
 Test(predict, an_image_with_nan)
 {
-    folder f = small_data();
+    scoped(folder_remove) folder f = small_data();
     const file_name weights = in_folder(&f, "weights");
     static float pixels[3 * 32 * 32];
     float probability[30];
@@ -250,5 +245,4 @@ Test(predict, an_image_with_nan)
     cr_expect_float_eq(probability[9], 10.0 / 55, 1e-6);
     cr_expect_float_eq(probability[29], 10.0 / 55, 1e-6);
     adj_predictor_free(p);
-    folder_remove(&f);
 }

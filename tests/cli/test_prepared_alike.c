@@ -8,6 +8,7 @@
 #include "adjoint_io.h"
 #include "cli/child.h"
 #include "cli/same_images.h"
+#include "tests/plan.h"
 
 static finished r;
 
@@ -116,7 +117,7 @@ static void expect_same_score(adj_predictor *p, const char *data)
 static void expect_alike(const format *f, const char *model_size)
 {
     static float from_files[CLASSES][CLASSES], from_data[CLASSES][CLASSES];
-    const folder data = folder_new(), png = folder_new();
+    scoped(folder_remove) const folder data = folder_new(), png = folder_new();
     const file_name path = f->file != NULL ? in_folder(&data, f->file) : (file_name){""};
     const char *where = f->file != NULL ? path.s : data.path;
     const file_name w = in_folder(&png, "data.safetensors"), v = in_folder(&png, "png.safetensors");
@@ -142,8 +143,6 @@ static void expect_alike(const format *f, const char *model_size)
     expect_same_score(p, where);
     expect_same_score(p, png.path);
     adj_predictor_free(p);
-    folder_remove(&data);
-    folder_remove(&png);
 }
 
 #define RESIZED "note: 40 of 40 images are resized to 28x28"
@@ -179,7 +178,8 @@ Test(prepared_alike, other_channels, .timeout = 120)
 {
     static float from_files[CLASSES][CLASSES], from_data[CLASSES][CLASSES];
     for (int c = 1; c <= 3; c += 2) {
-        const folder data = folder_new(), idx = folder_new(), png = folder_new();
+        scoped(folder_remove) const folder data = folder_new(), idx = folder_new(),
+                                           png = folder_new();
         const file_name w = in_folder(&data, "w.safetensors");
         char line[100], other[100];
         adj_predictor *p = NULL;
@@ -198,9 +198,6 @@ Test(prepared_alike, other_channels, .timeout = 120)
         cr_expect_eq(memcmp(from_files, from_data, sizeof from_data), 0);
         expect_same_score(p, idx.path);
         adj_predictor_free(p);
-        folder_remove(&data);
-        folder_remove(&idx);
-        folder_remove(&png);
     }
 }
 
@@ -208,7 +205,8 @@ Test(prepared_alike, other_channels, .timeout = 120)
 Test(prepared_alike, another_size_is_refused, .timeout = 120)
 {
     static const char said[] = "(got 20x24, expected 28x28)";
-    const folder exact = folder_new(), idx = folder_new(), png = folder_new(), npz = folder_new();
+    scoped(folder_remove) const folder exact = folder_new(), idx = folder_new(), png = folder_new(),
+                                       npz = folder_new();
     const file_name w = in_folder(&exact, "w.safetensors"), array = in_folder(&npz, "data.npz"),
                     image = png_name(&png, 1, 0);
     const char *const others[] = {idx.path, png.path, array.s};
@@ -227,16 +225,12 @@ Test(prepared_alike, another_size_is_refused, .timeout = 120)
     }
     tool(&r, 1, "predict --weights %s %s", w.s, image.s);
     expect_text(r.err, said);
-    folder_remove(&exact);
-    folder_remove(&idx);
-    folder_remove(&png);
-    folder_remove(&npz);
 }
 
 /* The library refuses batches of such a data set, and a net with such a card other data. */
 Test(prepared_alike, the_library_refuses_another_size)
 {
-    const folder exact = folder_new(), small = folder_new();
+    scoped(folder_remove) const folder exact = folder_new(), small = folder_new();
     const adj_dataset_opts strict = {.image.resize = ADJ_RESIZE_ERROR};
     const adj_net lenet = {.name = "lenet"};
     adj_dataset *d = NULL, *other = NULL;
@@ -268,6 +262,4 @@ Test(prepared_alike, the_library_refuses_another_size)
     adj_predictor_free(p);
     adj_dataset_free(other);
     adj_dataset_free(d);
-    folder_remove(&exact);
-    folder_remove(&small);
 }

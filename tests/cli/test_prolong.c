@@ -5,10 +5,11 @@
 
 #include "cli/small_data.h"
 #include "cli/train_log.h"
+#include "tests/plan.h"
+
+static finished r;
 
 #define MODEL "--model", "lenet5", "--batch", "16", "--lr", "0.008", "--schedule"
-#define ARGUMENTS_OF(...)                                                                          \
-    (const char *[]) { __VA_ARGS__, NULL }
 
 /* The rate of the epoch's last step. */
 static double rate_of(const json_t *log, int epoch)
@@ -41,22 +42,18 @@ static void copy_file(const char *from, const char *to)
  * 4 and 5 at once, and the same weights. */
 static void expect_prolonged(const char *schedule, const double first[3], const double more[2])
 {
-    folder f = small_data();
+    scoped(folder_remove) folder f = small_data();
     const file_name a = in_folder(&f, "a"), b = in_folder(&f, "b"),
                     at_once = in_folder(&f, "at once.safetensors"),
                     by_one = in_folder(&f, "by one.safetensors");
-    expect_rates(
-        train_to(&f, ARGUMENTS_OF(MODEL, schedule, "--epochs", "3", "--checkpoint", a.s), NULL), 1,
-        3, first);
+    expect_rates(train_to(&f, WORDS(MODEL, schedule, "--epochs", "3", "--checkpoint", a.s), NULL),
+                 1, 3, first);
     copy_file(a.s, b.s);
-    expect_rates(
-        train_to(&f, ARGUMENTS_OF("--resume", "--checkpoint", a.s, "--epochs", "5"), at_once.s), 4,
-        2, more);
-    json_decref(train_to(&f, ARGUMENTS_OF("--resume", "--checkpoint", b.s, "--epochs", "4"), NULL));
-    json_decref(
-        train_to(&f, ARGUMENTS_OF("--resume", "--checkpoint", b.s, "--epochs", "5"), by_one.s));
+    expect_rates(train_to(&f, WORDS("--resume", "--checkpoint", a.s, "--epochs", "5"), at_once.s),
+                 4, 2, more);
+    json_decref(train_to(&f, WORDS("--resume", "--checkpoint", b.s, "--epochs", "4"), NULL));
+    json_decref(train_to(&f, WORDS("--resume", "--checkpoint", b.s, "--epochs", "5"), by_one.s));
     cr_expect(same_file(at_once.s, by_one.s));
-    folder_remove(&f);
 }
 
 /* A third of 18 steps is the period: a tenth after each epoch, in the added ones as well. */
@@ -76,30 +73,26 @@ Test(prolong, exponential)
 /* --lr is what the rate falls from. */
 Test(prolong, from_another_rate)
 {
-    folder f = small_data();
+    scoped(folder_remove) folder f = small_data();
     const file_name a = in_folder(&f, "a");
-    json_decref(train_to(
-        &f, ARGUMENTS_OF(MODEL, "step,warmup=0", "--epochs", "3", "--checkpoint", a.s), NULL));
+    json_decref(
+        train_to(&f, WORDS(MODEL, "step,warmup=0", "--epochs", "3", "--checkpoint", a.s), NULL));
     expect_rates(
-        train_to(&f, ARGUMENTS_OF("--resume", "--checkpoint", a.s, "--epochs", "4", "--lr", "0.8"),
-                 NULL),
+        train_to(&f, WORDS("--resume", "--checkpoint", a.s, "--epochs", "4", "--lr", "0.8"), NULL),
         4, 1, (double[]){0.0008});
-    folder_remove(&f);
 }
 
 /* A warm-up that was longer than the run was cut to it, and is as long when the rate begins anew.
  */
 Test(prolong, warmup)
 {
-    folder f = small_data();
+    scoped(folder_remove) folder f = small_data();
     const file_name a = in_folder(&f, "a");
     expect_rates(
-        train_to(&f, ARGUMENTS_OF(MODEL, "constant,warmup=9", "--epochs", "1", "--checkpoint", a.s),
-                 NULL),
+        train_to(&f, WORDS(MODEL, "constant,warmup=9", "--epochs", "1", "--checkpoint", a.s), NULL),
         1, 1, (double[]){0.008});
-    expect_rates(train_to(&f, ARGUMENTS_OF("--resume", "--checkpoint", a.s, "--epochs", "3"), NULL),
-                 2, 2, (double[]){0.008, 0.008});
-    folder_remove(&f);
+    expect_rates(train_to(&f, WORDS("--resume", "--checkpoint", a.s, "--epochs", "3"), NULL), 2, 2,
+                 (double[]){0.008, 0.008});
 }
 
 static void wait_for_change(const char *path, const char *before)
@@ -112,54 +105,47 @@ static void wait_for_change(const char *path, const char *before)
  * with them, and where a process ended is not seen. */
 Test(prolong, cosine)
 {
-    folder f = small_data();
+    scoped(folder_remove) folder f = small_data();
     const file_name file = in_folder(&f, "checkpoint"), first = in_folder(&f, "first"),
                     out = in_folder(&f, "out.safetensors"),
                     out0 = in_folder(&f, "out0.safetensors");
-    static finished r;
     expect_rates(
-        train_to(&f, ARGUMENTS_OF(MODEL, "warmup=0", "--epochs", "2", "--checkpoint", file.s),
-                 NULL),
-        1, 2,
+        train_to(&f, WORDS(MODEL, "warmup=0", "--epochs", "2", "--checkpoint", file.s), NULL), 1, 2,
         (double[]){0.008 * (1 + cos(M_PI * 5 / 12)) / 2, 0.008 * (1 + cos(M_PI * 11 / 12)) / 2});
     copy_file(file.s, first.s);
     expect_rates(
-        train_to(
-            &f, ARGUMENTS_OF("--resume", "--checkpoint", first.s, "--epochs", "4", "--lr", "0.001"),
-            out0.s),
+        train_to(&f, WORDS("--resume", "--checkpoint", first.s, "--epochs", "4", "--lr", "0.001"),
+                 out0.s),
         3, 2,
         (double[]){0.001 * (1 + cos(M_PI * 5 / 12)) / 2, 0.001 * (1 + cos(M_PI * 11 / 12)) / 2});
 
     copy_file(file.s, first.s);
-    child c = child_start(ARGUMENTS_OF("train", "--data", f.path, "--threads", "1", "--resume",
-                                       "--checkpoint", file.s, "--epochs", "4", "--lr", "0.001",
-                                       "--checkpoint-every", "1"),
-                          -1);
+    child c =
+        child_start(WORDS("train", "--data", f.path, "--threads", "1", "--resume", "--checkpoint",
+                          file.s, "--epochs", "4", "--lr", "0.001", "--checkpoint-every", "1"),
+                    -1);
     wait_for_change(file.s, first.s);
     kill(c.pid, SIGINT);
     child_finish(&c, &r);
     cr_expect(r.status == 130 || r.status == 0, "%d: %s", r.status, r.err);
-    json_decref(train_to(&f, ARGUMENTS_OF("--resume", "--checkpoint", file.s), out.s));
+    json_decref(train_to(&f, WORDS("--resume", "--checkpoint", file.s), out.s));
     cr_expect(same_file(out0.s, out.s));
-    folder_remove(&f);
 }
 
 /* Only what is done is prolonged, and by more epochs. */
 Test(prolong, refused)
 {
-    static finished r;
-    folder f = small_data();
+    scoped(folder_remove) folder f = small_data();
     const file_name a = in_folder(&f, "a");
     json_decref(train_to(&f,
-                         ARGUMENTS_OF("--model", "lenet5", "--lr", "1e-12", "--schedule",
-                                      "constant", "--optimizer", "sgd,weight-decay=0", "--epochs",
-                                      "4,patience=1", "--checkpoint", a.s),
+                         WORDS("--model", "lenet5", "--lr", "1e-12", "--schedule", "constant",
+                               "--optimizer", "sgd,weight-decay=0", "--epochs", "4,patience=1",
+                               "--checkpoint", a.s),
                          NULL));
-    json_decref(train_with(&f, ARGUMENTS_OF("--resume", "--checkpoint", a.s, "--epochs", "5"), &r));
+    json_decref(train_with(&f, WORDS("--resume", "--checkpoint", a.s, "--epochs", "5"), &r));
     cr_expect_eq(r.status, 1);
     expect_text(r.err, "only after its run is complete (2 of 4 epochs are done)");
-    json_decref(train_with(&f, ARGUMENTS_OF("--resume", "--checkpoint", a.s, "--epochs", "3"), &r));
+    json_decref(train_with(&f, WORDS("--resume", "--checkpoint", a.s, "--epochs", "3"), &r));
     cr_expect_eq(r.status, 1);
     expect_text(r.err, "--epochs differs from the checkpoint (got 3, expected 4");
-    folder_remove(&f);
 }

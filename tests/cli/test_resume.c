@@ -9,6 +9,9 @@
 #include "adjoint_io.h"
 #include "cli/child.h"
 #include "cli/small_data.h"
+#include "tests/plan.h"
+
+static finished r;
 
 enum { MAX = 1 << 20 };
 
@@ -38,9 +41,8 @@ static void expect_checkpoint(const char *path, const char *key, const char *val
 /* A hundred bits, of every part of the file: refused with a sentence, or the same weights. */
 Test(resume, a_hundred_flipped_bits)
 {
-    static finished r;
     static uint8_t bytes[MAX];
-    folder f = small_data();
+    scoped(folder_remove) folder f = small_data();
     const file_name file = in_folder(&f, "checkpoint"), out = in_folder(&f, "out.safetensors"),
                     bad = in_folder(&f, "bad"), again = in_folder(&f, "again.safetensors");
     tool(&r, 0, "train --data %s " MODEL " --threads 1 --epochs 1 --checkpoint %s --out %s", f.path,
@@ -70,7 +72,6 @@ Test(resume, a_hundred_flipped_bits)
         }
     cr_expect_eq(bits, 100);
     cr_expect_geq(refused, 90, "%d", refused);
-    folder_remove(&f);
 }
 
 static int has_ended(const child *c)
@@ -110,9 +111,8 @@ Test(resume, signals)
     static const struct {
         int number, status;
     } signals[] = {{SIGHUP, 129}, {SIGINT, 130}, {SIGTERM, 143}};
-    static finished r;
     for (int i = 0; i < 3; i++) {
-        folder f = small_data();
+        scoped(folder_remove) folder f = small_data();
         const file_name file = in_folder(&f, "checkpoint"), out = in_folder(&f, "out.safetensors");
         int status =
             stop_by(signals[i].number,
@@ -123,7 +123,6 @@ Test(resume, signals)
         expect_text(r.out, "stopped after a step");
         expect_checkpoint(file.s, "model", "lenet5");
         cr_expect_eq(access(out.s, F_OK), 0, "no weights");
-        folder_remove(&f);
     }
 }
 
@@ -138,7 +137,6 @@ static child start_long(const folder *f, const file_name *checkpoint)
 Test(resume, kernels_are_timed_once_and_kept)
 {
     static const char found[] = "benchmarked kernels in ";
-    static finished r;
     folder f = small_data(), home = folder_new(), cache;
     const file_name file = in_folder(&f, "checkpoint");
     snprintf(cache.path, sizeof cache.path, "%.50s/adjoint", home.path);
@@ -175,8 +173,7 @@ Test(resume, kernels_are_timed_once_and_kept)
 
 Test(resume, nohup_is_respected)
 {
-    static finished r;
-    folder f = small_data();
+    scoped(folder_remove) folder f = small_data();
     const file_name file = in_folder(&f, "checkpoint");
     signal(SIGHUP, SIG_IGN);
     child c =
@@ -188,14 +185,12 @@ Test(resume, nohup_is_respected)
     kill(c.pid, SIGTERM);
     child_finish(&c, &r);
     cr_expect_eq(r.status, 143, "%d: %s", r.status, r.err);
-    folder_remove(&f);
 }
 
 /* Two threads by default, then one core alone: the checkpoint's two are used, with a note. */
 Test(resume, elsewhere_with_the_same_threads)
 {
-    static finished r;
-    folder f = small_data();
+    scoped(folder_remove) folder f = small_data();
     const file_name file = in_folder(&f, "checkpoint"), out = in_folder(&f, "out.safetensors"),
                     out0 = in_folder(&f, "out0.safetensors");
     cpu_set_t all, one;
@@ -219,26 +214,22 @@ Test(resume, elsewhere_with_the_same_threads)
 
     tool(&r, 0, "train --data %s --resume --checkpoint %s --threads 1", f.path, file.s);
     expect_text(r.err, "--threads differs from the checkpoint (got 1, expected 2)");
-    folder_remove(&f);
 }
 
 /* A checkpoint with a pattern that has spaces and UTF-8 is resumed. */
 Test(resume, patterns_with_spaces)
 {
-    static finished r;
-    folder f = small_data();
+    scoped(folder_remove) folder f = small_data();
     const file_name file = in_folder(&f, "checkpoint");
     tool(&r, 0, "train --data %s " MODEL " --epochs 1 --freeze %s --checkpoint %s", f.path,
          "conv1/*, conv\xc3\xa9", file.s);
     tool(&r, 0, "train --data %s --resume --checkpoint %s", f.path, file.s);
-    folder_remove(&f);
 }
 
 /* The checkpoint with adam's state is three times as long as the weights, and does not fit. */
 Test(resume, disk_full)
 {
-    static finished r;
-    folder f = small_data();
+    scoped(folder_remove) folder f = small_data();
     const file_name file = in_folder(&f, "checkpoint"), out = in_folder(&f, "out.safetensors");
     tool(&r, 0, "train --data %s " MODEL " --epochs 1 --checkpoint %s", f.path, file.s);
     setrlimit(RLIMIT_FSIZE, &(struct rlimit){400000, RLIM_INFINITY});
@@ -250,16 +241,14 @@ Test(resume, disk_full)
     expect_checkpoint(out.s, "model", "lenet5");
     expect_checkpoint(file.s, "epoch", "1"); /* the old one */
     cr_expect_eq(files_in(&f), 6);
-    folder_remove(&f);
 }
 
 /* A full disk left half a line of the log: the next run's begin on a line of their own. */
 Test(resume, half_a_line_of_the_log)
 {
-    static finished r;
     static uint8_t text[MAX];
     static const char half[] = "{\"event\":\"epoch\",\"ep";
-    folder f = small_data();
+    scoped(folder_remove) folder f = small_data();
     const file_name file = in_folder(&f, "checkpoint"), log = in_folder(&f, "log");
     tool(&r, 0, "train --data %s " MODEL " --epochs 1 --checkpoint %s", f.path, file.s);
     put_file(log.s, half, strlen(half));
@@ -269,5 +258,4 @@ Test(resume, half_a_line_of_the_log)
     cr_expect_eq(strncmp((char *)text, half, strlen(half)), 0);
     cr_expect_eq(strncmp((char *)text + strlen(half), "\n{\"event\":\"start\"", 17), 0, "%s", text);
     cr_expect_null(strstr((char *)text, "\n\n"), "%s", text);
-    folder_remove(&f);
 }

@@ -11,16 +11,18 @@
 #include "ops/nn/model_list.h"
 #include "ops/nn/names.h"
 #include "ops/nn/range_test.h"
+#include "tests/plan.h"
+
+static finished r;
 
 Test(settings, as_the_recipe_says)
 {
     static const char *const models[] = {"lenet5", "ds_cnn", "resnet8"};
-    folder f = small_data();
+    scoped(folder_remove) folder f = small_data();
 
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
         const adj_recipe r = adj_recipe_for(adj_model_find(models[i], NULL), 1);
-        json_t *log =
-            train_to(&f, (const char *[]){"--model", models[i], "--epochs", "1", NULL}, NULL);
+        json_t *log = train_to(&f, WORDS("--model", models[i], "--epochs", "1"), NULL);
         cr_expect_str_eq(log_word(log, 0, "optimizer"), adj_optimizer_name(&r.optimizer));
         cr_expect_str_eq(log_word(log, 0, "schedule"), adj_schedule_name_at((int)r.schedule));
         cr_expect_eq(log_number(log, 0, "lr"), r.lr);
@@ -38,21 +40,19 @@ Test(settings, as_the_recipe_says)
         cr_expect_eq(log_number(log, 0, "patience"), 0);
         json_decref(log);
     }
-    folder_remove(&f);
 }
 
 #define SMALL "--model", "lenet5", "--epochs", "2", "--batch", "32"
 
 Test(settings, as_the_command_line_says)
 {
-    folder f = small_data();
+    scoped(folder_remove) folder f = small_data();
     json_t *log =
         train_to(&f,
-                 (const char *[]){SMALL, "--optimizer", "adam,weight-decay=0.125,clip=3", "--lr",
-                                  "0.002", "--schedule", "warmup=1.5,constant", "--smoothing",
-                                  "0.25", "--augment", "shift=3,flip,cutout=5", "--augment",
-                                  "jitter=0.5,mixup=0.75", "--class-weights",
-                                  "1,1,2,1,1,0.5,1,1,1,3", "--epochs", "patience=9", NULL},
+                 WORDS(SMALL, "--optimizer", "adam,weight-decay=0.125,clip=3", "--lr", "0.002",
+                       "--schedule", "warmup=1.5,constant", "--smoothing", "0.25", "--augment",
+                       "shift=3,flip,cutout=5", "--augment", "jitter=0.5,mixup=0.75",
+                       "--class-weights", "1,1,2,1,1,0.5,1,1,1,3", "--epochs", "patience=9"),
                  NULL);
     cr_expect_str_eq(log_word(log, 0, "optimizer"), "adam");
     cr_expect_str_eq(log_word(log, 0, "schedule"), "constant");
@@ -75,11 +75,10 @@ Test(settings, as_the_command_line_says)
     json_decref(log);
 
     /* another optimizer than the recipe's: its default rate and decay */
-    log = train_to(&f, (const char *[]){SMALL, "--optimizer", "adamw", NULL}, NULL);
+    log = train_to(&f, WORDS(SMALL, "--optimizer", "adamw"), NULL);
     cr_expect_eq(log_number(log, 0, "lr"), 0.001);
     cr_expect_eq(log_number(log, 0, "weight_decay"), 0.01);
     json_decref(log);
-    folder_remove(&f);
 }
 
 #define PLAIN                                                                                      \
@@ -96,19 +95,17 @@ Test(settings, all_have_an_effect)
         {"--optimizer", "nesterov"},  {"--augment", "flip"},
         {"--augment", "cutout=6"},    {"--augment", "jitter=0.5"},
         {"--augment", "mixup=0.5"},   {"--class-weights", "1,1,1,9,1,1,1,1,1,1"}};
-    folder f = small_data();
+    scoped(folder_remove) folder f = small_data();
     const file_name plain = in_folder(&f, "plain.safetensors"),
                     other = in_folder(&f, "other.safetensors");
 
-    json_decref(train_to(&f, (const char *[]){PLAIN, NULL}, plain.s));
-    json_decref(train_to(&f, (const char *[]){PLAIN, NULL}, other.s));
+    json_decref(train_to(&f, WORDS(PLAIN), plain.s));
+    json_decref(train_to(&f, WORDS(PLAIN), other.s));
     cr_assert(same_file(plain.s, other.s));
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
-        json_decref(
-            train_to(&f, (const char *[]){PLAIN, changes[i][0], changes[i][1], NULL}, other.s));
+        json_decref(train_to(&f, WORDS(PLAIN, changes[i][0], changes[i][1]), other.s));
         cr_expect_not(same_file(plain.s, other.s), "%s", changes[i][1]);
     }
-    folder_remove(&f);
 }
 
 /* The images as they are, with labels 0, 1, 2 of the numbers that are given. */
@@ -124,20 +121,17 @@ static void put_labels(const folder *f, const char *name, int zeros, int ones, i
 /* 60, 20 and 10 images: 90 / (3 * 60), 90 / (3 * 20), 90 / (3 * 10). */
 Test(settings, balanced_class_weights)
 {
-    folder f = small_data();
+    scoped(folder_remove) folder f = small_data();
     const file_name balanced = in_folder(&f, "balanced.safetensors"),
                     given = in_folder(&f, "given.safetensors");
 
     put_labels(&f, "train-labels-idx1-ubyte", 60, 20, 10);
     put_labels(&f, "t10k-labels-idx1-ubyte", 23, 10, 10);
-    json_decref(
-        train_to(&f, (const char *[]){SMALL, "--class-weights", "balanced", NULL}, balanced.s));
-    json_decref(
-        train_to(&f, (const char *[]){SMALL, "--class-weights", "0.5,1.5,3", NULL}, given.s));
+    json_decref(train_to(&f, WORDS(SMALL, "--class-weights", "balanced"), balanced.s));
+    json_decref(train_to(&f, WORDS(SMALL, "--class-weights", "0.5,1.5,3"), given.s));
     cr_expect(same_file(balanced.s, given.s));
-    json_decref(train_to(&f, (const char *[]){SMALL, NULL}, given.s));
+    json_decref(train_to(&f, WORDS(SMALL), given.s));
     cr_expect_not(same_file(balanced.s, given.s));
-    folder_remove(&f);
 }
 
 /* At this rate nothing is learned: the first epoch stays the best. */
@@ -147,13 +141,11 @@ Test(settings, balanced_class_weights)
 
 Test(settings, patience)
 {
-    static finished r;
-    folder f = small_data();
+    scoped(folder_remove) folder f = small_data();
     const file_name file = in_folder(&f, "checkpoint");
 
-    json_t *log = train_with(
-        &f, (const char *[]){NEARLY_0, "--epochs", "7,patience=3", "--checkpoint", file.s, NULL},
-        &r);
+    json_t *log =
+        train_with(&f, WORDS(NEARLY_0, "--epochs", "7,patience=3", "--checkpoint", file.s), &r);
     cr_expect_eq(r.status, 0, "%s", r.err);
     cr_expect_eq(log_count(log, "epoch"), 4);
     cr_expect_eq(log_event_number(log, "end", 0, "best_epoch"), 1);
@@ -161,31 +153,28 @@ Test(settings, patience)
     json_decref(log);
 
     /* it has come to its end; with more patience it goes on */
-    log = train_with(&f, (const char *[]){"--resume", "--checkpoint", file.s, NULL}, &r);
+    log = train_with(&f, WORDS("--resume", "--checkpoint", file.s), &r);
     cr_expect_eq(r.status, 0, "%s", r.err);
     cr_expect_eq(log_count(log, "epoch"), 0);
     cr_expect_eq(log_number(log, 0, "patience"), 3);
     expect_text(r.out, "stopped early after epoch 4 of 7 (patience 3)");
     json_decref(log);
-    log = train_with(
-        &f, (const char *[]){"--resume", "--checkpoint", file.s, "--epochs", "patience=5", NULL},
-        &r);
+    log = train_with(&f, WORDS("--resume", "--checkpoint", file.s, "--epochs", "patience=5"), &r);
     cr_expect_eq(r.status, 0, "%s", r.err);
     cr_expect_eq(log_count(log, "epoch"), 2);
     cr_expect_eq(log_event_number(log, "epoch", 1, "epoch"), 6);
     json_decref(log);
-    folder_remove(&f);
 }
 
 /* The run is the one that is given the rate which was found: the test leaves nothing behind. */
 Test(settings, rate_from_a_range_test)
 {
     char rate[40];
-    folder f = small_data();
+    scoped(folder_remove) folder f = small_data();
     const file_name found = in_folder(&f, "found.safetensors"),
                     given = in_folder(&f, "given.safetensors");
 
-    json_t *log = train_to(&f, (const char *[]){SMALL, "--lr", "auto", NULL}, found.s);
+    json_t *log = train_to(&f, WORDS(SMALL, "--lr", "auto"), found.s);
     cr_expect_str_eq(log_word(log, 1, "event"), "range_test");
     double lr = log_number(log, 0, "lr");
     cr_expect_eq(log_number(log, 1, "lr"), lr);
@@ -199,9 +188,8 @@ Test(settings, rate_from_a_range_test)
 
     snprintf(rate, sizeof rate, "%.17g", lr);
     json_decref(log);
-    json_decref(train_to(&f, (const char *[]){SMALL, "--lr", rate, NULL}, given.s));
+    json_decref(train_to(&f, WORDS(SMALL, "--lr", rate), given.s));
     cr_expect(same_file(found.s, given.s));
-    folder_remove(&f);
 }
 
 static const struct {
@@ -254,7 +242,6 @@ static const struct {
 
 Test(settings, refused)
 {
-    static finished r;
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         run_tool(refused[i].arguments, &r);
         cr_expect_eq(r.status, refused[i].status, "case %zu: %d", i, r.status);
@@ -267,9 +254,8 @@ Test(settings, refused)
 /* PyTorch's 65536, which stays for 2,000 steps. */
 Test(train_f16, scale_is_told)
 {
-    folder f = small_data();
-    static finished r;
-    json_t *log = train_with(&f, (const char *[]){F16, NULL}, &r);
+    scoped(folder_remove) folder f = small_data();
+    json_t *log = train_with(&f, WORDS(F16), &r);
     cr_assert_eq(r.status, 0, "%s", r.err);
     for (int i = 0; i < 2; i++) {
         cr_expect_eq(log_event_number(log, "epoch", i, "loss_scale"), 65536);
@@ -277,10 +263,9 @@ Test(train_f16, scale_is_told)
     }
     expect_text(r.out, "loss scale 65536, 0 skipped\n");
     json_decref(log);
-    log = train_with(&f, (const char *[]){SMALL, NULL}, &r);
+    log = train_with(&f, WORDS(SMALL), &r);
     cr_expect_null(strstr(r.out, "loss scale"), "%s", r.out);
     for (size_t i = 0; i < json_array_size(log); i++)
         cr_expect_null(json_object_get(json_array_get(log, i), "loss_scale"));
     json_decref(log);
-    folder_remove(&f);
 }

@@ -6,6 +6,7 @@
 #include "cli/child.h"
 #include "cli/small_data.h"
 #include "io/data/files.h"
+#include "tests/plan.h"
 
 static finished r;
 
@@ -53,7 +54,7 @@ static folder put_tensors(void)
 
 Test(standard, inspect)
 {
-    folder f = put_tensors();
+    scoped(folder_remove) folder f = put_tensors();
     expect_success(&f, "$tool inspect t.safetensors >file; $tool inspect - <t.safetensors >in; "
                        "test -s in && cmp file in");
     expect_success(&f, "cat t.safetensors | $tool inspect --json - | grep -q '\"file\": *\"-\"'");
@@ -64,13 +65,12 @@ Test(standard, inspect)
     expect_text(r.err, "standard input: ");
     cr_expect_null(strstr(r.err, "/proc/"), "%s", r.err);
     cr_expect_eq(shell(&f, "$tool inspect - <&-"), 1, "%d", r.status);
-    folder_remove(&f);
 }
 
 Test(standard, convert)
 {
     static const char *const formats[] = {"safetensors", "npz", "npy", "h"};
-    folder f = put_tensors();
+    scoped(folder_remove) folder f = put_tensors();
     for (int i = 0; i < 4; i++) {
         char line[600];
         snprintf(line, sizeof line,
@@ -98,13 +98,12 @@ Test(standard, convert)
     expect_text(r.err, "standard output cannot be written");
     cr_expect_eq(shell(&f, "$tool convert - x.npz --map - <t.safetensors"), 3);
     expect_text(r.err, "IN and --map cannot both be standard input");
-    folder_remove(&f);
 }
 
 /* Messages that say what is there, or what to do. */
 Test(standard, messages_about_files)
 {
-    folder f = put_tensors();
+    scoped(folder_remove) folder f = put_tensors();
     cr_expect_eq(shell(&f, "printf x >cut.onnx; $tool inspect cut.onnx"), 1);
     cr_expect(strncmp(r.err, "adjoint inspect: cut.onnx: is not an ONNX file", 46) == 0, "%s",
               r.err);
@@ -117,13 +116,12 @@ Test(standard, messages_about_files)
     expect_text(r.err, "has no tensor conv1.weight (for conv1/w); other names need a "
                        "map file: edit that of adjoint convert --map pytorch "
                        "--model lenet\n");
-    folder_remove(&f);
 }
 
 /* A map file as well; an unknown model is reported. */
 Test(standard, convert_maps)
 {
-    folder f = put_tensors();
+    scoped(folder_remove) folder f = put_tensors();
     expect_success(&f, "echo 'ours = a, permute 1 0' | $tool convert t.safetensors m.npz --map - "
                        "&& $tool inspect m.npz");
     expect_text(r.out, "\nours ");
@@ -132,12 +130,11 @@ Test(standard, convert_maps)
     cr_expect(strstr(r.err, "standard input: line 1") != NULL, "%s", r.err);
     cr_expect_eq(shell(&f, "$tool convert --map pytorch --model zzzzqq"), 3);
     expect_text(r.err, "unknown model zzzzqq");
-    folder_remove(&f);
 }
 
 Test(standard, weights)
 {
-    folder f = small_data();
+    scoped(folder_remove) folder f = small_data();
     const file_name gray = in_folder(&f, "gray.png");
     put_file(gray.s, gray_png, sizeof gray_png);
     expect_success(&f,
@@ -165,5 +162,4 @@ Test(standard, weights)
     cr_expect_eq(shell(&f, "$tool eval --data . --weights - --map - <w.safetensors"), 3);
     expect_text(r.err, "--weights and --map cannot both be standard input");
     cr_expect_eq(shell(&f, "$tool train --data . --weights - --map - <w.safetensors"), 3);
-    folder_remove(&f);
 }

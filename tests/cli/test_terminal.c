@@ -8,6 +8,7 @@
 #include "cli/small_data.h"
 #include "cli/terminal.h"
 #include "cli/train/progress.h"
+#include "tests/plan.h"
 
 static char text[1 << 16];
 
@@ -87,9 +88,8 @@ static void train_on(const folder *f, int columns, const char *epochs, const cha
 
 static void train_on_terminal(int columns, const char *epochs, const char *const more[])
 {
-    folder f = small_data();
+    scoped(folder_remove) folder f = small_data();
     train_on(&f, columns, epochs, more);
-    folder_remove(&f);
 }
 
 /* The longest line in characters, escape sequences left out; \r begins one. */
@@ -158,14 +158,13 @@ Test(terminal, lines_about_the_data_fit, .timeout = 300)
 {
     setenv("TMPDIR", "/tmp", 1);
     set_environment("xterm", "", "C.UTF-8");
-    folder f = small_data();
+    scoped(folder_remove) folder f = small_data();
     unlink(in_folder(&f, "t10k-images-idx3-ubyte").s);
     unlink(in_folder(&f, "t10k-labels-idx1-ubyte").s);
-    train_on(&f, 20, "20", (const char *[]){"--model", "lenet5", NULL});
+    train_on(&f, 20, "20", WORDS("--model", "lenet5"));
     cr_expect_eq(count("holding"), 1, "%s", text);
     cr_expect_eq(count("to 32x32"), 1, "%s", text);
     cr_expect_leq(longest_line(), 20, "%s", text);
-    folder_remove(&f);
 }
 
 Test(terminal, without_colors_or_unicode, .timeout = 300)

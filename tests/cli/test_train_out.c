@@ -10,6 +10,7 @@
 #include "cli/child.h"
 #include "cli/small_data.h"
 #include "io/tensors/formats.h"
+#include "tests/plan.h"
 
 static finished r;
 
@@ -112,7 +113,7 @@ static void expect_same_accuracy(const char *a, const char *b)
 
 Test(train_out, folder_and_resumption, .timeout = 300)
 {
-    folder f = small_data();
+    scoped(folder_remove) folder f = small_data();
     const file_name out = in_folder(&f, "run"), half = in_folder(&f, "half"),
                     file = in_folder(&f, "w.safetensors"), checkpoint = in_folder(&f, "c");
     file_name in[4], again;
@@ -121,7 +122,7 @@ Test(train_out, folder_and_resumption, .timeout = 300)
     int events[KINDS];
     for (int i = 0; i < 4; i++)
         in[i] = within(&out, names[i]);
-    train(&f, out.s, (const char *[]){"--epochs", "4", NULL});
+    train(&f, out.s, WORDS("--epochs", "4"));
     cr_assert_eq(r.status, 0, "%s", r.err);
     for (int i = 0; i < 4; i++)
         cr_expect_eq(access(in[i].s, R_OK), 0, "%s", in[i].s);
@@ -131,10 +132,10 @@ Test(train_out, folder_and_resumption, .timeout = 300)
     cr_expect(events[START] == 1 && events[STEP] == 8 && events[EPOCH] == 4 && events[END] == 1);
     expect_report(in[3].s);
     cr_expect_null(strstr(r.err, "are replaced"), "%s", r.err);
-    train(&f, out.s, (const char *[]){"--epochs", "4", NULL});
+    train(&f, out.s, WORDS("--epochs", "4"));
     expect_text(r.err, "run: the files of an older run are replaced");
 
-    train(&f, file.s, (const char *[]){"--epochs", "4", NULL});
+    train(&f, file.s, WORDS("--epochs", "4"));
     cr_expect_eq(r.status, 0);
     cr_expect(same_file(file.s, in[0].s), "the folder's weights are others than the file's");
     char best[80];
@@ -152,7 +153,7 @@ Test(train_out, folder_and_resumption, .timeout = 300)
     expect_text(r.out, best);
 
     /* in two parts: the same weights, one log, one curve */
-    train(&f, half.s, (const char *[]){"--epochs", "4", "--checkpoint", checkpoint.s, NULL});
+    train(&f, half.s, WORDS("--epochs", "4", "--checkpoint", checkpoint.s));
     cr_assert_eq(r.status, 0, "%s", r.err);
     tool(&r, 0, "train --checkpoint %s --resume --data %s --out %s", checkpoint.s, f.path, half.s);
     expect_text(r.out, "note: the run is complete");
@@ -164,18 +165,16 @@ Test(train_out, folder_and_resumption, .timeout = 300)
     cr_expect(events[START] == 2 && events[STEP] == 8 && events[EPOCH] == 4 && events[RESUME] == 1);
     again = within(&half, "report.html");
     cr_expect_not_null(strstr(read_text(again.s), "<figcaption>Loss<"));
-    folder_remove(&f);
 }
 
 /* The best weights of the first run stay where they were written, and a note says that the schedule
  * starts again. */
 Test(train_out, prolonged_to_another_folder, .timeout = 300)
 {
-    folder f = small_data();
+    scoped(folder_remove) folder f = small_data();
     const file_name out = in_folder(&f, "run"), other = in_folder(&f, "other"),
                     checkpoint = in_folder(&f, "c");
-    train(&f, out.s,
-          (const char *[]){"--epochs", "2", "--lr", "0.001", "--checkpoint", checkpoint.s, NULL});
+    train(&f, out.s, WORDS("--epochs", "2", "--lr", "0.001", "--checkpoint", checkpoint.s));
     cr_assert_eq(r.status, 0, "%s", r.err);
     /* of such a rate no step is a better one */
     tool(&r, 0, "train --checkpoint %s --resume --epochs 3 --lr 1e-12 --data %s --out %s",
@@ -184,33 +183,30 @@ Test(train_out, prolonged_to_another_folder, .timeout = 300)
     expect_text(r.out, "the best weights are still those saved before --resume");
     const file_name best = within(&other, "best.safetensors");
     cr_expect_neq(access(best.s, F_OK), 0);
-    folder_remove(&f);
 }
 
 Test(train_out, range_test, .timeout = 300)
 {
-    folder f = small_data();
+    scoped(folder_remove) folder f = small_data();
     const file_name out = in_folder(&f, "run");
     tool(&r, 0, "train --data %s --model lenet5 --lr auto --epochs 1 --out %s", f.path, out.s);
     expect_text(r.out, "range test: up to 300 steps");
-    folder_remove(&f);
 }
 
 /* A disk that is full after the first epoch, whose scores are printed: nothing was resumed. */
 Test(train_out, full_disk)
 {
-    folder f = small_data();
+    scoped(folder_remove) folder f = small_data();
     const file_name out = in_folder(&f, "run");
     struct rlimit all;
     cr_assert_eq(getrlimit(RLIMIT_FSIZE, &all), 0);
     cr_assert_eq(setrlimit(RLIMIT_FSIZE, &(struct rlimit){20000, all.rlim_max}), 0);
-    train(&f, out.s, (const char *[]){"--epochs", "1", NULL});
+    train(&f, out.s, WORDS("--epochs", "1"));
     setrlimit(RLIMIT_FSIZE, &all);
     cr_expect_eq(r.status, 1, "%s", r.err);
     expect_text(r.err, "File too large");
     expect_text(r.out, "  test accuracy ");
     cr_expect_null(strstr(r.out, "before --resume"), "%s", r.out);
-    folder_remove(&f);
 }
 
 /* Writes 150 images as IDX: a disc, an upright and a level bar in turn, at varying places. */
@@ -233,7 +229,7 @@ static void put_shapes(const folder *f, const char *images, const char *labels)
 /* The test's 300 steps repeat the few images: a tenth of the rate of the least loss is too much. */
 Test(train_out, range_test_of_few_images, .timeout = 300)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     put_shapes(&f, "train-images-idx3-ubyte", "train-labels-idx1-ubyte");
     put_shapes(&f, "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte");
     for (int seed = 1; seed <= 2; seed++) {
@@ -245,22 +241,21 @@ Test(train_out, range_test_of_few_images, .timeout = 300)
         const char *accuracy = last != NULL ? strstr(last, "test accuracy ") : NULL;
         cr_expect(accuracy != NULL && atof(accuracy + 14) > 90, "seed %d: %s", seed, r.out);
     }
-    folder_remove(&f);
 }
 
 /* Neither a folder nor files where training could not begin. */
 Test(train_out, nothing_is_left_of_what_failed)
 {
-    folder f = small_data();
+    scoped(folder_remove) folder f = small_data();
     const int before = files_in(&f);
     const file_name out = in_folder(&f, "new/"), deep = in_folder(&f, "none/new");
     const file_name file = in_folder(&f, "train-images-idx3-ubyte"), log = in_folder(&f, "none/l");
-    train(&f, out.s, (const char *[]){"--model", "nonet", NULL});
+    train(&f, out.s, WORDS("--model", "nonet"));
     cr_expect_eq(r.status, 3);
     cr_expect_eq(files_in(&f), before);
-    train(&f, out.s, (const char *[]){"--data", "/nowhere", NULL});
+    train(&f, out.s, WORDS("--data", "/nowhere"));
     cr_expect_eq(r.status, 1);
-    train(&f, out.s, (const char *[]){"--log", log.s, NULL});
+    train(&f, out.s, WORDS("--log", log.s));
     cr_expect_eq(r.status, 1);
     cr_expect_eq(files_in(&f), before);
     train(&f, deep.s, (const char *[]){NULL});
@@ -270,7 +265,6 @@ Test(train_out, nothing_is_left_of_what_failed)
     cr_expect_eq(r.status, 1);
     expect_text(r.err, "is not a folder (a weights file's name ends in ");
     cr_expect_eq(files_in(&f), before);
-    folder_remove(&f);
 }
 
 /* A folder's name that a card cannot hold is found before the first epoch. */
@@ -308,7 +302,7 @@ Test(train_out, a_class_name_that_is_not_utf8)
 Test(train_out, one_file_for_both_outputs)
 {
     char command[600];
-    folder f = small_data();
+    scoped(folder_remove) folder f = small_data();
     const file_name all = in_folder(&f, "all");
     const char *build = getenv("BUILD");
     snprintf(command, sizeof command,
@@ -321,7 +315,6 @@ Test(train_out, one_file_for_both_outputs)
     cr_expect(before != NULL && after != NULL && before < after, "%s", text);
     const char *found = strstr(text, "lenet, ");
     cr_expect(found != NULL && after < found, "%s", text);
-    folder_remove(&f);
 }
 
 /* A run without --out and --checkpoint begins with a note that weights are not saved. */
@@ -329,22 +322,21 @@ Test(train_out, nothing_is_saved_without_a_file)
 {
     static const char note[] =
         "note: weights are not saved; --out DIR saves weights, metrics and report\n";
-    folder f = small_data();
+    scoped(folder_remove) folder f = small_data();
     tool(&r, ANY_STATUS, "train --data %s --epochs 1", f.path);
     cr_expect_eq(strncmp(r.out, note, sizeof note - 1), 0, "%s", r.out);
     tool(&r, ANY_STATUS, "train --data %s --epochs 1 --checkpoint %s", f.path,
          in_folder(&f, "checkpoint").s);
     cr_expect(r.status == 0 && strstr(r.out, "note: weights") == NULL, "%s", r.out);
-    folder_remove(&f);
 }
 
 /* Two files of the run that are one, or one that cannot be replaced. */
 Test(train_out, files_in_the_folder_are_checked)
 {
-    folder f = small_data(), out = folder_new();
+    scoped(folder_remove) folder f = small_data(), out = folder_new();
     const file_name metrics = in_folder(&out, "metrics.jsonl"),
                     page = in_folder(&out, "report.html");
-    train(&f, out.path, (const char *[]){"--log", metrics.s, NULL});
+    train(&f, out.path, WORDS("--log", metrics.s));
     cr_expect_eq(r.status, 3);
     expect_text(r.err, "--out and --log name the same file");
     cr_assert_eq(mkdir(page.s, 0700), 0);
@@ -353,15 +345,13 @@ Test(train_out, files_in_the_folder_are_checked)
     expect_text(r.err, "report.html: is not a regular file");
     cr_expect_eq(files_in(&out), 1);
     rmdir(page.s);
-    folder_remove(&out);
-    folder_remove(&f);
 }
 
 /* A training whose folder or log another one holds is refused, and the other's lines stay. */
 Test(train_out, one_training_at_a_time)
 {
     static const char line[] = "{\"event\":\"start\"}\n";
-    folder f = small_data(), out = folder_new();
+    scoped(folder_remove) folder f = small_data(), out = folder_new();
     const file_name metrics = in_folder(&out, "metrics.jsonl"), log = in_folder(&out, "log"),
                     weights = in_folder(&out, "weights.safetensors");
     put_file(metrics.s, line, sizeof line - 1);
@@ -369,7 +359,7 @@ Test(train_out, one_training_at_a_time)
     const int held[] = {open(metrics.s, O_RDONLY), open(log.s, O_RDONLY)};
     cr_assert(flock(held[0], LOCK_EX) == 0 && flock(held[1], LOCK_EX) == 0);
 
-    train(&f, out.path, (const char *[]){"--epochs", "1", NULL});
+    train(&f, out.path, WORDS("--epochs", "1"));
     cr_expect_eq(r.status, 1);
     expect_text(r.err, "--out: ");
     expect_text(r.err, "metrics.jsonl: in use by another training run");
@@ -381,11 +371,9 @@ Test(train_out, one_training_at_a_time)
     cr_expect_neq(access(weights.s, F_OK), 0);
     close(held[0]);
     close(held[1]);
-    train(&f, out.path, (const char *[]){"--epochs", "1", NULL});
+    train(&f, out.path, WORDS("--epochs", "1"));
     cr_expect_eq(r.status, 0, "%s", r.err);
     cr_expect_null(strstr(read_text(metrics.s), line));
-    folder_remove(&out);
-    folder_remove(&f);
 }
 
 static long bytes_of(const char *path)
@@ -396,7 +384,7 @@ static long bytes_of(const char *path)
 
 Test(train_out, a_killed_run_leaves_whole_lines, .timeout = 120)
 {
-    folder f = small_data(), out = folder_new();
+    scoped(folder_remove) folder f = small_data(), out = folder_new();
     const file_name metrics = in_folder(&out, "metrics.jsonl");
     int events[KINDS];
     child c = tool_start(
@@ -409,14 +397,12 @@ Test(train_out, a_killed_run_leaves_whole_lines, .timeout = 120)
     cr_expect_eq(r.status, 128 + SIGKILL);
     cr_expect_gt(count_events(metrics.s, events), 30);
     cr_expect_gt(events[STEP], 20);
-    folder_remove(&out);
-    folder_remove(&f);
 }
 
 /* On Ctrl-C the report says so. */
 Test(train_out, an_interrupted_run_is_reported, .timeout = 120)
 {
-    folder f = small_data(), out = folder_new();
+    scoped(folder_remove) folder f = small_data(), out = folder_new();
     const file_name metrics = in_folder(&out, "metrics.jsonl"),
                     page = in_folder(&out, "report.html");
     child c = tool_start(
@@ -428,8 +414,6 @@ Test(train_out, an_interrupted_run_is_reported, .timeout = 120)
     child_finish(&c, &r);
     cr_expect_eq(r.status, 130, "%s", r.err);
     cr_expect_not_null(strstr(read_text(page.s), "<p>Interrupted after "));
-    folder_remove(&out);
-    folder_remove(&f);
 }
 
 /* A file that is replaced is held by its FILE.lock. A killed training leaves that unlocked. */
@@ -437,7 +421,7 @@ Test(train_out, one_training_at_a_time_replaces_a_file)
 {
     static const char before[] = "before";
     static const char *const options[] = {"--checkpoint", "--out"};
-    folder f = small_data(), other = folder_new();
+    scoped(folder_remove) folder f = small_data(), other = folder_new();
     const file_name file = in_folder(&other, "w.safetensors"),
                     lock = in_folder(&other, "w.safetensors.lock"),
                     link = in_folder(&other, "link");
@@ -461,15 +445,13 @@ Test(train_out, one_training_at_a_time_replaces_a_file)
         cr_expect_str_neq(read_text(file.s), before);
         cr_expect_neq(access(lock.s, F_OK), 0);
     }
-    folder_remove(&other);
-    folder_remove(&f);
 }
 
 /* A file among the images is refused, also behind a link, unless a command wrote it. */
 Test(train_out, data_are_not_written_over)
 {
     static const char *const options[] = {"--log", "--checkpoint"};
-    folder f = small_data(), other = folder_new();
+    scoped(folder_remove) folder f = small_data(), other = folder_new();
     const file_name labels = in_folder(&f, "train-labels-idx1-ubyte"),
                     link = in_folder(&other, "link");
     cr_assert_eq(symlink(labels.s, link.s), 0);
@@ -483,6 +465,4 @@ Test(train_out, data_are_not_written_over)
         tool(&r, 0, "train --data %s --epochs 1 --log %s --checkpoint %s --out %s", f.path,
              in_folder(&f, "log").s, in_folder(&f, "c").s, f.path);
     }
-    folder_remove(&other);
-    folder_remove(&f);
 }

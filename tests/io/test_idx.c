@@ -202,7 +202,7 @@ Test(idx, oversized_and_counts)
 
 Test(idx, not_files, .timeout = 60)
 {
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     put_file(in_folder(&f, label_name).s, labels, sizeof labels);
     expect_refused(&f, image_name, "No such file");
     cr_assert_eq(mkfifo(in_folder(&f, image_name).s, 0600), 0);
@@ -211,7 +211,6 @@ Test(idx, not_files, .timeout = 60)
     cr_assert_eq(mkdir(in_folder(&f, image_name).s, 0700), 0);
     expect_refused(&f, image_name, "is a folder");
     rmdir(in_folder(&f, image_name).s);
-    folder_remove(&f);
 }
 
 static void expect_mnist(adj_dataset_part part, int64_t n, int64_t pixels, const int32_t first[5])

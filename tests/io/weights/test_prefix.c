@@ -65,7 +65,7 @@ Test(prefix, pytorch)
 Test(prefix, map_file)
 {
     static torch_weights w;
-    folder f = folder_new();
+    scoped(folder_remove) folder f = folder_new();
     const file_name path = in_folder(&f, "w.safetensors"), map = in_folder(&f, "names.map");
     adj_error error = {0};
     fill_torch(&w);
@@ -85,7 +85,6 @@ Test(prefix, map_file)
             expect_torch_logits(&n, 1e-5);
         net_free(&n);
     }
-    folder_remove(&f);
 }
 
 /* If names occur twice, those without a prefix are used; two prefixes are refused. */
