@@ -140,8 +140,7 @@ static adj_status prepare_runs(adj_exec *e)
     return e->status;
 }
 
-/* Sets every pointer that a step uses. Foreign slots point into the memory of their owner. */
-static void point_steps(adj_exec *e)
+void point_steps(adj_exec *e)
 {
     const plan *p = &e->plan;
     for (slot *s = p->slot; s < p->slot + p->n_slot; s++)

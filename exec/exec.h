@@ -84,6 +84,9 @@ void *exec_alloc(adj_exec *e, size_t count, size_t size);
 
 /* build.c: plans and allocates everything. */
 adj_status build_executor(adj_exec *e, const adj_graph *g);
+/* build.c: sets every pointer that a slot or a step uses. Foreign slots point into the memory of
+ * their owner. */
+void point_steps(adj_exec *e);
 
 static inline uint64_t *leaf_version(const adj_exec *e, const leaf *l)
 {

@@ -1,5 +1,5 @@
-/* corrupt.h - for tests that change a finished plan: finds the step that computes a node, and
- * updates pointers after changes of buffers, slots and offsets. Linked with library.o. */
+/* corrupt.h - for tests that change a finished plan: finds the step that computes a node. Linked
+ * with library.o. */
 #ifndef TESTS_EXEC_CORRUPT_H
 #define TESTS_EXEC_CORRUPT_H
 
@@ -8,24 +8,6 @@
 #include "exec/exec.h"
 #include "exec/verify.h"
 #include "tests/plan.h"
-
-/* Points slots and steps anew. */
-static inline void point_again(adj_exec *e)
-{
-    plan *p = &e->plan;
-    for (slot *s = p->slot; s < p->slot + p->n_slot; s++)
-        if (!s->foreign)
-            s->data = (s->kept ? e->memory.storage : e->memory.arena).data + s->offset + p->gap;
-    for (int i = 0; i < p->n_step; i++) {
-        const step *s = &p->step[i];
-        for (int k = 0; k < s->n_in; k++)
-            ((const void **)s->call.in)[k] = slot_of(p, s->in[k])->data;
-        for (int k = 0; k < s->n_out; k++)
-            ((void **)s->call.out)[k] = slot_of(p, s->out[k])->data;
-        p->step[i].call.group = &s->group;
-        p->step[i].call.scratch = s->scratch != NONE ? p->slot[s->scratch].data : NULL;
-    }
-}
 
 static inline int is_step_of(const adj_exec *e, int i, const char *op)
 {

@@ -320,7 +320,7 @@ Test(verify, spoiled_plans_are_refused)
         cr_expect_eq(verify_plan(e), ADJ_OK, "%s before: %s", c->name, adj_exec_message(e));
         c->spoil(e);
         if (!c->is_pointed)
-            point_again(e);
+            point_steps(e);
         cr_expect_eq(verify_plan(e), ADJ_EBACKEND, "%s", c->name);
         cr_expect_eq(strncmp(adj_exec_message(e), "adj_exec_new: plan: ", 20), 0, "%s: %s", c->name,
                      adj_exec_message(e));

@@ -175,7 +175,7 @@ static void spoil(adj_exec *e)
 {
     static void (*const ways[])(adj_exec * e) = {move_slot, move_slot, change_step, change_end};
     ways[draw(4)](e);
-    point_again(e);
+    point_steps(e);
 }
 
 TestSuite(verify_random, .init = plan_as_usual);
