@@ -87,19 +87,16 @@ enum { NO_CLASS = -1, NO_MEMORY = -2 };
 /* Returns a class whose images are all broken, or NO_CLASS or NO_MEMORY. */
 static int find_lost_class(const dataset *d, const reading each[])
 {
+    enum { BROKEN = 1, READ = 2 };
     int lost = NO_CLASS;
-    char *had = calloc((size_t)d->public.classes, 1), *has = calloc((size_t)d->public.classes, 1);
-    for (int64_t i = 0; had != NULL && has != NULL && i < d->public.n; i++) {
-        had[d->labels[i]] = 1;
-        has[d->labels[i]] |= each[i].status == ADJ_OK;
-    }
-    for (int k = 0; had != NULL && has != NULL && lost < 0 && k < d->public.classes; k++)
-        if (had[k] && !has[k])
-            lost = k;
-    if (had == NULL || has == NULL)
-        lost = NO_MEMORY;
-    free(had);
-    free(has);
+    char *best = calloc((size_t)d->public.classes, 1); /* of each class's images; 0: it has none */
+    if (best == NULL)
+        return NO_MEMORY;
+    for (int64_t i = 0; i < d->public.n; i++)
+        best[d->labels[i]] |= each[i].status == ADJ_OK ? READ : BROKEN;
+    for (int k = d->public.classes - 1; k >= 0; k--)
+        lost = best[k] == BROKEN ? k : lost;
+    free(best);
     return lost;
 }
 
