@@ -3,9 +3,6 @@
 
 #include "backends/direct/arith.h"
 
-/* A row is a lane. Below this number of rows, times the bytes of a vector, naive is faster,
- * since it distributes single rows to threads, not SOFTMAX_ROWS of them. */
-static const ptrdiff_t min_lane_bytes = 192;
 /* From this many classes on, the pitch of rows is an odd number of cache lines: with a power of
  * two, the same column of all rows would be in one set of the first cache. */
 static const ptrdiff_t pad_from = 256;
@@ -68,9 +65,6 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
         return direct_refuse(prep, "%s: direct takes 1 to %d classes", n->op->name,
                              (int)max_classes);
     const ptrdiff_t rows = (ptrdiff_t)(elems / classes);
-    if (rows < divide_up(min_lane_bytes, d->isa->vector_bytes))
-        return direct_refuse(prep, "%s: direct takes %d rows at least", n->op->name,
-                             (int)divide_up(min_lane_bytes, d->isa->vector_bytes));
     softmax p = {.result = ops[i].result,
                  .dtype = logits.dtype,
                  .rows = rows,
