@@ -155,6 +155,8 @@ struct expectation {
 double ulp_of(adj_dtype dtype, double v);
 /* Values of the type against expected ones. */
 adj_compare_error judge(adj_type type, const void *value, const expectation *x);
+/* Returns how far values are from expected ones of a type, in units of the norm of these. */
+double norm_apart(adj_type type, const void *value, adj_dtype dtype, const void *expected);
 /* True if the values of a half type err to the same side. */
 int rounds_one_way(const adj_compare_error *e);
 /* True if the error of the whole result is above what rounding gives. */

@@ -156,3 +156,9 @@ adj_compare_error judge(adj_type type, const void *value, const expectation *x)
         e.worst = NAN;
     return e;
 }
+
+double norm_apart(adj_type type, const void *value, adj_dtype dtype, const void *expected)
+{
+    const expectation x = {.dtype = dtype, .expected = expected};
+    return sqrt(judge(type, value, &x).nmse);
+}

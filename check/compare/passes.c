@@ -8,7 +8,7 @@
 #include "base/c_locale.h"
 #include "compare.h"
 
-/* A part of the largest magnitude in a result; sums in another order differ by far less in f64. */
+/* A part of a result's norm; sums in another order differ by far less in f64. */
 static const double tolerance = 1e-9;
 
 /* ---- a graph in f64 ---- */
@@ -66,21 +66,6 @@ adj_status run_in_f64(const trial *t, const adj_graph *g, const adj_node *const 
 
 /* ---- before and after ---- */
 
-/* The largest difference, in units of the largest magnitude; INFINITY where only one is finite. */
-static double distance(const double *a, const double *b, int64_t n)
-{
-    double apart = 0, max = 0;
-    for (int64_t i = 0; i < n; i++) {
-        if (isfinite(a[i]) != isfinite(b[i]))
-            return INFINITY;
-        if (!isfinite(a[i]))
-            continue;
-        apart = fmax(apart, fabs(a[i] - b[i]));
-        max = fmax(max, fabs(a[i]));
-    }
-    return apart > 0 ? apart / max : 0;
-}
-
 /* Compares the results with those before the pass. */
 static void judge_pass(watch *w, const char *pass, void *const value[])
 {
@@ -88,11 +73,12 @@ static void judge_pass(watch *w, const char *pass, void *const value[])
         const adj_node *n = w->trial->fetch[i];
         if (!adj_is_float(n->type.dtype))
             continue;
-        const double apart = distance(w->before.value[i], value[i], node_elems(n));
+        const adj_type type = {ADJ_F64, n->type.shape};
+        const double apart = norm_apart(type, value[i], ADJ_F64, w->before.value[i]);
         if (apart > tolerance)
             c_snprintf(w->sentence, sizeof w->sentence,
-                       "pass %s changes %%%u %s by %.2g of its largest value", pass, n->id,
-                       n->op->name, apart);
+                       "pass %s changes %%%u %s by %.2g of its norm", pass, n->id, n->op->name,
+                       apart);
     }
 }
 

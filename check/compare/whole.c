@@ -26,32 +26,6 @@ static adj_status list_leaves(comparing *r, adj_node *const image[], trial *t)
 
 /* ---- roots alone: what a user would run ---- */
 
-/* Sums of squares over all elements: from the run that keeps every node, of that from the
- * reference, and of the reference. */
-typedef struct {
-    double apart, reference_apart, signal;
-    int broken; /* not finite where the other run is */
-} distance;
-
-static distance distance_of(const comparing *r, int k, const adj_node *n, const void *value)
-{
-    adj_dtype dtype = config_dtype(&r->c->config[k], n->type.dtype);
-    adj_dtype reference = config_dtype(&r->c->config[0], n->type.dtype);
-    int i = r->index[n->id];
-    distance d = {0};
-    for (int64_t e = 0, n_elems = adj_shape_elems(n->type.shape); e < n_elems; e++) {
-        double v = adj_load(dtype, value, e), all = adj_load(dtype, r->whole[k].value[i], e);
-        double w = adj_load(reference, r->whole[0].value[i], e);
-        d.broken |= isfinite(all) && !isfinite(v);
-        if (!isfinite(all) || !isfinite(v) || !isfinite(w))
-            continue;
-        d.apart += (v - all) * (v - all);
-        d.reference_apart += (all - w) * (all - w);
-        d.signal += w * w;
-    }
-    return d;
-}
-
 static void fail_whole(comparing *r, int k, const char *sentence)
 {
     compare_result *out = &r->c->result[k];
@@ -66,60 +40,51 @@ static void fail_whole(comparing *r, int k, const char *sentence)
  * the graph's. One number may be right by chance, so the worst of all results counts. */
 static const double times = 4, units = 64;
 
-/* In units of its norm. */
-static double relative(double squares, double signal)
+/* Sets how far root i is from the run that keeps every node, and that run from the reference.
+ * Returns 0 where nothing can be said: one has no such values, or other bits in a second run. */
+static int compare_root(const comparing *r, int k, const outcome *o, int i, double *apart,
+                        double *reference_apart)
 {
-    return squares == 0 ? 0 : signal > 0 ? sqrt(squares / signal) : INFINITY;
-}
-
-static double unit_of(const adj_compare_config *config, adj_dtype dtype)
-{
-    const double unit = adj_traits_of(dtype)->unit;
-    return fmax(unit, adj_traits_of(config_half(config))->unit);
-}
-
-static void judge_root(comparing *r, int k, const adj_node *n, distance d, double max)
-{
-    const adj_compare_config *config = &r->c->config[k];
-    const double apart = d.broken ? INFINITY : relative(d.apart, d.signal);
-    if (!(apart > units * unit_of(config, config_dtype(config, n->type.dtype)) &&
-          apart > times * max))
-        return;
-    fail_whole(r, k,
-               log_text(&r->c->log,
-                        "%%%u %s is %.2g of its norm away from where it is when every node is "
-                        "kept; the worst result is %.2g from the reference",
-                        n->id, n->op->name, apart, max));
-}
-
-/* Sets *d for root i and returns 1 if two runs of every node gave the same value for it; else 0. */
-static int compare_root(const comparing *r, int k, const outcome *o, int i, distance *d)
-{
-    const outcome *all = &r->whole[k];
+    const outcome *all = &r->whole[k], *reference = &r->whole[0];
     const adj_node *n = r->root[i];
-    if (r->index[n->id] < 0 || all->status != ADJ_OK || !all->info[r->index[n->id]].repeats)
+    const int at = r->index[n->id];
+    const adj_dtype dtype = config_dtype(&r->c->config[k], n->type.dtype);
+    const adj_type type = {dtype, n->type.shape};
+    if (at < 0 || all->status != ADJ_OK || !all->info[at].repeats)
         return 0;
-    *d = distance_of(r, k, n, o->value[i]);
-    return 1;
+    *apart = norm_apart(type, o->value[i], dtype, all->value[at]);
+    *reference_apart = norm_apart(
+        type, all->value[at], config_dtype(&r->c->config[0], n->type.dtype), reference->value[at]);
+    return isfinite(*reference_apart);
 }
 
 /* Gives the verdict on roots of which some differ in bits. */
 static void judge_distances(comparing *r, int k, const outcome *o)
 {
+    const adj_compare_config *config = &r->c->config[k];
     compare_result *out = &r->c->result[k];
-    double max = 0;
-    distance d;
-    for (int i = 0; i < r->n_root; i++)
-        if (compare_root(r, k, o, i, &d)) {
-            max = fmax(max, relative(d.reference_apart, d.signal));
-            if (relative(d.apart, d.signal) > out->apart) {
-                out->apart = relative(d.apart, d.signal);
-                out->reference_apart = relative(d.reference_apart, d.signal);
-            }
+    double max = 0, apart, reference_apart;
+    for (int i = 0; i < r->n_root; i++) {
+        if (!compare_root(r, k, o, i, &apart, &reference_apart))
+            continue;
+        max = fmax(max, reference_apart);
+        if (apart > out->apart) {
+            out->apart = apart;
+            out->reference_apart = reference_apart;
         }
-    for (int i = 0; i < r->n_root; i++)
-        if (compare_root(r, k, o, i, &d))
-            judge_root(r, k, r->root[i], d, max);
+    }
+    for (int i = 0; i < r->n_root; i++) {
+        const adj_node *n = r->root[i];
+        const double unit = fmax(adj_traits_of(config_dtype(config, n->type.dtype))->unit,
+                                 adj_traits_of(config_half(config))->unit);
+        if (compare_root(r, k, o, i, &apart, &reference_apart) && apart > units * unit &&
+            apart > times * max)
+            fail_whole(r, k,
+                       log_text(&r->c->log,
+                                "%%%u %s is %.2g of its norm away from where it is when every "
+                                "node is kept; the worst result is %.2g from the reference",
+                                n->id, n->op->name, apart, max));
+    }
 }
 
 static void judge_roots(comparing *r, int k, const outcome *o)
