@@ -131,17 +131,10 @@ enum { MAX_LOOKED_AT = 1024 };
  * the reference with differences. */
 static int judge_element(leaf_check *c, failure *f, int64_t i)
 {
-    subject *s = c->s;
-    estimate e;
     int kink;
     f->looked_at++;
-    if (!f->rule_is_wrong)
-        return check_element(c, i, &s->numeric[i]);
-    if (check_differentiate_element(c, i, &e, &kink) != ADJ_OK)
-        return 0;
-    s->numeric[i] = e.value;
-    return !kink && check_record(c, i, s->dx_ref[c->leaf][i], e,
-                                 check_rule_tolerance(c, e, c->bound.magnitude));
+    return f->rule_is_wrong ? check_rule_element(c, i, &kink)
+                            : check_element(c, i, &c->s->numeric[i]);
 }
 
 /* One wrong element of a rule among many: the half whose projection is wrong, again and again. */

@@ -189,6 +189,9 @@ double check_rule_tolerance(const leaf_check *c, estimate e, double size);
 /* Along v; along one element, if there is no kink. */
 adj_status check_differentiate(const leaf_check *c, estimate *e);
 adj_status check_differentiate_element(leaf_check *c, int64_t element, estimate *e, int *kink);
+/* Compares an element of the reference with differences, which become its numeric. True if it is
+ * wrong, and there is no kink. */
+int check_rule_element(leaf_check *c, int64_t element, int *kink);
 /* Compares <dx, v> with <dy, f(x + v) - f(x - v)> / 2: rule_wrong. c->exact: on integers, bit by
  * bit; it becomes 0, and nothing is compared, where a number is not such that this must hold. */
 adj_status check_along(leaf_check *c);
