@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "check/formula.h"
 #include "compare.h"
 
@@ -123,58 +124,46 @@ adj_status run_node(const runner *b, const adj_node *n, void *const operand[],
 
 struct known_run {
     known_run *older;
-    void **operand; /* in the reference's types */
+    uint64_t operands; /* hash of their values */
     outcome o;
 };
 
-static int has_operands(const runner *b, const adj_node *n, const known_run *run,
-                        void *const operand[])
+static uint64_t hash_operands(const runner *b, const adj_node *n, void *const operand[])
 {
-    for (int k = 0; k < n->n_in; k++) {
-        const adj_dtype dtype = type_under(b->reference, n->in[k]);
-        if (memcmp(run->operand[k], operand[k],
-                   (size_t)node_elems(n->in[k]) * adj_dtype_size(dtype)) != 0)
-            return 0;
-    }
-    return 1;
-}
-
-/* Runs the reference and keeps what it gives. NULL: no memory. */
-static known_run *new_run(const runner *b, const adj_node *n, void *const operand[])
-{
-    region *p = &b->known->region;
-    known_run *run = region_alloc(p, 1, sizeof *run);
-    if (run == NULL || (run->operand = region_alloc(p, MAX_IN, sizeof(void *))) == NULL)
-        return NULL;
-    for (int k = 0; k < n->n_in; k++) {
-        const adj_dtype dtype = type_under(b->reference, n->in[k]);
-        run->operand[k] = convert(p, dtype, operand[k], dtype, node_elems(n->in[k]));
-        if (run->operand[k] == NULL)
-            return NULL;
-    }
-    if (run_node(b, n, operand, b->reference, p, &run->o) != ADJ_OK)
-        return NULL;
-    run->older = b->known->last;
-    return b->known->last = run;
+    uint64_t hash = HASH_START;
+    for (int k = 0; k < n->n_in; k++)
+        hash = hash_words(hash, operand[k],
+                          (size_t)node_elems(n->in[k]) *
+                              adj_dtype_size(type_under(b->reference, n->in[k])));
+    return hash;
 }
 
 adj_status run_reference(const runner *b, const adj_node *n, void *const operand[], region *p,
                          outcome *o)
 {
     runner untimed = *b;
+    known_runs *known = b->known;
     untimed.runs = 0;
-    if (b->known == NULL)
+    if (known == NULL)
         return run_node(&untimed, n, operand, b->reference, p, o);
-    if (b->known->node != n) {
-        region_free(&b->known->region);
-        b->known->node = n;
-        b->known->last = NULL;
+    if (known->node != n) {
+        region_free(&known->region);
+        known->node = n;
+        known->last = NULL;
     }
-    const known_run *run = b->known->last;
-    while (run != NULL && !has_operands(b, n, run, operand))
+    const uint64_t hash = hash_operands(b, n, operand);
+    known_run *run = known->last;
+    while (run != NULL && run->operands != hash)
         run = run->older;
-    if (run == NULL && (run = new_run(&untimed, n, operand)) == NULL)
-        return ADJ_ENOMEM;
+    if (run == NULL) { /* what is kept lives as long as the node is the last one */
+        run = region_alloc(&known->region, 1, sizeof *run);
+        if (run == NULL ||
+            run_node(&untimed, n, operand, b->reference, &known->region, &run->o) != ADJ_OK)
+            return ADJ_ENOMEM;
+        run->older = known->last;
+        run->operands = hash;
+        known->last = run;
+    }
     *o = run->o;
     if (o->status != ADJ_OK)
         return ADJ_OK;

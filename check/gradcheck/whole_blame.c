@@ -103,23 +103,15 @@ static int is_share_wrong(whole *w, const adj_node *u, const adj_node *n)
 /* Returns the user, or NULL if all shares are right. */
 static const adj_node *find_user(whole *w, const adj_node *n)
 {
-    const adj_node *held = NULL, *last = NULL;
-    int n_user = 0;
-    for (uint32_t id = n->id + 1; id <= w->y->id; id++) {
-        const adj_node *u = w->y->graph->node[id];
-        if (!w->need[id] || adj_operand_position(u, n) < 0 || answering(w, u) != u)
-            continue;
-        last = u;
-        n_user++;
-        held = stops_gradient(u) && u->op->grad != NULL ? u : held;
-    }
-    if (n_user < 2)
-        return last;
+    const adj_node *held = NULL;
     open_forward(w, n, COPY_NUDGED);
     for (uint32_t id = n->id + 1; id <= w->y->id && w->status == ADJ_OK; id++) {
         const adj_node *u = w->y->graph->node[id];
-        if (w->need[id] && adj_operand_position(u, n) >= 0 && !stops_gradient(u) &&
-            answering(w, u) == u && is_share_wrong(w, u, n))
+        if (!w->need[id] || adj_operand_position(u, n) < 0 || answering(w, u) != u)
+            continue;
+        if (stops_gradient(u))
+            held = u->op->grad != NULL ? u : held;
+        else if (is_share_wrong(w, u, n))
             return u;
     }
     return held;
