@@ -198,8 +198,8 @@ static const formula *formula_in(const formula *list, const adj_op *op)
 
 static const formula *formula_of(const adj_op *op)
 {
-    static const formula *const all[] = {steps,          elementwise,   array_formulas,
-                                         image_formulas, conv_formulas, norm_formulas};
+    static const formula *const all[] = {steps, elementwise, array_formulas, image_formulas,
+                                         norm_formulas};
     const formula *f = NULL;
     for (size_t i = 0; i < sizeof all / sizeof *all && f == NULL; i++)
         f = formula_in(all[i], op);

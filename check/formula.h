@@ -36,9 +36,9 @@ typedef struct {
     double (*element)(const adj_node *n, double *const in[], int64_t i);
     double (*at)(args a);
 } formula;
-/* formula_array.c, formula_image.c, formula_conv.c, formula_norm.c; op is NULL at the end. */
-extern const formula array_formulas[], image_formulas[], conv_formulas[], norm_formulas[];
-/* formula_conv.c: element i of a convolution that multiplies the padding's zeros as well. */
+/* formula_array.c, formula_image.c, formula_norm.c; op is NULL at the end. */
+extern const formula array_formulas[], image_formulas[], norm_formulas[];
+/* formula_image.c: element i of a convolution that multiplies the padding's zeros as well. */
 double formula_padded_conv(const adj_node *n, double *const in[], int64_t i);
 /* The channel of element i of x, which is along the last axis, or in NCHW along axis 1. */
 int64_t formula_channel(adj_shape x, int64_t format, int64_t i);

@@ -1,8 +1,163 @@
 /* formula_image.c - ops on images by their definitions in float64, as adjoint_ops.h has them:
- * resize and pooling, with what goes back through them. See formula.h. */
+ * convolutions, resize and pooling, with what goes back through them. See formula.h. */
 #include <math.h>
 
-#include "formula_image.h"
+#include "formula.h"
+
+/* ---- pixels of images ---- */
+
+typedef struct {
+    int64_t n, h, w, c;
+} pixel;
+
+static int64_t at_pixel(adj_shape s, int64_t format, pixel p)
+{
+    return format == ADJ_NCHW ? ((p.n * s.dim[1] + p.c) * s.dim[2] + p.h) * s.dim[3] + p.w
+                              : ((p.n * s.dim[1] + p.h) * s.dim[2] + p.w) * s.dim[3] + p.c;
+}
+
+static pixel pixel_of(adj_shape s, int64_t format, int64_t i)
+{
+    const int64_t *d = s.dim;
+    if (format == ADJ_NCHW)
+        return (pixel){i / d[3] / d[2] / d[1], i / d[3] % d[2], i % d[3], i / d[3] / d[2] % d[1]};
+    return (pixel){i / d[3] / d[2] / d[1], i / d[3] / d[2] % d[1], i / d[3] % d[2], i % d[3]};
+}
+
+/* True if h, w is in the geometry's input, not in its padding. */
+static int is_inside(const adj_conv_geom *g, int64_t h, int64_t w)
+{
+    return h >= 0 && w >= 0 && h < g->ih && w < g->iw;
+}
+
+/* ---- convolutions ---- */
+
+/* Six ops by one definition: for each pixel and channel of y and each tap of the
+ * filter, y += x w. Two of the three are known, an element of the third is the sum of its products;
+ * TensorFlow's tf.nn.conv2d has it for VALID, geometry for the rest.
+ *
+ * With padding, what stands around x counts as zeros in these sums, and in the gradient of x what
+ * stands around and between y. That is the same, but where a zero meets a NaN or an infinity. */
+
+/* Values of a convolution, or their gradients; the one that is computed is NULL. */
+typedef struct {
+    const adj_conv_geom *g;
+    adj_shape x_shape, y_shape;
+    const double *x, *w, *y;
+    int64_t in_group, out_group; /* channels */
+} relation;
+
+/* The convolution of n, whose result is y, x or w. */
+static relation relation_of(const adj_node *n, double *const in[])
+{
+    const adj_shape result = n->type.shape, first = n->in[0]->type.shape,
+                    second = n->in[1]->type.shape;
+    const adj_conv_geom *g = adj_node_geom(n);
+    const int64_t in_group = g->ic / g->groups, out_group = g->oc / g->groups;
+    if (n->op == &adj_op_conv2d || n->op == &adj_op_depthwise_conv2d_native)
+        return (relation){g, first, result, in[0], in[1], NULL, in_group, out_group};
+    if (n->op == &adj_op_conv2d_backprop_input ||
+        n->op == &adj_op_depthwise_conv2d_native_backprop_input)
+        return (relation){g, result, second, NULL, in[0], in[1], in_group, out_group};
+    return (relation){g, first, second, in[0], NULL, in[1], in_group, out_group};
+}
+
+/* The filter at a tap, of channel i of the group, to channel oc: it is [kh, kw, ic/groups, oc]. */
+static const double *filter_at(const relation *r, int64_t tap, int64_t i, int64_t oc)
+{
+    return &r->w[(tap * r->in_group + i) * r->g->oc + oc];
+}
+
+/* The pixel of x that meets pixel o of y at a tap. */
+static pixel met(const adj_conv_geom *g, pixel o, int64_t tap, int64_t channel)
+{
+    return (pixel){o.n, o.h * g->sh + tap / g->kw * g->dh - g->pt,
+                   o.w * g->sw + tap % g->kw * g->dw - g->pl, channel};
+}
+
+/* Elements from one channel to the next. */
+static int64_t step_of(adj_shape s, int64_t format)
+{
+    return format == ADJ_NCHW ? s.dim[2] * s.dim[3] : 1;
+}
+
+static double y_element(const relation *r, int64_t i, int padded)
+{
+    const adj_conv_geom *g = r->g;
+    const pixel o = pixel_of(r->y_shape, g->format, i);
+    const int64_t step = step_of(r->x_shape, g->format);
+    double sum = 0;
+    for (int64_t tap = 0; tap < g->kh * g->kw; tap++) {
+        const pixel p = met(g, o, tap, o.c / r->out_group * r->in_group);
+        const int meets = is_inside(g, p.h, p.w);
+        const double *x = meets ? &r->x[at_pixel(r->x_shape, g->format, p)] : NULL;
+        const double *w = filter_at(r, tap, 0, o.c);
+        for (int64_t k = 0; (padded || meets) && k < r->in_group; k++)
+            sum += (meets ? x[k * step] : 0) * w[k * g->oc];
+    }
+    return sum;
+}
+
+/* Returns the position in y that stands there at this stride; -1: it is around y or between its
+ * elements. */
+static int64_t place_in_y(int64_t at, int64_t stride, int64_t n)
+{
+    return at >= 0 && at % stride == 0 && at / stride < n ? at / stride : -1;
+}
+
+static double x_element(const relation *r, int64_t i, int padded)
+{
+    const adj_conv_geom *g = r->g;
+    const pixel p = pixel_of(r->x_shape, g->format, i);
+    const int64_t step = step_of(r->y_shape, g->format);
+    double sum = 0;
+    for (int64_t tap = 0; tap < g->kh * g->kw; tap++) {
+        const pixel o = {p.n, place_in_y(p.h + g->pt - tap / g->kw * g->dh, g->sh, g->oh),
+                         place_in_y(p.w + g->pl - tap % g->kw * g->dw, g->sw, g->ow),
+                         p.c / r->in_group * r->out_group};
+        const int meets = o.h >= 0 && o.w >= 0;
+        const double *y = meets ? &r->y[at_pixel(r->y_shape, g->format, o)] : NULL;
+        const double *w = filter_at(r, tap, p.c % r->in_group, o.c);
+        for (int64_t k = 0; (padded || meets) && k < r->out_group; k++)
+            sum += (meets ? y[k * step] : 0) * w[k];
+    }
+    return sum;
+}
+
+static double w_element(const relation *r, int64_t i, int padded)
+{
+    const adj_conv_geom *g = r->g;
+    const int64_t oc = i % g->oc, pixels = g->oh * g->ow;
+    const int64_t channel = oc / r->out_group * r->in_group + i / g->oc % r->in_group;
+    double sum = 0;
+    for (int64_t k = 0; k < r->y_shape.dim[0] * pixels; k++) {
+        const pixel o = {k / pixels, k % pixels / g->ow, k % g->ow, oc};
+        const pixel p = met(g, o, i / g->oc / r->in_group, channel);
+        const int meets = is_inside(g, p.h, p.w);
+        if (padded || meets)
+            sum += (meets ? r->x[at_pixel(r->x_shape, g->format, p)] : 0) *
+                   r->y[at_pixel(r->y_shape, g->format, o)];
+    }
+    return sum;
+}
+
+static double element(const adj_node *n, double *const in[], int64_t i, int padded)
+{
+    const relation r = relation_of(n, in);
+    return r.y == NULL   ? y_element(&r, i, padded)
+           : r.x == NULL ? x_element(&r, i, padded)
+                         : w_element(&r, i, padded);
+}
+
+static double convolution(const adj_node *n, double *const in[], int64_t i)
+{
+    return element(n, in, i, 0);
+}
+
+double formula_padded_conv(const adj_node *n, double *const in[], int64_t i)
+{
+    return element(n, in, i, 1);
+}
 
 /* ---- resize ---- */
 
@@ -150,5 +305,11 @@ const formula image_formulas[] = {
     {&adj_op_max_pool_grad_argmax, .whole = max_pool_grad_argmax},
     {&adj_op_avg_pool, .whole = avg_pool},
     {&adj_op_avg_pool_grad, .whole = avg_pool},
+    {&adj_op_conv2d, .element = convolution},
+    {&adj_op_conv2d_backprop_input, .element = convolution},
+    {&adj_op_conv2d_backprop_filter, .element = convolution},
+    {&adj_op_depthwise_conv2d_native, .element = convolution},
+    {&adj_op_depthwise_conv2d_native_backprop_input, .element = convolution},
+    {&adj_op_depthwise_conv2d_native_backprop_filter, .element = convolution},
     {.op = NULL},
 };

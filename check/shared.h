@@ -21,12 +21,6 @@ adj_status log_no_memory(check_log *l);
 /* Returns a string that lives as long as the log; "", with the error kept, when out of memory. */
 const char *log_text(check_log *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The rounding unit of sums of that type: they are made in float or better. */
-static inline double sum_unit(adj_dtype dtype)
-{
-    double unit = adj_traits_of(dtype)->unit;
-    return unit < 0x1p-24 ? unit : 0x1p-24;
-}
 /* The largest |v[i]|; 0 of none. A NaN is left out. */
 double max_magnitude(const double *v, int64_t n);
 /* Largest finite magnitude of a node's operand k that has this type; 0 for integers. */

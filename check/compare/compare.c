@@ -195,7 +195,8 @@ static adj_status list_nodes(comparing *r)
 static const comparison no_memory = {
     .report = {.message = "adj_compare: out of memory", .n_failed = 1}, .log.status = ADJ_ENOMEM};
 
-const adj_compare_error *compare_larger_error(const compare_row *r)
+/* Returns the larger of the errors alone and within the graph. */
+static const adj_compare_error *larger_error(const compare_row *r)
 {
     return r->in_plan.worst > r->isolated.worst ? &r->in_plan : &r->isolated;
 }
@@ -223,7 +224,7 @@ static void fill_report(comparison *c)
     }
     for (int i = 0; i < c->n_row; i++) {
         const compare_row *r = &c->row[i];
-        const adj_compare_error *e = compare_larger_error(r);
+        const adj_compare_error *e = larger_error(r);
         c->report.n_failed += r->verdict != ADJ_VERDICT_PASS;
         row[i] = (adj_compare_row){.node = r->node,
                                    .op = adj_compare_row_name(r),
@@ -323,7 +324,7 @@ const char *adj_blame_name(adj_blame b)
 
 static void print_row(FILE *f, const compare_row *row)
 {
-    const adj_compare_error *e = compare_larger_error(row);
+    const adj_compare_error *e = larger_error(row);
     put_text(f, "  %%%-5d %-32s %5s  %-5s  err/bound %-9.3g  %s\n", adj_node_id(row->node),
              adj_compare_row_name(row), adj_dtype_name(row->type.dtype),
              adj_verdict_name(row->verdict), e->worst, row->implementation);

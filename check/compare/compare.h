@@ -285,8 +285,6 @@ typedef struct {
     int *n_group_row;
 } comparing;
 
-/* Returns the larger of the errors alone and within the graph. */
-const adj_compare_error *compare_larger_error(const compare_row *row);
 /* whole.c: runs configuration k's whole graph; the reference's comes first. */
 adj_status compare_whole(comparing *r, int k);
 /* special.c: the row's node alone on values that are never drawn; what is wrong there is the row's

@@ -21,8 +21,7 @@
 
 enum { INSIDE = 8 };
 
-/* ---- mixed precision: the half type that operands and results are rounded to on the way, and what
- * is too small for that type ---- */
+/* ---- mixed precision: half types on the way, and what is too small for them ---- */
 
 adj_dtype config_half(const adj_compare_config *c)
 {
@@ -200,6 +199,13 @@ static int is_mixed(const bound_case *c) { return mixed_type(c->config, c->node)
 static adj_dtype stored_type(const bound_case *c)
 {
     return is_mixed(c) ? mixed_type(c->config, c->node) : c->dtype;
+}
+
+/* The rounding unit of sums of that type: they are made in float or better. */
+static double sum_unit(adj_dtype dtype)
+{
+    double unit = adj_traits_of(dtype)->unit;
+    return unit < 0x1p-24 ? unit : 0x1p-24;
 }
 
 /* Coefficients of an element's bound. */

@@ -206,9 +206,7 @@ static adj_status compare_node(comparing *r, const adj_node *n, int k)
     return r->c->log.status;
 }
 
-/* ---- whom a row blames beside what its own numbers show: a pass that changes results, and what
- * another row shows: an op at which the reference is wrong, a kernel that computes a node in the
- * graph only ---- */
+/* ---- blame by other rows: a pass, the reference, a group ---- */
 
 static int has_op(const char *group, const char *op)
 {

@@ -41,7 +41,7 @@ static void fail_whole(comparing *r, int k, const char *sentence)
 static const double times = 4, units = 64;
 
 /* Sets how far root i is from the run that keeps every node, and that run from the reference.
- * Returns 0 where nothing can be said: one has no such values, or other bits in a second run. */
+ * Returns 0 where one has no such values, or other bits in a second run. */
 static int compare_root(const comparing *r, int k, const outcome *o, int i, double *apart,
                         double *reference_apart)
 {

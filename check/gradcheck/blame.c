@@ -11,12 +11,12 @@
 #include "check/formula.h"
 #include "gradcheck.h"
 
-/* ---- the reference: what naive gives in float64 for each node on the way to the gradients,
- * forward and backward, against the op's formula for the same operands. A fault that all of naive's
- * kernels share is in the backend under test, too, where that falls back to naive ---- */
+/* ---- the reference ---- */
 
-/* A fraction of the largest result, or of the terms that cancel in it. */
-static const double tolerance = 1e-10;
+/* The values that naive gives in float64 on the way to the gradients, forward and backward, are
+ * compared with the op's formula for the same operands. A fault that all of naive's kernels share
+ * is in the backend under test, too, where that falls back to naive. */
+static const double tolerance = 1e-10; /* of the largest result, or of terms that cancel in it */
 
 static double *value_in(subject *s, adj_exec *e, const adj_node *n, region *p)
 {
