@@ -1,0 +1,25 @@
+/* image.h - strides of images, for the naive kernels that compute up to BLOCK channels of a pixel
+ * at a time. */
+#ifndef NAIVE_IMAGE_H
+#define NAIVE_IMAGE_H
+
+#include "kernels.h"
+
+enum { BLOCK = 64, PARALLEL_ABOVE = 1 << 15 }; /* multiply-adds that justify several threads */
+
+/* Element [n, h, w, c] of an image is n*n_stride + h*h_stride + w*w_stride + c*c_stride from its
+ * start. */
+typedef struct {
+    ptrdiff_t n, h, w, c;
+} strides;
+
+static inline strides strides_of(int64_t format, int64_t h, int64_t w, int64_t c)
+{
+    if (format == ADJ_NCHW)
+        return (strides){c * h * w, w, 1, h * w};
+    return (strides){h * w * c, w * c, c, 1};
+}
+
+static inline ptrdiff_t at_most_block(ptrdiff_t left) { return left < BLOCK ? left : BLOCK; }
+
+#endif
