@@ -142,15 +142,16 @@ double step_for(const subject *s, int leaf, int richardson);
 
 /* A bound on |analytic - reference|: see tolerance.c. */
 typedef struct {
-    const double *each;  /* by element; NULL, or infinite: by what follows */
-    double relative;     /* N u + L u_acc, times the safety factor */
-    double reference;    /* the same of the reference */
-    double kernels;      /* N */
-    double magnitude;    /* S */
-    double smallest;     /* added: what is lost below the normal numbers */
-    const double *noise; /* by element, the RMS error that rounding gives; NULL: none */
-    const char *origin;  /* in words */
-    double rtol, atol;   /* given by the user: instead, if one is positive */
+    const double *each;    /* by element; NULL, or infinite: by what follows */
+    double relative;       /* N u + L u_acc, times the safety factor */
+    double reference;      /* the same of the reference */
+    double kernels;        /* N */
+    double magnitude;      /* S */
+    double smallest;       /* added: what is lost below the normal numbers */
+    const double *noise;   /* by element, the RMS error that rounding gives; NULL: none */
+    const char *overflows; /* by element, true if anything is right; NULL: nowhere */
+    const char *origin;    /* in words */
+    double rtol, atol;     /* given by the user: instead, if one is positive */
 } bound;
 adj_status bound_open(subject *s, int leaf, bound *b);
 double bound_at(const bound *b, int64_t element, double reference);

@@ -96,6 +96,7 @@ static adj_status take_group_bound(subject *s, int leaf, bound *b)
     if (status == ADJ_OK && o.status == ADJ_OK) {
         b->each = e.bound;
         b->noise = e.noise;
+        b->overflows = e.overflows;
         b->origin = log_text(&s->report->log, "%s", e.origin);
     }
     return status;

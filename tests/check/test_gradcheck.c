@@ -117,6 +117,14 @@ Test(gradcheck, factor_that_a_kernel_evaluates)
     expect_sound(&args, &o);
 }
 
+/* On ties a value on the way to the gradient leaves f16's range, and comes back. */
+Test(gradcheck, overflow_inside_a_gradient)
+{
+    const op_args args = {.op = "pow", .dtype = "f16", .in = "2,3,4", .filter = "same"};
+    const adj_gradcheck_opts o = {.exec.seed = 2, .exec.threads = 1, .exec.backend = "naive"};
+    expect_sound(&args, &o);
+}
+
 /* dgamma of group_norm_grad is linear in dy, by a factor that is itself a sum that cancels: that of
  * absolute values is no larger. */
 Test(gradcheck, terms_that_cancel_in_a_kernel)
