@@ -37,8 +37,8 @@ typedef struct {
     double share[EFFICIENCY_CLASSES];
 } efficiency;
 
-/* The tables, in shares.c of each backend. */
-extern const efficiency direct_shares[], onednn_shares[];
+/* The tables, in efficiencies.c of each backend. */
+extern const efficiency direct_efficiencies[], onednn_efficiencies[];
 
 /* Returns the estimated seconds in which an implementation, by its name ("jit:avx512_core"),
  * computes the group: arithmetic at the fraction of the peak in the first matching row, plus

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The efficiency of kernels on this machine: measures every candidate of a list of convolutions by `adjoint bench
---all`, cold, and prints the tables of backends/direct/shares.c and backends/onednn/shares.c with the shares found,
+--all`, cold, and prints the tables of backends/direct/efficiencies.c and backends/onednn/efficiencies.c with the shares found,
 in the form of those files. A row whose kind no candidate is of keeps its shares. Under each table: the untuned
 regret of the list, with the file's shares and with those found. ADJOINT_MAX_ISA and ONEDNN_MAX_CPU_ISA measure
 lesser instruction sets. A type takes a minute or two; nothing else may run meanwhile."""
@@ -148,7 +148,7 @@ def regret(tables, chosen, cells):
 
 def main():
     o = parse()
-    tables = {b: [Row(m) for m in ROW.finditer((ROOT / "backends" / b / "shares.c").read_text())]
+    tables = {b: [Row(m) for m in ROW.finditer((ROOT / "backends" / b / "efficiencies.c").read_text())]
               for b in ("direct", "onednn")}
     cells = [cell for kind in o.type or TYPES for cell in measure(Tool(o.tool), o, kind)]
     old = {b: [r.share for r in rows] for b, rows in tables.items()}

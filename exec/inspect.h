@@ -20,7 +20,7 @@ int exec_has_wrong_plan(const adj_exec *e);
  * Sets image[id] to its node for the node with that id of the user's graph; NULL: not needed. */
 adj_graph *exec_take_graph(adj_exec *e, const adj_node *image[]);
 
-/* ---- sharing.c: values that differ when they share memory ---- */
+/* ---- check_sharing.c: values that differ when they share memory ---- */
 
 typedef struct {
     const adj_node *reader; /* the first node with a different operand or result; NULL: a value
@@ -48,7 +48,7 @@ typedef struct {
  * if none differ; a negative number when out of memory. */
 int exec_find_false_alias(adj_exec *e, exec_false_alias *f);
 
-/* ---- reorders.c ---- */
+/* ---- check_reorders.c ---- */
 
 /* Checks each reorder of the plan. Returns 1 if one is wrong, and describes it in text; 0 if all
  * are right; a negative number when out of memory. */

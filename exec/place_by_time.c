@@ -21,7 +21,7 @@ typedef struct {
     size_t end; /* of the arena */
 } holes;
 
-/* Orders slots by their first steps; of one step the largest slot first. */
+/* Orders slots by their first steps, those of one step from the largest to the smallest. */
 static int by_first(const void *a, const void *b)
 {
     const slot *x = *(slot *const *)a, *y = *(slot *const *)b;

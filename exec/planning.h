@@ -8,7 +8,7 @@
 typedef struct tuner tuner;
 
 typedef struct { /* the nodes of one step before it is planned, in id order */
-    int n;       /* 0: the kernel of another group computes them as its epilogue (epilogue.c) */
+    int n; /* 0: nothing is left, as another group has taken them as its epilogue (epilogue.c) */
     const adj_node **node;
     const adj_kernel *kernel; /* kernel whose match proposed the group; NULL for a single node */
 } node_group;

@@ -19,7 +19,7 @@ typedef struct {
  * with k_eff = (k-1)*dilation + 1. Returns NULL, or the error: "is negative", "is too large". */
 const char *window_resolve(window *v, adj_padding padding);
 
-/* Returns the window along one axis of an image with these attributes, resolved. */
+/* Returns the window along one axis of an image with these attributes, for window_resolve. */
 window window_along(int axis, int64_t in, int64_t k, const int64_t stride[4],
                     const int64_t dilation[4], int64_t (*pad)[2]);
 void geom_set_windows(adj_conv_geom *k, const window *h, const window *w);

@@ -139,13 +139,13 @@ adj_status direct_accept_as(const direct *d, const adj_group *g, adj_prep *prep,
         return ADJ_ENOMEM;
     memcpy(prep->state, state, size);
     snprintf(prep->impl, sizeof prep->impl, "%s:%s", impl, isa);
-    prep->seconds = efficiency_seconds(direct_shares, g, prep, prep->impl);
+    prep->seconds = efficiency_seconds(direct_efficiencies, g, prep, prep->impl);
     return ADJ_OK;
 }
 
 void direct_count_packed(adj_prep *prep, int is_once, double bytes)
 {
-    prep->seconds += efficiency_packed(direct_shares, prep, is_once, bytes);
+    prep->seconds += efficiency_packed(direct_efficiencies, prep, is_once, bytes);
 }
 
 /* Runs in each thread. */

@@ -218,7 +218,7 @@ static int acceptable(conv *c, const_pd d)
 static double estimate(const conv *c, const_pd d)
 {
     const adj_prep *p = c->prep;
-    double seconds = efficiency_seconds(onednn_shares, c->group, p, pd_name(d));
+    double seconds = efficiency_seconds(onednn_efficiencies, c->group, p, pd_name(d));
     for (int r = 0; r < B; r++) {
         const int in = r == (int)c->result ? -1 : adj_group_in(c->group, c->value[r]);
         const adj_layout *given = in >= 0 ? p->in[in] : NULL;
@@ -344,7 +344,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     if (found != dnnl_success) {
         status = onednn_refuse(found, g->node[0]->op->name, p->why);
         if (status == ADJ_ENOKERNEL && c.why_not != NULL)
-            snprintf(p->why, ADJ_WHY, "%s: oneDNN's implementation is quarantined: %s",
+            snprintf(p->why, ADJ_WHY, "%s: oneDNN's implementation is left out: %s",
                      g->node[0]->op->name, c.why_not);
     }
     if (status == ADJ_OK)

@@ -54,8 +54,8 @@ static timed_candidate *new_candidate(adj_exec *e, race *r, const step *s)
     return alloc_operands(e, &r->region, &t->s, s->n_in, s->n_out) == ADJ_OK ? t : NULL;
 }
 
-/* Prepares the candidate in the next place. ADJ_ENOKERNEL: it refuses, or is the reference's where
- * there is something else. */
+/* Prepares the candidate in the next place. ADJ_ENOKERNEL: it refuses, or is the reference's and
+ * another backend has one. */
 static adj_status enter(adj_exec *e, race *r, const step *s, candidate *c)
 {
     timed_candidate *t = new_candidate(e, r, s);

@@ -12,7 +12,7 @@
 
 #define TUNE_BEGIN "adjoint tune" /* first words of a tune file of any version */
 enum { TUNE_KEY = 320, TUNE_IMPL = 256, TUNE_HEADER = 2048 };
-enum { MAX_CANDIDATES = 64 };  /* maximum number of timed candidates of one kernel */
+enum { MAX_CANDIDATES = 64 };  /* maximum number of timed candidates of one group */
 enum { TUNE_ENTRIES = 10000 }; /* maximum number in a file */
 
 typedef enum { TIMED, FROM_FILE, FROM_SELECTION } tune_origin;

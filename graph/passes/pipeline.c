@@ -7,16 +7,18 @@
 
 #include "passes.h"
 
-static const pass *const pipeline[] = {&pass_channels_last,
-                                       &pass_simplify,
-                                       &pass_fold,
-                                       &pass_rewrite_with_users,
-                                       &pass_mixed_precision,
-                                       &pass_half_in_f32,
-                                       &pass_save_for_backward,
-                                       &pass_recompute,
-                                       &pass_split_all_reduce,
-                                       &pass_copy};
+static const pass *const pipeline[] = {
+    &pass_channels_last,      /* where there are NCHW images */
+    &pass_simplify,           /* always */
+    &pass_fold,               /* without updates: inference */
+    &pass_rewrite_with_users, /* unless only the reference computes */
+    &pass_mixed_precision,    /* if a precision is asked for */
+    &pass_half_in_f32,        /* where there are half types */
+    &pass_save_for_backward,  /* in training */
+    &pass_recompute,          /* in training, where much is saved, or if it is asked for */
+    &pass_split_all_reduce,   /* with several ranks */
+    &pass_copy,               /* always: drops what is no longer read */
+};
 
 adj_node *rule_copy(rewriting *w, const adj_node *n, adj_node *const in[])
 {

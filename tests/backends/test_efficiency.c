@@ -125,8 +125,8 @@ static void expect_small(const efficiency *table)
 
 Test(efficiency, tables_have_at_most_60_shares)
 {
-    expect_small(direct_shares);
-    expect_small(onednn_shares);
+    expect_small(direct_efficiencies);
+    expect_small(onednn_efficiencies);
 }
 
 /* ---- oneDNN's candidates ---- */

@@ -1,5 +1,6 @@
-/* functions.h - activations and gradients at one element, for loops that are vectorized: only
- * arithmetic and comparisons, no branches or calls. First gelu and its gradient, in both forms;
+/* functions.h - curved activations and their gradients at one element, for loops that are
+ * vectorized: only arithmetic and comparisons, no branches or calls. relu and other selects are in
+ * loops.c. First gelu and its gradient, in both forms;
  * then erf, clip, hard_sigmoid, hard_swish, elu, and those gradients of these and of sigmoid and
  * tanh that need more than a select.
  *

@@ -1,8 +1,9 @@
 /* gemm.h - y and dx of dense convolutions, and matrix products, by f32 or f64 multiply-adds, on
  * plain NHWC memory: an implicit matrix product.
  *
- * A row of a pass's positions (backends/direct/conv_axis.h) is a sum of products, one for each
- * row of taps i that reads a row of src,
+ * y takes one pass; dx takes one for each position within a stride. A row of a pass's positions
+ * (backends/direct/conv_axis.h) is a sum of products, one for each row of taps i that reads a row
+ * of src,
  *
  *   dst[column][o] += src[row][column * stride - pad + ..] filter[i][..][o]
  *
@@ -26,9 +27,9 @@
  *
  * Elementwise epilogues are computed in a product's registers (epilogue.h).
  *
- * Bands of rows are distributed to the threads; if there are few bands, outputs are distributed
- * too, or first if the filter is large. Each element is summed in the order of the taps, for any
- * number of threads. */
+ * Bands of rows are distributed to the threads. Few bands are divided by outputs as well; of a
+ * large filter, outputs are distributed first. Each element is summed in the order of the taps, for
+ * any number of threads. */
 #ifndef DIRECT_GEMM_H
 #define DIRECT_GEMM_H
 
@@ -131,9 +132,9 @@ static inline ptrdiff_t gemm_packed_at(const gemm *p, const gemm_pass *a, gemm_p
     return panel.end * p->lanes > p->dst.c ? 0 : -1;
 }
 
-/* plan.c: plans the group's first n_own nodes with their epilogue, and a fused group if there are
- * more; sets prep->scratch. Transposed matrices must be refused by the caller. Returns 0 if gemm.h
- * does not support the group, or if it is too large. */
+/* plan.c: plans the group's product with its epilogue; sets prep->scratch. Transposed matrices must
+ * be refused by the caller. Returns 0 if gemm.h does not support the group, or if it is too large.
+ */
 int gemm_plan(gemm *p, const direct *d, const adj_group *group, const direct_epilogue *epilogue,
               adj_prep *prep);
 

@@ -1,9 +1,9 @@
-/* shares.c - the efficiency table of oneDNN's implementations. Measured by bench/efficiency.py,
+/* efficiencies.c - the efficiency table of oneDNN's implementations. Measured by bench/efficiency.py,
  * cold, on two threads; rows for AMX follow from the ratios to direct's kernels of the same
  * products. */
 #include "backends/efficiency.h"
 
-const efficiency onednn_shares[] = {
+const efficiency onednn_efficiencies[] = {
     {"jit_dw", "avx512", ALL_DIRECTIONS, GROUPED, {0.11, 0.30, 0.33}},
     {"jit_dw", "", ALL_DIRECTIONS, GROUPED, {0.45, 0.34, 0.54}},
     {"", "", ALL_DIRECTIONS, GROUPED, {0.03, 0.02, 0.02}},

@@ -1,4 +1,4 @@
-/* sharing.c - detects kernels whose results differ when values share memory: see inspect.h.
+/* check_sharing.c - detects kernels whose results differ when values share memory: see inspect.h.
  *
  * verify.c has proved that the plan overwrites nothing that is read later. So a value that differs
  * from that of an executor without shared memory is the fault of a kernel. */

@@ -1,8 +1,8 @@
-/* shares.c - the efficiency table of direct's kernels. Measured by bench/efficiency.py, cold, on
+/* efficiencies.c - the efficiency table of direct's kernels. Measured by bench/efficiency.py, cold, on
  * two threads; rows for AMX follow from the ratios to oneDNN's kernels of the same products. */
 #include "backends/efficiency.h"
 
-const efficiency direct_shares[] = {
+const efficiency direct_efficiencies[] = {
     {"depthwise", "", FORWARD, GROUPED, {0.18, 0.22, 0.26}},
     {"depthwise", "", INPUT, GROUPED, {0.23, 0.36, 0.60}},
     {"depthwise", "", FILTER, GROUPED, {0.20, 0.28, 0.28}},

@@ -1,4 +1,4 @@
-/* reorders.c - detects reorders that change values: see inspect.h.
+/* check_reorders.c - detects reorders that change values: see inspect.h.
  *
  * To check a reorder from layout A to layout B, plain values are converted to A, then to B by the
  * reorder, and back to plain. The values have both signs and as many significant bits as their type
