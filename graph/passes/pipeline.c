@@ -12,10 +12,10 @@ static const pass *const pipeline[] = {
     &pass_simplify,           /* always */
     &pass_fold,               /* without updates: inference */
     &pass_rewrite_with_users, /* unless only the reference computes */
-    &pass_mixed_precision,    /* if a precision is asked for */
+    &pass_mixed_precision,    /* if the options name a precision */
     &pass_half_in_f32,        /* where there are half types */
     &pass_save_for_backward,  /* in training */
-    &pass_recompute,          /* in training, where much is saved, or if it is asked for */
+    &pass_recompute,          /* in training, where much is saved or the options request it */
     &pass_split_all_reduce,   /* with several ranks */
     &pass_copy,               /* always: drops what is no longer read */
 };
