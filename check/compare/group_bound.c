@@ -300,38 +300,34 @@ static double usual_part(const expectation *e, size_t elems)
     return bound > 0 ? sqrt(noise / bound) : 1;
 }
 
-/* True if element i of the result, or of an operand that it may be made of, overflows. */
-static int may_overflow(const members *m, const adj_node *n, const expectation *e, int64_t i)
-{
-    const double y = fabs(adj_load(e->dtype, e->expected, i));
-    const double bound = isfinite(e->bound[i]) ? e->bound[i] : 0;
-    if (isfinite(y) && !isfinite(rounded(n->type.dtype, y + bound)))
-        return 1;
-    for (int k = 0; k < n->n_in; k++) {
-        const int from = adj_position(m->g->group->n_node, m->g->group->node, n->in[k]);
-        if (from < 0 || m->overflows[from] == NULL)
-            continue;
-        const int by_element =
-            (n->op->flags & ADJ_OP_ELEMENTWISE) && node_elems(n->in[k]) == node_elems(n);
-        if (!by_element || m->overflows[from][i])
-            return 1;
-    }
-    return 0;
-}
-
-/* Marks the elements of member i that overflow. */
+/* Marks the elements of member i that may leave its type's range, or are made of an operand's that
+ * may. */
 static adj_status mark_overflows(members *m, int i, expectation *e)
 {
     const adj_node *n = m->g->group->node[i];
     const int64_t elems = node_elems(n);
-    for (int64_t k = 0; k < elems; k++) {
-        if (!may_overflow(m, n, e, k))
+    const char *operand[MAX_READ];
+    int n_operand = 0, is_anywhere = 0;
+    for (int k = 0; k < n->n_in; k++) {
+        const int from = adj_position(m->g->group->n_node, m->g->group->node, n->in[k]);
+        if (from < 0 || m->overflows[from] == NULL)
             continue;
-        if (m->overflows[i] == NULL)
-            m->overflows[i] = region_alloc(m->p, (size_t)elems + 1, 1);
-        if (m->overflows[i] == NULL)
+        if ((n->op->flags & ADJ_OP_ELEMENTWISE) && node_elems(n->in[k]) == elems)
+            operand[n_operand++] = m->overflows[from];
+        else
+            is_anywhere = 1;
+    }
+    for (int64_t k = 0; k < elems; k++) {
+        const double y = fabs(adj_load(e->dtype, e->expected, k));
+        const double bound = isfinite(e->bound[k]) ? e->bound[k] : 0;
+        int may = is_anywhere || (isfinite(y) && !isfinite(rounded(n->type.dtype, y + bound)));
+        for (int j = 0; j < n_operand; j++)
+            may |= operand[j][k];
+        if (may && m->overflows[i] == NULL &&
+            (m->overflows[i] = region_alloc(m->p, (size_t)elems + 1, 1)) == NULL)
             return ADJ_ENOMEM;
-        m->overflows[i][k] = 1;
+        if (may)
+            m->overflows[i][k] = 1;
     }
     e->overflows = m->overflows[i];
     return ADJ_OK;

@@ -3,8 +3,8 @@
  * There is no derivative at a kink, so differences say nothing; but the ops say where a gradient
  * goes (to the first maximum of a window, in equal shares to reduce_max's), and the kernels under
  * test have to do what the reference does, and the reference what the op's formula says. One
- * direction has a derivative nevertheless: equal elements stay equal if all move alike, so their
- * shares must add up to the whole gradient. */
+ * direction has a derivative nevertheless: elements of a window that are equal stay equal if all
+ * move alike, so their shares must add up to the whole gradient. */
 #include <math.h>
 
 #include "gradcheck.h"
@@ -88,7 +88,7 @@ adj_status judge_ties(subject *s, int leaf, gradcheck_detail *row)
     if (status == ADJ_OK)
         status = compare_at_ties(&c);
     if (status == ADJ_OK && found.result == ADJ_GRADCHECK_PASS && s->kinks[leaf] &&
-        !leaf_is_linear(s, leaf)) {
+        !leaf_is_linear(s, leaf) && !(s->node->op->flags & ADJ_OP_ELEMENTWISE)) {
         c = (leaf_check){.s = s, .leaf = leaf, .row = &found};
         status = differentiate_at_ties(&c);
     }
