@@ -1,5 +1,5 @@
-/* efficiencies.c - the efficiency table of direct's kernels. Measured by bench/efficiency.py, cold, on
- * two threads; rows for AMX follow from the ratios to oneDNN's kernels of the same products. */
+/* efficiencies.c - the efficiency table of direct's kernels. Measured by bench/efficiency.py, cold,
+ * on two threads; rows for AMX follow from the ratios to oneDNN's kernels of the same products. */
 #include "backends/efficiency.h"
 
 const efficiency direct_efficiencies[] = {

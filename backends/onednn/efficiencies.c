@@ -1,6 +1,6 @@
-/* efficiencies.c - the efficiency table of oneDNN's implementations. Measured by bench/efficiency.py,
- * cold, on two threads; rows for AMX follow from the ratios to direct's kernels of the same
- * products. */
+/* efficiencies.c - the efficiency table of oneDNN's implementations. Measured by
+ * bench/efficiency.py, cold, on two threads; rows for AMX follow from the ratios to direct's
+ * kernels of the same products. */
 #include "backends/efficiency.h"
 
 const efficiency onednn_efficiencies[] = {

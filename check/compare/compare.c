@@ -349,9 +349,11 @@ void adj_comparison_print(FILE *f, const adj_comparison *c)
         put_text(f, "%s%s: the whole graph: %s%s%s\n", k == 0 ? "reference " : "", whole->name,
                  adj_verdict_name(whole->verdict), whole->reason[0] != '\0' ? ": " : "",
                  whole->reason);
-        for (int i = 0; i < c->n_row; i++)
-            if (c->row[i].config == k)
-                print_row(f, adj_comparison_row_at(c, i));
+        for (int i = 0; i < c->n_row; i++) {
+            const compare_row *row = adj_comparison_row_at(c, i);
+            if (row != NULL && row->config == k)
+                print_row(f, row);
+        }
     }
     if (c->message[0] != '\0')
         put_text(f, "comparing failed: %s\n", c->message);

@@ -200,8 +200,9 @@ static adj_status read_line(weight_map *m, const reader *r, char *line)
         return ADJ_ENOMEM;
     adj_status status = read_entry(r, line, e);
     const map_entry *first = status == ADJ_OK ? map_find(m, e->ours) : e;
-    return first == e ? status
-                      : fail(r, "%.80s was given in line %d already", e->ours, first->line);
+    return first == NULL || first == e
+               ? status
+               : fail(r, "%.80s was given in line %d already", e->ours, first->line);
 }
 
 static adj_status read_text(weight_map *m, const char *path, char *text, int64_t bytes,
