@@ -12,7 +12,14 @@
 
 enum { LARGEST = 127 };
 
-channels filter_channels(const adj_node *n)
+/* The output channels of a filter: element i belongs to channel i / run % n. */
+typedef struct {
+    int64_t n, run;
+} channels;
+
+/* Returns the channels of operand 1 of a convolution or matrix product of the forward pass; of
+ * other nodes n is 0. */
+static channels filter_channels(const adj_node *n)
 {
     if (n->role != ADJ_ROLE_FORWARD)
         return (channels){0};
@@ -25,7 +32,8 @@ channels filter_channels(const adj_node *n)
     return m->transpose_b ? (channels){dim[0], dim[1]} : (channels){dim[1], 1};
 }
 
-void round_weights(channels c, int64_t n, const float w[], float scale[], int8_t q[])
+/* Computes the scales [c.n] and the integers of n weights. A channel of zeros has scale 0. */
+static void round_weights(channels c, int64_t n, const float w[], float scale[], int8_t q[])
 {
     for (int64_t o = 0; o < c.n; o++)
         scale[o] = 0;

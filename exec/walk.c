@@ -159,7 +159,8 @@ place plain_place(const adj_exec *e, const adj_node *value, const void *data)
     return place_of(e, value, NULL, NONE, data);
 }
 
-place buffer_place(const adj_exec *e, int i, const void *data)
+/* Returns the place of a buffer that lies at data. */
+static place buffer_place(const adj_exec *e, int i, const void *data)
 {
     const buffer *b = &e->plan.buffer[i];
     return place_of(e, b->value, b->layout, b->backend, data);

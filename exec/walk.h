@@ -52,8 +52,6 @@ adj_status fail_step(walk *w, int i, const char *what, const place *p);
 
 /* Returns the place of a plain value. */
 place plain_place(const adj_exec *e, const adj_node *value, const void *data);
-/* Returns the place of a buffer that lies at data. */
-place buffer_place(const adj_exec *e, int i, const void *data);
 /* Return operand k or result k of a step, in the layouts that its kernel was prepared for. */
 place operand_of(const adj_exec *e, const step *s, int k);
 place result_of(const adj_exec *e, const step *s, int k);

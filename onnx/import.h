@@ -134,8 +134,6 @@ int add_initializers(import *f, const Onnx__GraphProto *g);
 
 /* ---- origin.c ---- */
 
-/* Returns the notes of PyTorch's newer exporter on parameters; NULL if there are none. */
-const char *signature_text(const Onnx__GraphProto *g);
 /* Gives nodes parameters of their own, where equal ones are stored once. Returns 0 on failure. */
 int name_parameters(import *f);
 
@@ -189,7 +187,6 @@ int give_at(call *n, int i, adj_node *y, int elem);
 /* Makes y, of operand 0 by in_real, the first result in operand 0's type. */
 int give_like(call *n, adj_node *y);
 int give_known(call *n, const numbers *v);
-int give_known_at(call *n, int i, const numbers *v);
 
 /* ---- attribute.c ---- */
 

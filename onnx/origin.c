@@ -33,7 +33,8 @@ static const char *note(Onnx__StringStringEntryProto *const notes[], size_t n, c
     return NULL;
 }
 
-const char *signature_text(const Onnx__GraphProto *g)
+/* Returns the notes of PyTorch's newer exporter on parameters; NULL if there are none. */
+static const char *signature_text(const Onnx__GraphProto *g)
 {
     return note(g->metadata_props, g->n_metadata_props,
                 "pkg.torch.export.ExportedProgram.graph_signature");

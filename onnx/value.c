@@ -248,13 +248,11 @@ int give_like(call *n, adj_node *y)
     return give_at(n, 0, y != NULL && dtype == ADJ_I32 ? adj_cast(y, dtype) : y, n->in[0]->elem);
 }
 
-int give_known_at(call *n, int i, const numbers *v)
+int give_known(call *n, const numbers *v)
 {
-    if (v == NULL || i >= n->n_out)
+    if (v == NULL || n->n_out == 0)
         return v != NULL;
-    n->out[i].known = v;
-    n->out[i].elem = v->elem;
+    n->out[0].known = v;
+    n->out[0].elem = v->elem;
     return 1;
 }
-
-int give_known(call *n, const numbers *v) { return give_known_at(n, 0, v); }

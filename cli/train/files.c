@@ -15,7 +15,9 @@
 
 /* ---- locks ---- */
 
-int lock_open_file(int fd)
+/* Locks an open file. Returns 0, or -1 with errno EWOULDBLOCK if another training holds it. Pipes,
+ * devices and some file systems have no locks, and are not refused. */
+static int lock_open_file(int fd)
 {
     struct stat s;
     const int is_locked = fstat(fd, &s) == 0 && S_ISREG(s.st_mode) &&
@@ -41,7 +43,8 @@ static int is_named(int fd, const char *name)
            opened.st_dev == named.st_dev;
 }
 
-int lock_take(file_lock *l, const char *path)
+/* Creates and locks FILE.lock; does nothing for path NULL. Returns 0, or -1 with errno. */
+static int lock_take(file_lock *l, const char *path)
 {
     if (path == NULL)
         return 0;
@@ -67,7 +70,8 @@ int lock_take(file_lock *l, const char *path)
     return -1;
 }
 
-void lock_release(file_lock *l)
+/* Removes FILE.lock, if it is held. */
+static void lock_release(file_lock *l)
 {
     if (l->path == NULL)
         return;
@@ -77,7 +81,8 @@ void lock_release(file_lock *l)
     *l = (file_lock){0};
 }
 
-const char *lock_error(void)
+/* Returns the message for errno after a lock failed or a file could not be opened. */
+static const char *lock_error(void)
 {
     return errno == EWOULDBLOCK ? "in use by another training run" : strerror(errno);
 }

@@ -17,22 +17,10 @@ typedef struct {
     int fd;
 } file_lock;
 
-/* Locks an open file. Returns 0, or -1 with errno EWOULDBLOCK if another training holds it. Pipes,
- * devices and some file systems have no locks, and are not refused. */
-int lock_open_file(int fd);
-
-/* Creates and locks FILE.lock; does nothing for path NULL. Returns 0, or -1 with errno. */
-int lock_take(file_lock *l, const char *path);
-/* Removes FILE.lock, if it is held. */
-void lock_release(file_lock *l);
-
-/* Returns the message for errno after a lock failed or a file could not be opened. */
-const char *lock_error(void);
-
 /* ---- logs: JSON objects, one a line, of --log and of metrics.jsonl in the folder of --out ---- */
 
 /* Opens and locks the file. append: keeps its lines and starts a new one behind them. Returns NULL
- * with errno on failure (lock_error). */
+ * with errno on failure, EWOULDBLOCK if another training writes it. */
 FILE *log_open(const char *path, int append);
 /* Writes the object as a line in one write, so that a killed process leaves whole lines, and frees
  * it. f == NULL: only frees it. 0 on success. */

@@ -83,7 +83,7 @@ int io_exif_orientation(const uint8_t *bytes, size_t n)
 
 /* ---- after decoding ---- */
 
-void io_image_free(image *x)
+static void free_image(image *x)
 {
     free(x->bytes);
     free(x->floats);
@@ -118,13 +118,15 @@ static adj_status turn(image *x, int orientation, const char *name, adj_error *e
     const image y = {.bytes = x->floats == NULL ? turned : NULL,
                      .floats = x->floats != NULL ? turned : NULL,
                      .size = size};
-    io_image_free(x);
+    free_image(x);
     *x = y;
     return ADJ_OK;
 }
 
-adj_status io_image_decode(const uint8_t *bytes, size_t n, const char *name, image *result,
-                           adj_error *error)
+/* Decodes and turns a file; alpha is kept: 1 to 4 channels. *result is to be freed in every case.
+ */
+static adj_status decode(const uint8_t *bytes, size_t n, const char *name, image *result,
+                         adj_error *error)
 {
     const image_format *f = find_format(bytes, n);
     image_header header = {0};
@@ -191,12 +193,12 @@ adj_status adj_image_decode(const void *bytes, size_t n, const char *name, const
     if (status == ADJ_OK && bytes == NULL)
         status = adj_error_set(error, ADJ_EARG, "image: %.300s: the bytes are missing", name);
     if (status == ADJ_OK)
-        status = io_image_decode(bytes, n, name, &x, error);
+        status = decode(bytes, n, name, &x, error);
     if (status == ADJ_OK && resized != NULL)
         *resized = x.size.h != o->size.h || x.size.w != o->size.w;
     if (status == ADJ_OK)
         status = fit(&x, name, o, pixels, error);
-    io_image_free(&x);
+    free_image(&x);
     return status;
 }
 

@@ -26,12 +26,6 @@ typedef struct {
     float *floats;
     adj_image_size size;
 } image;
-void io_image_free(image *x);
-
-/* Decodes and turns a file; alpha is kept: 1 to 4 channels. *result is to be freed in every case.
- */
-adj_status io_image_decode(const uint8_t *bytes, size_t n, const char *name, image *result,
-                           adj_error *error);
 
 /* Reads a file, or its first `most` bytes, into *bytes, which the caller frees in every case. */
 adj_status io_image_load(const char *path, int64_t most, uint8_t **bytes, size_t *n,
@@ -44,7 +38,8 @@ typedef struct {
     /* Reads a header like io_image_header, of an image before turning. */
     adj_status (*header)(const uint8_t *bytes, size_t n, const char *name, image_header *header,
                          adj_error *error);
-    /* Decodes like io_image_decode, without turning; *result is empty before. */
+    /* Decodes a file, without turning; alpha is kept: 1 to 4 channels. *result is empty before and
+     * to be freed in every case. */
     adj_status (*decode)(const uint8_t *bytes, size_t n, const char *name, image *result,
                          adj_error *error);
 } image_format;
