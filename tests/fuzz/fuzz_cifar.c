@@ -12,7 +12,7 @@ static void use(const char *folder)
 
     must(d != NULL && (status == ADJ_OK) == (d->message[0] == '\0'));
     for (int64_t i = 0; i < d->n * d->size.h * d->size.w * d->size.c; i++)
-        sum += d->images[i];
+        sum = sum + d->images[i];
     for (int64_t i = 0; i < d->n; i++)
         must(d->labels[i] >= 0 && d->labels[i] < d->classes);
     for (int i = 0; status == ADJ_OK && d->class_names != NULL && i < d->classes; i++)

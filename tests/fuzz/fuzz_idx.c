@@ -37,7 +37,7 @@ static void use(const adj_dataset *d)
 
     must(d->n > 0 && d->size.h > 0 && d->size.w > 0 && d->size.c > 0);
     for (int64_t i = 0; i < d->n * d->size.h * d->size.w * d->size.c; i++)
-        sum += d->images[i];
+        sum = sum + d->images[i];
     for (int64_t i = 0; i < d->n; i++)
         must(d->labels[i] >= 0 && d->labels[i] < d->classes);
     adj_batch(d, NULL, d->n - 1, (adj_shape){4, {BATCH, 5, 6, 3}}, x, labels, NULL);

@@ -39,18 +39,18 @@ static void use(const adj_tensors *t, int64_t longest)
         int64_t n = adj_tensor_bytes(&x);
         must(n >= 0 && n <= longest && adj_tensors_find(t, x.name) == i);
         for (int64_t k = 0; k < n; k++)
-            sum += ((const uint8_t *)x.data)[k];
+            sum = sum + ((const uint8_t *)x.data)[k];
         for (int64_t k = 0; k < adj_shape_elems(x.shape); k++)
-            sum += adj_tensor_value(&x, k) > 0;
+            sum = sum + adj_tensor_value(&x, k) > 0;
     }
     for (int i = 0; i < t->n_metadata; i++)
-        sum += (unsigned)strlen(t->metadata[i].value);
+        sum = sum + (unsigned)strlen(t->metadata[i].value);
     adj_model_card *card = NULL;
     adj_error error;
     if (adj_model_card_read(t, &card, &error) == ADJ_OK) {
         must(card->options.classes >= 0 && card->options.classes <= 100000);
         for (int64_t i = 0; card->class_names != NULL && i < card->options.classes; i++)
-            sum += (unsigned)strlen(card->class_names[i]);
+            sum = sum + (unsigned)strlen(card->class_names[i]);
     }
     free(card);
 }
