@@ -24,7 +24,7 @@ DEPTHWISE = [(3, 4, 48, 1), (3, 8, 48, 1), (3, 16, 48, 2), (3, 32, 24, 1), (3, 6
 GFLOP = 0.3  # of a dense convolution, about
 TYPES = {"f32": ("f32", "exact"), "f32 fast": ("f32", "fast"), "bf16": ("bf16", "exact")}
 
-# What backends/efficiency.c and exec/roofline.c have as well.
+# What backends/efficiency.c and exec/candidate.c have as well.
 HERTZ, BYTES_PER_SECOND, CALL_SECONDS = 3e9, 8e9, 2e-6
 ISA_FLOATS = {"amx": 16, "avx512": 16, "avx2": 8, "sse41": 4, "base": 4}
 DIRECTIONS = {"FORWARD": 1, "INPUT": 2, "FILTER": 4, "ALL_DIRECTIONS": 7}

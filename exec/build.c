@@ -2,7 +2,6 @@
  * memory. Everything is planned and allocated here; run.c only executes the steps. */
 #include <string.h>
 
-#include "backends.h"
 #include "base/hash.h"
 #include "exec.h"
 #include "graph/passes/passes.h"

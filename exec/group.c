@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends.h"
 #include "exec.h"
 #include "invariant.h"
 #include "planning.h"
+#include "select_kernel.h"
 
 typedef struct {
     adj_exec *e;

@@ -1,10 +1,10 @@
 /* inspect.c - reports each step of a plan with its time, and gives check/ access to the plan
  * itself. */
 #include "base/hash.h"
+#include "candidate.h"
 #include "exec.h"
 #include "inspect.h"
 #include "report.h"
-#include "roofline.h"
 
 /* Returns the user's node of that image; also one that is a cast of it, computed in another type.
  */

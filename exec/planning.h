@@ -8,7 +8,7 @@
 typedef struct tuner tuner;
 
 typedef struct { /* the nodes of one step before it is planned, in id order */
-    int n; /* 0: nothing is left, as another group has taken them as its epilogue (epilogue.c) */
+    int n;       /* 0: nothing is left, as another group has taken them as its epilogue (plan.c) */
     const adj_node **node;
     const adj_kernel *kernel; /* kernel whose match proposed the group; NULL for a single node */
 } node_group;
@@ -40,8 +40,6 @@ adj_status form_groups(adj_exec *e);
 
 /* Selects kernels, layouts and reorders for every group in order. Requires: groups, leaves. */
 adj_status plan_steps(adj_exec *e);
-/* Makes *s a step for the group, to be prepared. */
-adj_status describe_step(adj_exec *e, const node_group *g, step *s);
 /* Allocates arrays for n_in operands and n_out results of s, in r. */
 adj_status alloc_operands(adj_exec *e, region *r, step *s, int n_in, int n_out);
 /* Returns a new buffer for value in layout (of backend; NULL: plain), or NONE if that failed. */
@@ -53,11 +51,5 @@ int find_buffer(const adj_exec *e, const adj_node *value, const adj_layout *layo
 /* Returns the buffer that a reorder of value reads, the plain one if it exists; NONE: value is not
  * computed yet. */
 int source_buffer(const adj_exec *e, const adj_node *value);
-
-/* ---- epilogue.c ---- */
-
-/* Adds the epilogue that the selected kernel can compute to its group: nodes of later groups, from
- * number `next` on. These groups become empty, or keep the second of their two nodes. */
-adj_status take_epilogue(adj_exec *e, const node_group *g, int next, step *planned);
 
 #endif

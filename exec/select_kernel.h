@@ -1,10 +1,30 @@
-/* select_kernel.h - selects the kernel that computes a group, by its estimate or by timing (tune/).
- */
+/* select_kernel.h - selects the backends that may compute each op, and the kernel that computes a
+ * group, by its estimate or by timing (tune/). */
 #ifndef ADJ_SELECT_KERNEL_H
 #define ADJ_SELECT_KERNEL_H
 
 #include "candidate.h"
 #include "planning.h"
+
+/* ---- backends ---- */
+
+/* Reads the option string, which assigns ops to backends. */
+adj_status select_backends(adj_exec *e);
+/* Returns the first backend to try for op; those after it in the list follow. */
+int first_backend(const adj_exec *e, const adj_op *op);
+/* True if the backend is among those to try for op. */
+int may_compute(const adj_exec *e, int backend, const adj_op *op);
+/* True if a backend before the last one, the reference, may compute op. of: the executor. */
+int has_backend(void *of, const adj_op *op);
+/* True if the backend is the last of several: the reference, for nodes that no other computes. */
+int is_fallback(const adj_exec *e, int backend);
+/* Writes the backend's version and instruction set, such as "2.6.3 avx512_core"; "* *": unknown. */
+void describe_backend(const adj_backend *b, char *text, size_t size);
+/* Opens the backends with progress(), even if they compute no node of this plan: a process that
+ * only evaluates must respond to the others, too. */
+adj_status open_progressing(adj_exec *e);
+
+/* ---- kernels ---- */
 
 /* Selects the kernel of the described step and prepares it. ADJ_ENOKERNEL: no backend computes
  * these nodes together. */

@@ -56,7 +56,7 @@ typedef struct { /* in and out parameters of prepare() */
     size_t scratch; /* out: bytes of scratch, 64-byte aligned, from the executor's arena */
     adj_alias alias[ADJ_MAX_ALIASES]; /* out: one entry for each result in place; operands 0: unused
                                          entry */
-    /* In. Nominal seconds on a typical processor of this instruction set (exec/roofline.h): the
+    /* In. Nominal seconds on a typical processor of this instruction set (exec/candidate.h): the
      * group's arithmetic at peak speed, the memory traffic of its operands and results, and the
      * transfer of one byte. */
     double arithmetic, memory, byte;

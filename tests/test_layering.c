@@ -77,7 +77,7 @@ static const rule rules[] = {
     {"cli/op", "adjoint.h adjoint_check.h adjoint_nn.h adjoint_io.h",
      "base check/inspect.h cli io/tensors/formats.h graph/op.h ops/attr_lists.h"},
     {"cli/bench", "adjoint.h adjoint_check.h adjoint_fit.h adjoint_nn.h adjoint_io.h",
-     "base check/inspect.h cli cli/op exec/candidate.h exec/roofline.h base/machine graph/op.h "
+     "base check/inspect.h cli cli/op exec/candidate.h base/machine graph/op.h "
      "exec/internal.h exec/report.h ops/attr_lists.h"},
     {"cli/emit", "adjoint.h adjoint_data.h adjoint_emit.h adjoint_fit.h adjoint_nn.h adjoint_io.h",
      "cli cli/train/eval.h emit/prefix.h emit/round.h train/internal.h"},

@@ -33,12 +33,6 @@ isa_level machine_isa_level(void)
         return ISA_LEVEL_AVX512;
     return may_use_tiles() ? ISA_LEVEL_AMX : ISA_LEVEL_AVX512_BF16;
 }
-
-int machine_vector_floats(void)
-{
-    return __builtin_cpu_supports("avx512f") ? 16 : __builtin_cpu_supports("avx2") ? 8 : 4;
-}
 #else
 isa_level machine_isa_level(void) { return ISA_LEVEL_BASE; }
-int machine_vector_floats(void) { return 4; }
 #endif

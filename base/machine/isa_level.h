@@ -17,6 +17,13 @@ typedef enum {
  * AMX it has permitted this process to use tiles. */
 isa_level machine_isa_level(void);
 /* Returns how many floats the processor's widest vector holds. */
-int machine_vector_floats(void);
+static inline int machine_vector_floats(void)
+{
+#if defined(__x86_64__)
+    return __builtin_cpu_supports("avx512f") ? 16 : __builtin_cpu_supports("avx2") ? 8 : 4;
+#else
+    return 4;
+#endif
+}
 
 #endif

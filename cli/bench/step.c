@@ -7,9 +7,9 @@
 #include <sys/resource.h>
 
 #include "base/clock.h"
+#include "exec/candidate.h"
 #include "exec/internal.h"
 #include "exec/report.h"
-#include "exec/roofline.h"
 
 enum { MAX_PROFILED = 400 };
 

@@ -3,7 +3,6 @@
 #ifndef ADJ_TUNE_H
 #define ADJ_TUNE_H
 
-#include "exec/backends.h"
 #include "exec/exec.h"
 #include "exec/invariant.h"
 #include "exec/memory.h"

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/machine/isa_level.h"
+#include "exec/candidate.h"
 #include "exec/report.h"
-#include "exec/roofline.h"
 #include "tests/plan.h"
 #include "tests/reference.h"
 
