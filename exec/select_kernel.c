@@ -126,6 +126,14 @@ static int open_backend(adj_exec *e, int i, int is_spare)
     return is_open;
 }
 
+const adj_backend *adj_exec_next_backend(adj_exec *e, int *i, void **opened)
+{
+    while (*i < e->backends.n && !open_backend(e, *i, 1))
+        ++*i;
+    *opened = *i < e->backends.n ? e->backends.opened[*i] : NULL;
+    return e->backends.list[*i]; /* the list ends with NULL */
+}
+
 adj_status open_progressing(adj_exec *e)
 {
     for (int i = 0; i < e->backends.fallback && e->status == ADJ_OK; i++)

@@ -4,9 +4,9 @@
 
 #include "base/threads.h"
 #include "cli/command.h"
+#include "cli/json.h"
 #include "cli/mpirun.h"
 #include "cli/output.h"
-#include "json.h"
 
 /* ---- options ---- */
 
@@ -124,7 +124,73 @@ static int parse(bench_opts *o, int argc, char **argv)
     return status;
 }
 
+/* ---- results ---- */
+
+json_t *bench_json_head(const bench_opts *o)
+{
+    char version[64] = "";
+    (void)adj_backend_describe("onednn", version, sizeof version);
+    return json_pack("{s:s, s:s, s:s*, s:s, s:s, s:s, s:i, s:f}", "adjoint", adj_version_text(),
+                     "onednn", version, "model", o->model, "dtype", adj_dtype_name(o->dtype),
+                     "precision", o->precision_word != NULL ? o->precision_word : "f32", "math",
+                     o->math != NULL ? o->math : "exact", "threads", (int)o->threads, "seconds",
+                     o->seconds);
+}
+
+static int write_json(FILE *f, const void *source)
+{
+    return json_write(f, json_incref((json_t *)source), JSON_PAGE, 0);
+}
+
+int bench_write_json(const bench_opts *o, json_t *j)
+{
+    const output_file file = {"--json", o->json, OUTPUT_REPORT};
+    const int status = write_output("bench", &file, write_json, j);
+    json_decref(j);
+    return status;
+}
+
+int bench_write(const bench_opts *o, const bench_profile *p, json_t *j)
+{
+    if (!is_stdout(o->json)) {
+        if (json_print(stdout, json_incref(j), 0) != 0)
+            return json_decref(j), EXIT_FAILED;
+        if (p->n > 0)
+            bench_profile_print(stdout, p);
+    }
+    if (p->n > 0 && json_object_set_new(j, "profile", bench_profile_json(p)) != 0)
+        return json_decref(j), EXIT_FAILED;
+    return bench_write_json(o, j);
+}
+
 /* ---- whole steps ---- */
+
+static json_t *steps_json(const bench_opts *o, const bench_net *n, const bench_step_time *t)
+{
+    const adj_exec_info plan = adj_exec_stats(n->exec);
+    const exec_details details = adj_exec_details(n->exec);
+    const spread *s = &t->time;
+    json_t *j = bench_json_head(o);
+    int failed = json_object_update_new(
+        j,
+        json_pack("{s:I, s:b, s:b, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "batch",
+                  (json_int_t)o->batch, "infer", (int)o->infer, "tune", (int)o->tune, "runs", s->n,
+                  "median_ms", 1e3 * s->median, "min_ms", 1e3 * s->min, "q1_ms", 1e3 * s->q1,
+                  "q3_ms", 1e3 * s->q3, "spread", (s->q3 - s->q1) / s->median, "images_per_s",
+                  (double)o->batch / s->median, "gflops", 1e-9 * n->flop / s->median));
+    failed |= json_object_update_new(
+        j, json_pack("{s:f, s:I, s:I, s:I, s:I, s:I, s:i, s:i, s:i, s:i, s:i, s:i, s:o, s:I, "
+                     "s:o}",
+                     "plan_ms", 1e3 * n->plan_seconds, "arena_bytes", (json_int_t)plan.arena_bytes,
+                     "live_bytes", (json_int_t)details.live_bytes, "storage_bytes",
+                     (json_int_t)plan.storage_bytes, "read_bytes", (json_int_t)details.read_bytes,
+                     "written_bytes", (json_int_t)details.written_bytes, "steps", plan.steps,
+                     "recomputed", details.recomputed, "timed", details.timed, "cached",
+                     details.cached, "reorders", details.reorders, "naive_steps", plan.naive_steps,
+                     "warning", json_text(adj_exec_warning(n->exec)), "peak_rss_bytes",
+                     (json_int_t)t->peak_rss, "loss", json_number(t->loss)));
+    return failed ? json_decref(j), NULL : j;
+}
 
 static int failed(const bench_net *n)
 {
@@ -141,11 +207,12 @@ static int bench_steps(const bench_opts *o)
         status = failed(&n);
     if (adj_exec_warning(n.exec)[0] != '\0')
         complain("bench", EXIT_OK, "%s", adj_exec_warning(n.exec));
-    const bench_report report = {o, &n, adj_exec_stats(n.exec), adj_exec_details(n.exec), &t};
+    json_t *j = status == EXIT_OK ? steps_json(o, &n, &t) : NULL;
     if (status == EXIT_OK && o->profile && bench_profile_run(&p, &n, o) != ADJ_OK)
         status = failed(&n);
     if (status == EXIT_OK)
-        status = bench_write(o, o->profile ? &p : NULL, bench_json_step, &report);
+        status = bench_write(o, &p, json_incref(j));
+    json_decref(j);
     bench_profile_free(&p);
     bench_net_close(&n);
     return status;

@@ -4,11 +4,13 @@
  * least time of each counts. Before each run, as many bytes are read as a step of the whole graph
  * touches between two runs of the node (as exec/tune/time.c does). A candidate far slower than the
  * fastest is dropped early, a planned one never. */
+#include "bench.h"
+
+#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "kernel.h"
 
 enum { MAX_ROUNDS = 30, CACHE_LINE = 64 };
 
@@ -310,8 +312,7 @@ static void close(race *r)
     free(r->list);
 }
 
-int bench_race_run(bench_kernels *k, const bench_opts *o, const bench_race *wanted,
-                   bench_rows *rows)
+int bench_race_run(const bench_opts *o, const bench_race *wanted, bench_rows *rows)
 {
     const adj_node *in[MAX_OPERANDS];
     race r = {
@@ -319,8 +320,13 @@ int bench_race_run(bench_kernels *k, const bench_opts *o, const bench_race *want
         .group = {1, &wanted->node, list_operands(1, &wanted->node, in), in, 1, &wanted->node}};
     candidate c = {.group = &r.group, .nominal = nominal_of_group(&r.group)};
     int ok = 1;
-    while (ok && bench_next_kernel(k, &c))
-        ok = enter_kernel(&r, o, &c);
+    omp_set_num_threads((int)o->threads);
+    while (ok && (c.backend = adj_exec_next_backend(wanted->exec, &c.index, &c.opened)) != NULL) {
+        c.kernel_list = NULL;
+        while (ok && wanted->backends >> c.index & 1 && next_kernel(&c))
+            ok = enter_kernel(&r, o, &c);
+        c.index++;
+    }
     mark_planned(&r, rows);
     if (ok && r.n > 0) {
         ok = make_memory(&r);

@@ -8,7 +8,7 @@
 #include "base/ranks_meter.h"
 #include "cli/json.h"
 #include "cli/output.h"
-#include "json.h"
+#include "bench.h"
 
 enum { TURNS = 3, MIN_RUNS = 3 };
 
@@ -166,9 +166,8 @@ static const char *precision_of(const bench_opts *o)
     return o->precision_word != NULL ? o->precision_word : adj_dtype_name(o->dtype);
 }
 
-static json_t *make_json(const void *source)
+static json_t *times_json(const rank_times *r)
 {
-    const rank_times *r = source;
     const bench_opts *o = r->o;
     json_t *j = json_pack("{s:s, s:I, s:i, s:i, s:s, s:i, s:f, s:f, s:f}", "model", o->model,
                           "batch", (json_int_t)o->batch, "threads", (int)o->threads, "ranks",
@@ -202,7 +201,7 @@ int bench_ranks(const bench_opts *o, const adj_ranks *ranks)
     if (status == EXIT_OK)
         status = profile(&t, &p);
     if (status == EXIT_OK && ranks->rank == 0)
-        status = bench_write(o, p.n > 0 ? &p : NULL, make_json, &r);
+        status = bench_write(o, &p, times_json(&r));
     bench_profile_free(&p);
     bench_net_close(&t.alone);
     bench_net_close(&t.together);

@@ -1,12 +1,12 @@
 /* rows.c - kernels alone as rows: the planned and the fastest of each node, their sums, the table.
  */
+#include "bench.h"
+
 #include <stdlib.h>
 
 #include "cli/command.h"
 #include "cli/json.h"
 #include "cli/output.h"
-#include "json.h"
-#include "rows.h"
 
 /* ---- repeated measurements: median, minimum, quartiles ---- */
 
@@ -151,17 +151,8 @@ static json_t *sums_json(const bench_opts *o, const bench_rows *rows)
                      rows->unmatched, "untimed", rows->untimed);
 }
 
-/* Options and rows for write_json. */
-typedef struct {
-    const bench_opts *o;
-    const bench_rows *rows;
-} measured_rows;
-
-static int write_json(FILE *f, const void *source)
+static json_t *rows_json(const bench_opts *o, const bench_rows *rows)
 {
-    const measured_rows *m = source;
-    const bench_opts *o = m->o;
-    const bench_rows *rows = m->rows;
     json_t *j = bench_json_head(o), *list = json_array();
     int failed = 0;
     for (int i = 0; i < rows->n && !failed; i++)
@@ -170,7 +161,7 @@ static int write_json(FILE *f, const void *source)
         failed |= json_object_update_new(j, sums_json(o, rows));
     failed |= json_object_update_new(
         j, json_pack("{s:s, s:o}", "buffers", o->warm ? "warm" : "cold", "rows", list));
-    return json_write(f, j, JSON_PAGE, failed);
+    return failed ? json_decref(j), NULL : j;
 }
 
 /* ---- the table ---- */
@@ -238,6 +229,5 @@ int bench_rows_write(const bench_opts *o, const bench_rows *rows)
                         rows->n > 0 ? ": " : "", rows->n > 0 ? rows->row[0].why : "");
     if (!is_stdout(o->json))
         print_rows(o, rows);
-    return write_output("bench", &(output_file){"--json", o->json, OUTPUT_REPORT}, write_json,
-                        &(measured_rows){o, rows});
+    return bench_write_json(o, rows_json(o, rows));
 }

@@ -1,94 +1,131 @@
 /* single.c - adjoint bench --op: times the kernels of one op and its gradients; --raw: times every
  * convolution of a model's plan alone: the planned kernel and the fastest candidate. The sum of the
  * fastest is a lower bound of the step; planned time over fastest time is the plan's regret. */
+#include "bench.h"
+
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/backend_option.h"
 #include "base/clock.h"
+#include "base/machine/machine.h"
 #include "check/inspect.h"
 #include "cli/command.h"
 #include "cli/op/graph.h"
-#include "exec/report.h"
-#include "kernel.h"
 #include "ops/attr_lists.h"
-#include "step.h"
+
+/* Sets the bits of the backends of --backend onednn,direct, all without it; returns 0 after a
+ * complaint. */
+static int read_backends(const bench_opts *o, unsigned *backends)
+{
+    const char *list = o->all || o->raw ? o->backend : NULL;
+    *backends = list != NULL ? 0 : ~0U;
+    while (list != NULL) {
+        adj_error error;
+        const adj_op *op;
+        int i;
+        if (next_backend_part(&list, o->backends != NULL ? o->backends : adj_backends, "", &op, &i,
+                              &error) != ADJ_OK)
+            return complain("bench", 0, "--backend: %s", error.message);
+        if (op != NULL)
+            return complain("bench", 0,
+                            "--backend: expected backend names only (got a choice for op %s)",
+                            op->name);
+        *backends |= 1U << i;
+    }
+    return 1;
+}
+
+/* Returns the bytes to read before each run, so that operands are as cold as after `touched` bytes
+ * of other reads: at most the size of the last-level cache; 0 with --warm. */
+static size_t cold_bytes(const bench_opts *o, size_t touched)
+{
+    enum { MAX_COLD = 64 << 20, DEFAULT_L3 = 32 << 20 };
+    const machine_facts m = machine_look("");
+    const machine_cache *c = machine_data_cache(&m, 3);
+    const size_t cache = c != NULL ? c->bytes : DEFAULT_L3;
+    const size_t bytes = touched < cache ? touched : cache;
+    if (o->warm)
+        return 0;
+    return bytes < MAX_COLD ? bytes : MAX_COLD;
+}
+
+static void say_warning(const adj_exec *e)
+{
+    if (adj_exec_warning(e)[0] != '\0')
+        complain("bench", EXIT_OK, "%s", adj_exec_warning(e));
+}
 
 /* ---- --op: one node in a graph of its own ---- */
 
-static adj_type channels_last(adj_type t)
-{
-    const int64_t *d = t.shape.dim;
-    return (adj_type){t.dtype, {4, {d[0], d[2], d[3], d[1]}}};
-}
-
-/* Times NHWC kernels for images in NCHW, as the executor computes those in NHWC
- * (graph/passes/channels_last.c). */
+/* Adds the node over new leaves. */
 static adj_node *alone(adj_graph *g, const adj_node *n)
 {
     adj_node *in[MAX_OPERANDS] = {NULL};
-    size_t size = adj_attr_size(n->op);
-    void *attrs = adj_graph_alloc(g, size);
-    if (n->n_in > MAX_OPERANDS || attrs == NULL)
+    if (n->n_in > MAX_OPERANDS)
         return NULL;
-    if (size > 0)
-        memcpy(attrs, n->attrs, size);
-    const unsigned images = adj_set_format(n, attrs, ADJ_NHWC) ? n->op->images : 0;
     for (int k = 0; k < n->n_in; k++) {
         char name[16];
         const int same = adj_operand_position(n, n->in[k]); /* equal operands share one leaf */
+        const adj_type t = n->in[k]->type;
         snprintf(name, sizeof name, "in%d", k);
-        adj_type t = images >> k & 1 ? channels_last(n->in[k]->type) : n->in[k]->type;
         in[k] = same < k ? in[same] : adj_input(g, name, t.dtype, t.shape);
     }
-    return adj_node_new(g, n->op, n->n_in, in, attrs);
+    return adj_node_new(g, n->op, n->n_in, in, n->attrs);
 }
 
-/* Sets *choice to the kernel that an executor of the node alone selects. Returns CONTINUE or the
- * exit status. */
-static int ask_plan(const bench_opts *o, adj_graph *g, adj_node *n, planned_choice *p)
+/* Sets *choice to the kernel that an executor of the node alone selects, and *n to the node that
+ * this computes, such as an NHWC one for NCHW. Returns CONTINUE or the exit status. */
+static int ask_plan(const bench_opts *o, adj_exec **e, const adj_node **n, planned_choice *p)
 {
     adj_error error;
-    adj_exec *e = NULL;
     bench_opts one = *o;
+    const adj_node *given = *n;
     if (o->all)
         one.backend = NULL; /* --backend selects candidates, not the plan's backends */
     *p = (planned_choice){.count = 1};
-    adj_status status = make_exec(&one, g, n, NULL, &e, &error);
-    for (int i = 0; i < adj_exec_step_count(e); i++) {
-        adj_step_info s = adj_exec_step_at(e, i);
-        if (strcmp(s.op, n->op->name) == 0) {
+    const adj_status status = make_exec(&one, given->graph, (adj_node *)given, NULL, e, &error);
+    for (int i = 0; i < adj_exec_step_count(*e); i++) {
+        const adj_step_info s = adj_exec_step_at(*e, i);
+        if (strcmp(s.op, given->op->name) == 0) {
             snprintf(p->backend, sizeof p->backend, "%s", s.backend);
             snprintf(p->impl, sizeof p->impl, "%s", s.impl);
+            *n = adj_exec_step_group(*e, i)->node[0];
         }
     }
-    adj_exec_free(e);
     if (status == ADJ_OK)
         return CONTINUE;
     return complain("bench", status == ADJ_EARG ? EXIT_USAGE : EXIT_FAILED, "%s", error.message);
 }
 
 /* Adds rows for the node of the caller's graph. Returns CONTINUE or the exit status. */
-static int add_node(bench_kernels *k, const bench_opts *o, const adj_node *n, bench_rows *rows)
+static int add_node(const bench_opts *o, unsigned backends, const adj_node *n, bench_rows *rows)
 {
     planned_choice p;
     int first = rows->n;
+    adj_exec *e = NULL;
     adj_graph *g = adj_graph_new();
-    adj_node *copy = g != NULL ? alone(g, n) : NULL;
+    const adj_node *copy = g != NULL ? alone(g, n) : NULL;
     int status = copy != NULL
-                     ? ask_plan(o, g, copy, &p)
+                     ? ask_plan(o, &e, &copy, &p)
                      : complain("bench", EXIT_FAILED, "%s: %s", n->op->name, adj_graph_message(g));
     const bench_race race = {.node = copy,
+                             .exec = e,
+                             .backends = backends,
                              .n_planned = 1,
                              .planned = &p,
                              .planned_alone = !o->all,
                              .seconds = o->seconds,
                              .each = 1,
-                             .cold = bench_cold_bytes(o, SIZE_MAX)};
-    if (status == CONTINUE && !bench_race_run(k, o, &race, rows))
+                             .cold = cold_bytes(o, SIZE_MAX)};
+    if (status == CONTINUE && !bench_race_run(o, &race, rows))
         status = complain("bench", EXIT_FAILED, "out of memory");
+    if (first == 0)
+        say_warning(e);
     for (int i = first; i < rows->n; i++)
         rows->row[i].node = n;
     bench_rows_sum(rows, first, o->all);
+    adj_exec_free(e);
     adj_graph_free(g);
     return status;
 }
@@ -104,21 +141,22 @@ int bench_op(const bench_opts *o)
     const compared_opts described = {.op = o->op};
     compared c;
     bench_rows rows = {0};
+    unsigned backends;
+    char *needed = NULL;
     int status = CONTINUE;
     if (compared_open(&c, &described) != ADJ_OK)
         status = complain("bench", c.usage ? EXIT_USAGE : EXIT_FAILED, "%s", c.m.error.message);
-    bench_kernels *k = status == CONTINUE ? bench_kernels_open(o) : NULL;
-    char *needed = k != NULL ? bench_needed(c.m.graph, c.n_root, c.root, NULL) : NULL;
-    if (status == CONTINUE && needed == NULL)
-        status = k == NULL ? EXIT_USAGE : complain("bench", EXIT_FAILED, "out of memory");
+    else if (!read_backends(o, &backends))
+        status = EXIT_USAGE;
+    else if ((needed = bench_needed(c.m.graph, c.n_root, c.root, NULL)) == NULL)
+        status = complain("bench", EXIT_FAILED, "out of memory");
     for (int id = 0; status == CONTINUE && id < adj_graph_node_count(c.m.graph); id++)
         if (needed[id] && is_computed(adj_graph_node_at(c.m.graph, id)))
-            status = add_node(k, o, adj_graph_node_at(c.m.graph, id), &rows);
+            status = add_node(o, backends, adj_graph_node_at(c.m.graph, id), &rows);
     if (status == CONTINUE)
         status = bench_rows_write(o, &rows);
     free(needed);
     free(rows.row);
-    bench_kernels_close(k);
     compared_close(&c);
     return status;
 }
@@ -135,8 +173,6 @@ typedef struct {
     planned_conv *conv;     /* in the order of the plan */
     planned_choice *choice; /* room for n */
 } planned_convs;
-
-/* ---- what the plan has ---- */
 
 /* Lists the convolutions of the plan; returns 0 when out of memory. */
 static int list_convolutions(const adj_exec *e, planned_convs *all)
@@ -208,13 +244,12 @@ static int list_choices(const adj_exec *e, const planned_convs *all, int i)
 }
 
 /* Times the distinct convolutions, each for an equal fraction of the remaining time. */
-static int time_convolutions(const bench_opts *o, const adj_exec *e, bench_kernels *k,
-                             bench_rows *rows)
+static int time_convolutions(const bench_opts *o, adj_exec *e, unsigned backends, bench_rows *rows)
 {
     planned_convs all = {0};
     const double end = seconds_now() + o->seconds;
     const adj_exec_info info = adj_exec_stats(e);
-    const size_t cold = bench_cold_bytes(o, info.arena_bytes + info.storage_bytes);
+    const size_t cold = cold_bytes(o, info.arena_bytes + info.storage_bytes);
     int ok = list_convolutions(e, &all), left = 0;
     for (int i = 0; ok && i < all.n; i++)
         left += list_choices(e, &all, i) > 0;
@@ -226,11 +261,13 @@ static int time_convolutions(const bench_opts *o, const adj_exec *e, bench_kerne
             continue;
         const double now = seconds_now();
         const bench_race race = {.node = all.conv[i].node,
+                                 .exec = e,
+                                 .backends = backends,
                                  .n_planned = n,
                                  .planned = all.choice,
                                  .seconds = (end - now) / left--,
                                  .cold = cold};
-        ok = bench_race_run(k, o, &race, rows);
+        ok = bench_race_run(o, &race, rows);
         bench_rows_sum(rows, first, o->all);
     }
     free(all.conv);
@@ -243,21 +280,19 @@ int bench_raw(const bench_opts *o)
     bench_net net;
     bench_rows rows = {0};
     bench_opts of_plan = *o;
-    bench_kernels *k = bench_kernels_open(o);
-    if (k == NULL)
+    unsigned backends;
+    if (!read_backends(o, &backends))
         return EXIT_USAGE;
     of_plan.backend = NULL; /* --backend selects candidates, not the plan's backends */
     int status = CONTINUE;
     if (bench_net_build(&net, o) != ADJ_OK || bench_net_plan(&net, &of_plan) != ADJ_OK)
         status = complain("bench", net.usage ? EXIT_USAGE : EXIT_FAILED, "%s", net.m.error.message);
-    if (adj_exec_warning(net.exec)[0] != '\0')
-        complain("bench", EXIT_OK, "%s", adj_exec_warning(net.exec));
+    say_warning(net.exec);
     if (status == CONTINUE)
-        status = time_convolutions(o, net.exec, k, &rows);
+        status = time_convolutions(o, net.exec, backends, &rows);
     if (status == CONTINUE)
         status = bench_rows_write(o, &rows);
     free(rows.row);
     bench_net_close(&net);
-    bench_kernels_close(k);
     return status;
 }

@@ -1,15 +1,16 @@
 /* step.c - whole steps of a model as a user's program runs them: adj_set of the labels, adj_run,
- * adj_get of the loss (for inference, of the logits); the images are written in place. */
-#include "step.h"
+ * adj_get of the loss (for inference, of the logits); the images are written in place. A profile
+ * has the median time of each step of the plan, so that its rows add up to an undisturbed step. */
+#include "bench.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 
 #include "base/clock.h"
-#include "exec/candidate.h"
+#include "base/printable.h"
 #include "exec/internal.h"
-#include "exec/report.h"
 
 enum { MAX_PROFILED = 400 };
 
@@ -100,7 +101,7 @@ static adj_status set_rate(bench_net *n)
 }
 
 /* Draws random images once, for all steps. */
-adj_status bench_net_draw(bench_net *n)
+static adj_status draw(bench_net *n)
 {
     const adj_type t = adj_node_type(n->m.images);
     void *x;
@@ -141,7 +142,7 @@ adj_status bench_net_open(bench_net *n, const bench_opts *o)
     status = bench_net_plan(n, o);
     n->plan_seconds = seconds_now() - start;
     if (status == ADJ_OK)
-        status = bench_net_draw(n);
+        status = draw(n);
     if (status == ADJ_OK)
         status = fill(n);
     if (status == ADJ_OK)
@@ -159,7 +160,7 @@ void bench_net_close(bench_net *n)
 
 /* ---- steps ---- */
 
-static adj_status bench_net_step(bench_net *n)
+static adj_status run_step(bench_net *n)
 {
     adj_status status = ADJ_OK;
     if (n->m.lr != NULL)
@@ -193,11 +194,11 @@ adj_status bench_net_time(bench_net *n, const bench_opts *o, bench_step_time *t,
     samples s = {0};
     adj_status status = ADJ_OK;
     for (int i = 0; i < BENCH_WARM_UP && status == ADJ_OK; i++)
-        status = bench_net_step(n);
+        status = run_step(n);
     double end = seconds_now() + o->seconds;
     while (status == ADJ_OK) {
         double start = seconds_now();
-        status = bench_net_step(n);
+        status = run_step(n);
         double stop = seconds_now();
         if (status == ADJ_OK &&
             (!samples_add(&s, stop - start) || (steps != NULL && !add_steps(n, steps)) ||
@@ -209,4 +210,146 @@ adj_status bench_net_time(bench_net *n, const bench_opts *o, bench_step_time *t,
         t->loss = adj_load(adj_node_type(n->m.loss).dtype, n->y, 0);
     samples_free(&s);
     return status;
+}
+
+/* ---- the profile ---- */
+
+/* True if the step is bound by arithmetic: its rate is in GFLOP/s, that of others in GB/s. */
+static int counts_flop(const adj_step_info *s) { return s->flop > 4 * (double)s->bytes; }
+
+static double rate_of(const adj_step_info *s)
+{
+    double amount = counts_flop(s) ? s->flop : (double)s->bytes;
+    return s->seconds > 0 ? 1e-9 * amount / s->seconds : 0;
+}
+
+adj_status bench_profile_run(bench_profile *p, bench_net *n, const bench_opts *o)
+{
+    bench_opts timed = *o;
+    bench_step_time whole;
+    *p = (bench_profile){0};
+    timed.timed_steps = 1;
+    adj_status status = bench_net_plan(n, &timed);
+    if (status == ADJ_OK)
+        status = draw(n);
+    if (status != ADJ_OK)
+        return status;
+    p->n = adj_exec_step_count(n->exec);
+    p->row = calloc((size_t)p->n + 1, sizeof *p->row);
+    samples *steps = calloc((size_t)p->n + 1, sizeof *steps);
+    if (p->row == NULL || steps == NULL)
+        status = adj_error_set(&n->m.error, ADJ_ENOMEM, "out of memory");
+    if (status == ADJ_OK)
+        status = bench_net_time(n, o, &whole, steps);
+    for (int i = 0; i < p->n && status == ADJ_OK; i++) {
+        p->row[i] = adj_exec_step_at(n->exec, i);
+        p->row[i].seconds = samples_spread(&steps[i]).median;
+        p->plan_seconds += p->row[i].seconds;
+        p->runs = whole.time.n;
+        p->step_seconds = whole.time.median;
+    }
+    for (int i = 0; i < p->n && steps != NULL; i++)
+        samples_free(&steps[i]);
+    free(steps);
+    return status;
+}
+
+void bench_profile_free(bench_profile *p)
+{
+    free(p->row);
+    *p = (bench_profile){0};
+}
+
+static void print_line(FILE *f, const bench_profile *p, const adj_step_info *s, const char *name)
+{
+    put_text(f, "%-36s %10.1f %9.3f %9.4g %-7s %5.1f %%  %s%s%s\n", name, 1e6 * s->seconds,
+             1e-6 * (double)s->bytes, rate_of(s), counts_flop(s) ? "GFLOP/s" : "GB/s",
+             p->plan_seconds > 0 ? 100 * s->seconds / p->plan_seconds : 0, s->backend,
+             s->impl[0] != '\0' ? " " : "", s->impl);
+}
+
+static void print_steps(FILE *f, const bench_profile *p)
+{
+    for (int i = 0; i < p->n; i++) {
+        const adj_step_info *s = &p->row[i];
+        char name[160];
+        int used = s->node != NULL
+                       ? snprintf(name, sizeof name, "%%%d %s", adj_node_id(s->node), s->op)
+                       : snprintf(name, sizeof name, "- %s", s->op);
+        if (s->n_node > 1)
+            used += snprintf(name + used, sizeof name - (size_t)used, " +%d", s->n_node - 1);
+        if (s->name[0] != '\0')
+            snprintf(name + used, sizeof name - (size_t)used, " \"%.90s\"", s->name);
+        print_line(f, p, s, name);
+    }
+}
+
+static int by_seconds(const void *a, const void *b)
+{
+    double x = ((const adj_step_info *)a)->seconds, y = ((const adj_step_info *)b)->seconds;
+    return (x < y) - (x > y);
+}
+
+/* The rows of equal op and implementation added up, the slowest first. */
+static void print_ops(FILE *f, const bench_profile *p)
+{
+    adj_step_info *sum = calloc((size_t)p->n + 1, sizeof *sum);
+    int n = 0;
+    for (int i = 0; i < p->n && sum != NULL; i++) {
+        const adj_step_info *s = &p->row[i];
+        int k = 0;
+        while (k < n && (strcmp(sum[k].op, s->op) != 0 || strcmp(sum[k].impl, s->impl) != 0))
+            k++;
+        if (k == n) {
+            sum[n++] = *s;
+            sum[k].n_node = 1;
+            continue;
+        }
+        sum[k].seconds += s->seconds;
+        sum[k].flop += s->flop;
+        sum[k].bytes += s->bytes;
+        sum[k].n_node++;
+    }
+    if (n > 0)
+        qsort(sum, (size_t)n, sizeof *sum, by_seconds);
+    for (int k = 0; k < n; k++) {
+        char name[96];
+        snprintf(name, sizeof name, "%3d %s", sum[k].n_node, sum[k].op);
+        print_line(f, p, &sum[k], name);
+    }
+    free(sum);
+}
+
+static void print_head(FILE *f, const char *title)
+{
+    fprintf(f, "%-36s %10s %9s %17s %7s  implementation\n", title, "us", "MB", "rate", "share");
+}
+
+void bench_profile_print(FILE *f, const bench_profile *p)
+{
+    fprintf(f, "\nmedians of %d steps\n", p->runs);
+    print_head(f, "step");
+    print_steps(f, p);
+    fputc('\n', f);
+    print_head(f, "steps by op");
+    print_ops(f, p);
+    fprintf(f,
+            "%.1f us in the plan's steps; %.1f us a training step with input, output and timing\n",
+            1e6 * p->plan_seconds, 1e6 * p->step_seconds);
+}
+
+json_t *bench_profile_json(const bench_profile *p)
+{
+    json_t *rows = json_array();
+    int failed = rows == NULL;
+    for (int i = 0; i < p->n && !failed; i++) {
+        const adj_step_info *s = &p->row[i];
+        failed = json_array_append_new(
+            rows, json_pack("{s:s, s:s, s:i, s:i, s:s, s:s, s:f, s:f, s:I, s:f, s:s}", "op", s->op,
+                            "name", s->name, "node", s->node != NULL ? adj_node_id(s->node) : -1,
+                            "nodes", s->n_node, "backend", s->backend, "implementation", s->impl,
+                            "us", 1e6 * s->seconds, "flop", s->flop, "bytes", (json_int_t)s->bytes,
+                            "rate", rate_of(s), "unit", counts_flop(s) ? "GFLOP/s" : "GB/s"));
+    }
+    return rows;
 }
