@@ -43,11 +43,24 @@ static double adam_step(args a)
     return x[0] - x[4] * m / (sqrt(v) + d->epsilon) - x[4] * d->decay * x[0];
 }
 
+/* The sums of their terms' magnitudes. */
+static double momentum_terms(args a)
+{
+    const adj_decay_attrs *d = a.attrs;
+    return fabs(d->mu * a.x[0]) + fabs(a.x[1]) + fabs(d->decay * a.x[2]);
+}
+
+static double sgd_terms(args a)
+{
+    const adj_decay_attrs *d = a.attrs;
+    return fabs(a.x[0]) + fabs(a.x[2] * a.x[1]) + fabs(a.x[2] * d->decay * a.x[0]);
+}
+
 static double next_step(args a) { return a.x[0] + 1; }
 
 static const formula steps[] = {
-    {&adj_op_momentum, .at = momentum},
-    {&adj_op_sgd_step, .at = sgd_step},
+    {&adj_op_momentum, .at = momentum, .terms = momentum_terms},
+    {&adj_op_sgd_step, .at = sgd_step, .terms = sgd_terms},
     {&adj_op_ema, .at = ema},
     {&adj_op_adam_step, .at = adam_step},
     {&adj_op_next_step, .at = next_step},
@@ -243,6 +256,21 @@ static void sum_elements(const formula *f, const adj_node *n, double *const oper
     }
 }
 
+static void each_element(double (*at)(args a), const adj_node *n, double *const operand[],
+                         double *y)
+{
+    const adj_shape to = n->type.shape;
+    args a = {.attrs = n->attrs};
+    int is_whole[MAX_OPERANDS];
+    for (int k = 0; k < n->n_in; k++)
+        is_whole[k] = adj_shape_equal(n->in[k]->type.shape, to);
+    for (int64_t i = 0, n_elems = node_elems(n); i < n_elems; i++) {
+        for (int k = 0; k < n->n_in; k++)
+            a.x[k] = operand[k][is_whole[k] ? i : broadcast_element(n->in[k]->type.shape, to, i)];
+        y[i] = at(a);
+    }
+}
+
 void formula_value(const adj_node *n, double *const operand[], double *value)
 {
     const formula *f = formula_of(n->op);
@@ -253,10 +281,18 @@ void formula_value(const adj_node *n, double *const operand[], double *value)
         f->whole(n, operand, value);
     } else if (f->element != NULL)
         sum_elements(f, n, operand, value);
-    for (int64_t i = 0, n_elems = node_elems(n); i < n_elems && f->at != NULL; i++) {
-        args a = {.attrs = n->attrs};
-        for (int k = 0; k < n->n_in; k++)
-            a.x[k] = operand[k][broadcast_element(n->in[k]->type.shape, n->type.shape, i)];
-        value[i] = f->at(a);
-    }
+    else
+        each_element(f->at, n, operand, value);
+}
+
+int formula_terms(const adj_node *n, double *const operand[], double *size)
+{
+    const formula *f = formula_in(steps, n->op);
+    if (n->op == &adj_op_group_norm_grad)
+        group_norm_grad_terms(n, operand, size);
+    else if (f != NULL && f->terms != NULL)
+        each_element(f->terms, n, operand, size);
+    else
+        return 0;
+    return 1;
 }

@@ -189,13 +189,10 @@ static void terms_of_group(const group *g, double *const in[], double *y)
             g->s * (fabs(scaled(g, in, k)) + mean + fabs(xhat(g, in, k)) * mean_xhat);
 }
 
-int formula_terms(const adj_node *n, double *const operand[], double *size)
+void group_norm_grad_terms(const adj_node *n, double *const operand[], double *size)
 {
-    if (n->op != &adj_op_group_norm_grad)
-        return 0;
     memset(size, 0, (size_t)node_elems(n) * sizeof *size);
     over_groups(n, operand, size, terms_of_group);
-    return 1;
 }
 
 static void group_norm(const adj_node *n, double *const in[], double *y)

@@ -233,7 +233,9 @@ double **in_float64(const runner *b, const adj_node *n, void *const operand[], r
     double **wide = region_alloc(p, (size_t)n->n_in + 1, sizeof *wide);
     for (int k = 0; wide != NULL && k < n->n_in; k++) {
         const adj_node *x = n->in[k];
-        wide[k] = convert(p, type_under(b->reference, x), operand[k], ADJ_F64, node_elems(x));
+        const adj_dtype dtype = type_under(b->reference, x);
+        wide[k] =
+            dtype == ADJ_F64 ? operand[k] : convert(p, dtype, operand[k], ADJ_F64, node_elems(x));
         if (wide[k] == NULL)
             return NULL;
     }

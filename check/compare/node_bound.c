@@ -112,28 +112,23 @@ static adj_status run_magnitudes(const runner *b, const adj_node *n, void *const
     return run_reference(b, n, v, p, o);
 }
 
-/* Sets magnitude[i] to max(magnitude[i], the sum of the magnitudes of y[i]'s terms), if the op has
- * a formula for these terms. */
-static adj_status gather_terms(const runner *b, const adj_node *n, void *const operand[], region *p,
-                               double *magnitude)
-{
-    double **v = in_float64(b, n, operand, p);
-    double *size = region_alloc(p, (size_t)node_elems(n) + 1, sizeof *size);
-    if (v == NULL || size == NULL)
-        return ADJ_ENOMEM;
-    if (formula_terms(n, v, size))
-        for (int64_t i = 0; i < node_elems(n); i++)
-            magnitude[i] = fmax(magnitude[i], size[i]);
-    return ADJ_OK;
-}
-
+/* Sets magnitude[i] to max(magnitude[i], the sum of the magnitudes of y[i]'s terms). */
 static adj_status magnitudes(const runner *b, const adj_node *n, void *const operand[], region *p,
                              double *magnitude)
 {
     adj_dtype dtype = config_dtype(b->reference, n->type.dtype);
+    double **v = n->op->cancels_in != 0 ? in_float64(b, n, operand, p) : NULL;
+    double *size = v != NULL ? region_alloc(p, (size_t)node_elems(n) + 1, sizeof *size) : NULL;
     outcome o;
     adj_status status = ADJ_OK;
     int floats = 0;
+    if (n->op->cancels_in != 0 && size == NULL)
+        return ADJ_ENOMEM;
+    if (n->op->cancels_in != 0 && formula_terms(n, v, size)) {
+        for (int64_t i = 0; i < node_elems(n); i++)
+            magnitude[i] = fmax(magnitude[i], size[i]);
+        return ADJ_OK;
+    }
     for (int k = 0; k < n->n_in; k++)
         floats += adj_is_float(n->in[k]->type.dtype);
     if ((is_linear(n) && floats > 1 && (n->op->flags & ADJ_OP_ELEMENTWISE)) ||
@@ -144,8 +139,7 @@ static adj_status magnitudes(const runner *b, const adj_node *n, void *const ope
     if (status == ADJ_OK && linear_in(n) != 0 &&
         (status = run_magnitudes(b, n, operand, -1, p, &o)) == ADJ_OK)
         gather(n, &o, dtype, 0, magnitude);
-    return status == ADJ_OK && n->op->cancels_in != 0 ? gather_terms(b, n, operand, p, magnitude)
-                                                      : status;
+    return status;
 }
 
 /* The most terms in a sum of the result. */

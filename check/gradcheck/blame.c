@@ -186,6 +186,7 @@ int is_other_unmerged(subject *s, int leaf)
     if (status == ADJ_OK && u.wrong_type == NULL && s->wrong_type != NULL)
         is_other = 1;
     else if (status == ADJ_OK && u.wrong_type == NULL && u.unchecked == NULL) {
+        draw_values(&u, 0, 0);
         u.x = s->x;
         u.dy = s->dy;
         backward(&u);

@@ -62,6 +62,18 @@ adj_status closure_depth(const adj_node *n, int *depth);
 adj_status copy_closure(const closure *c, adj_graph *g, const adj_compare_config *config, region *p,
                         adj_node *image[]);
 
+/* A draw's values, and the gradients there. */
+typedef struct {
+    int draw, integer; /* draw: negative once they are changed */
+    int is_known;      /* dx and dx_ref are computed */
+    double **x;        /* by leaf */
+    double **dx;       /* by leaf: of tested */
+    double **dx_ref;   /* by leaf: of reference */
+    double *dy;
+} sample;
+
+enum { KEPT = 4 };
+
 typedef struct {
     gradcheck_report *report;
     const adj_node *node;
@@ -76,10 +88,10 @@ typedef struct {
     char *linear,
         *kinks;       /* by leaf: true if y is linear in it; true if y may have kinks along it */
     int64_t n_y, max; /* elements of y; of the largest value */
-    double **x;       /* by leaf */
-    double *dy;
-    double **dx;     /* by leaf: of tested */
-    double **dx_ref; /* by leaf: of reference */
+    sample kept[KEPT],
+        *at; /* those of the last draws, for all leaves; at: with x, dx, dx_ref, dy */
+    int n_kept;
+    double **x, **dx, **dx_ref, *dy;
     double *v, *moved, *numeric;
     double *y_mid, *y_low, *y_high; /* forward values */
     char *mask;                     /* by element of y: a kink is near */
@@ -116,12 +128,14 @@ int64_t index_at(adj_shape shape, int64_t element, int axis);
 /* Values in x, dy: draw number `draw`, in the ops' domains. Integers (powers of two in dy) if
  * `integer`. */
 void draw_values(subject *s, int draw, int integer);
+/* To be called when x or dy are changed after a draw. */
+void forget_draw(subject *s);
 void draw_direction(subject *s, int leaf, int draw, int integer);
 /* y at x with leaf's x + h v; f64. */
 adj_status forward_at(subject *s, int leaf, double h, double *y);
 /* Runs e, an executor of t's graph, on the values of x; if it runs backward, on dy too. */
 adj_status run_exec(subject *s, adj_exec *e, const twin *t, int is_forward);
-/* dx_ref and dx; whether dx has the same bits a second time. */
+/* dx_ref and dx, unless they are known; whether dx has the same bits a second time. */
 adj_status backward(subject *s);
 /* Twice with real numbers. */
 adj_status repeat_with_reals(subject *s);

@@ -215,15 +215,6 @@ double *reals(subject *s, int64_t n)
     return region_alloc(&s->region, (size_t)n + 1, sizeof(double));
 }
 
-static double **reals_by_leaf(subject *s)
-{
-    double **v = region_alloc(&s->region, (size_t)s->n_leaf + 1, sizeof *v);
-    for (int i = 0; v != NULL && i < s->n_leaf; i++)
-        if ((v[i] = reals(s, leaf_elems(s, i))) == NULL)
-            return NULL;
-    return v;
-}
-
 static adj_status open_memory(subject *s)
 {
     const adj_graph *const graphs[] = {s->tested.graph, s->reference.graph};
@@ -233,12 +224,9 @@ static adj_status open_memory(subject *s)
             const int64_t elems = node_elems(graphs[g]->node[i]);
             s->max = elems > s->max ? elems : s->max;
         }
-    double ***const of_leaves[] = {&s->x, &s->dx, &s->dx_ref};
     double **const of_max[] = {&s->v, &s->moved, &s->numeric, &s->raw};
-    double **const of_y[] = {&s->dy, &s->y_mid, &s->y_low, &s->y_high};
+    double **const of_y[] = {&s->y_mid, &s->y_low, &s->y_high};
     int missing = 0;
-    for (size_t i = 0; i < sizeof of_leaves / sizeof *of_leaves; i++)
-        missing += (*of_leaves[i] = reals_by_leaf(s)) == NULL;
     for (size_t i = 0; i < sizeof of_max / sizeof *of_max; i++)
         missing += (*of_max[i] = reals(s, s->max)) == NULL;
     for (size_t i = 0; i < sizeof of_y / sizeof *of_y; i++)

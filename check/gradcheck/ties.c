@@ -14,6 +14,7 @@ enum { EVERY = 3 }; /* a value at a kink among so many */
 static void draw_ties(subject *s)
 {
     draw_values(s, 0, 0);
+    forget_draw(s);
     for (int leaf = 0; leaf < s->n_leaf; leaf++)
         for (int64_t i = 0; i < leaf_elems(s, leaf) && leaf_is_float(s, leaf); i++) {
             const adj_dtype dtype = s->tested.leaf[leaf]->type.dtype;
@@ -61,6 +62,7 @@ static adj_status differentiate_at_ties(leaf_check *c)
     adj_status status = mask_kinks(s, c->leaf, step_for(s, c->leaf, 0), &kinks);
     for (int64_t i = 0; i < s->n_y; i++)
         s->dy[i] = s->mask[i] ? 0 : s->dy[i];
+    forget_draw(s);
     if (status != ADJ_OK || (status = check_along(c)) != ADJ_OK)
         return status;
     if (c->rule_wrong && isfinite(c->row->analytic))

@@ -71,9 +71,57 @@ static void draw_operand(subject *s, int leaf, int draw, int integer)
         x[i] = dtype == ADJ_I32 ? floor(x[i]) : rounded(dtype, x[i]);
 }
 
+static double **reals_by_leaf(subject *s)
+{
+    double **v = region_alloc(&s->region, (size_t)s->n_leaf + 1, sizeof *v);
+    for (int i = 0; v != NULL && i < s->n_leaf; i++)
+        if ((v[i] = reals(s, leaf_elems(s, i))) == NULL)
+            return NULL;
+    return v;
+}
+
+/* Makes the sample of that draw the current one, the oldest one's memory if it is new. True if it
+ * has the draw's values. */
+static int select_sample(subject *s, int draw, int integer)
+{
+    sample *at = s->kept;
+    while (at < s->kept + KEPT && !(at->dy != NULL && at->draw == draw && at->integer == integer))
+        at++;
+    const int is_drawn = at < s->kept + KEPT;
+    if (!is_drawn)
+        at = &s->kept[s->n_kept++ % KEPT];
+    if (at->dy == NULL) {
+        at->x = reals_by_leaf(s);
+        at->dx = reals_by_leaf(s);
+        at->dx_ref = reals_by_leaf(s);
+        at->dy = reals(s, s->n_y);
+    }
+    if (at->x == NULL || at->dx == NULL || at->dx_ref == NULL || at->dy == NULL) {
+        log_no_memory(&s->report->log);
+        return 1;
+    }
+    at->is_known &= is_drawn;
+    at->draw = draw;
+    at->integer = integer;
+    s->at = at;
+    s->x = at->x;
+    s->dx = at->dx;
+    s->dx_ref = at->dx_ref;
+    s->dy = at->dy;
+    return is_drawn;
+}
+
+void forget_draw(subject *s)
+{
+    s->at->draw = -1;
+    s->at->is_known = 0;
+}
+
 void draw_values(subject *s, int draw, int integer)
 {
     const double unit[2] = {0, 1}, range[2] = {-1, 1};
+    if (select_sample(s, draw, integer))
+        return;
     for (int leaf = 0; leaf < s->n_leaf; leaf++)
         draw_operand(s, leaf, draw, integer);
     draw_uniform(s, s->dy, s->n_y, integer ? unit : range, draw, DY_STREAM);
@@ -174,10 +222,13 @@ static adj_status repeat_backward(subject *s)
 
 adj_status backward(subject *s)
 {
+    if (s->report->log.status != ADJ_OK || s->at->is_known)
+        return s->report->log.status;
     run_exec(s, s->reference.backward, &s->reference, 0);
     fetch_all(s, &s->reference, s->dx_ref);
     run_exec(s, s->tested.backward, &s->tested, 0);
     fetch_all(s, &s->tested, s->dx);
+    s->at->is_known = 1;
     return repeat_backward(s);
 }
 
