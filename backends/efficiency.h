@@ -37,7 +37,6 @@ typedef struct {
     double share[EFFICIENCY_CLASSES];
 } efficiency;
 
-/* The tables, in efficiencies.c of each backend. */
 extern const efficiency direct_efficiencies[], onednn_efficiencies[];
 
 /* Returns the estimated seconds in which an implementation, by its name ("jit:avx512_core"),

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """The efficiency of kernels on this machine: measures every candidate of a list of convolutions by `adjoint bench
---all`, cold, and prints the tables of backends/direct/efficiencies.c and backends/onednn/efficiencies.c with the shares found,
-in the form of those files. A row whose kind no candidate is of keeps its shares. Under each table: the untuned
+--all`, cold, and prints the tables of backends/efficiency.c with the shares found, in the form of that file. A row whose kind no candidate is of keeps its shares. Under each table: the untuned
 regret of the list, with the file's shares and with those found. ADJOINT_MAX_ISA and ONEDNN_MAX_CPU_ISA measure
 lesser instruction sets. A type takes a minute or two; nothing else may run meanwhile."""
 import argparse
@@ -148,16 +147,17 @@ def regret(tables, chosen, cells):
 
 def main():
     o = parse()
-    tables = {b: [Row(m) for m in ROW.finditer((ROOT / "backends" / b / "efficiencies.c").read_text())]
+    text = (ROOT / "backends" / "efficiency.c").read_text()
+    tables = {b: [Row(m) for m in ROW.finditer(re.search(f"{b}_efficiencies.*?;", text, re.DOTALL)[0])]
               for b in ("direct", "onednn")}
     cells = [cell for kind in o.type or TYPES for cell in measure(Tool(o.tool), o, kind)]
     old = {b: [r.share for r in rows] for b, rows in tables.items()}
     new = {b: shares(rows, cells) for b, rows in tables.items()}
     for b, rows in tables.items():
-        print(f"const efficiency {b}_shares[] = {{")
+        print(f"const efficiency {b}_efficiencies[] = {{")
         print("\n".join(row.text(share) for row, share in zip(rows, new[b])))
         print("    {0},\n};")
-    print(f"regret with the shares of the files {regret(tables, old, cells):.3f}, found {regret(tables, new, cells):.3f}")
+    print(f"regret with the shares of the file {regret(tables, old, cells):.3f}, found {regret(tables, new, cells):.3f}")
 
 
 if __name__ == "__main__":

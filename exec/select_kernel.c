@@ -7,10 +7,9 @@
  *
  * Support is determined by preparing: kernels of the preferred backend are tried in its order, then
  * those of the backends after it. Of the kernels that can be prepared, the one with the least
- * estimated time is taken (backends/efficiency.h, with the numbers of each backend's
- * efficiencies.c). With tune, two or more candidates are timed instead (tune/tune.c). The selection
- * for one op, with the estimate and the time of each candidate: adjoint bench --op NAME --all; for
- * a model: adjoint graph --plan. */
+ * estimated time is taken (the tables of backends/efficiency.c). With tune, two or more candidates
+ * are timed instead (tune/tune.c). The selection for one op, with the estimate and the time of each
+ * candidate: adjoint bench --op NAME --all; for a model: adjoint graph --plan. */
 #include <string.h>
 
 #include "base/backend_option.h"

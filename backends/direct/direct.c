@@ -1,5 +1,5 @@
-/* direct.c - the direct backend: opens with the best instruction set that this CPU has, or a
- * lower one named by ADJOINT_MAX_ISA: base, avx2, avx512, avx512_bf16, amx. */
+/* direct.c - the direct backend and its layouts. It opens with the best instruction set that this
+ * CPU has, or a lower one named by ADJOINT_MAX_ISA: base, avx2, avx512, avx512_bf16, amx. */
 #include <omp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,6 +13,8 @@
 #include "direct.h"
 
 enum { UNKNOWN = -1 };
+
+/* ---- instruction sets ---- */
 
 static const char *const levels[N_ISA_LEVEL] = {"base", "avx2", "avx512", "avx512_bf16", "amx"};
 
@@ -41,40 +43,7 @@ static const direct_isa *isa_of(int level)
     return isas[level];
 }
 
-int direct_is_bias_of(const adj_node *n, const adj_node *root)
-{
-    return n->op == &adj_op_bias_add && n->in[0] == root &&
-           (root->type.shape.rank == 2 || ((const adj_format_attrs *)n->attrs)->format == ADJ_NHWC);
-}
-
-int direct_match_bias(const adj_node *root, const adj_uses *uses, int max, const adj_node **group)
-{
-    const adj_node *user = adj_only_user(root, uses);
-    if (max < 1)
-        return 0;
-    group[0] = root;
-    if (max < 2 || user == NULL || !direct_is_bias_of(user, root))
-        return 1;
-    group[1] = user;
-    return 2;
-}
-
-int direct_is_widening(const adj_node *n)
-{
-    return n->op == &adj_op_cast && n->type.dtype == ADJ_F32;
-}
-
-int direct_match_filter(const adj_node *root, const adj_uses *uses, int max, const adj_node **group)
-{
-    if (root->op != &adj_op_conv2d_backprop_filter || max < 1)
-        return 0;
-    const adj_node *user = adj_only_user(root, uses);
-    group[0] = root;
-    if (root->type.dtype != ADJ_BF16 || max < 2 || user == NULL || !direct_is_widening(user))
-        return 1;
-    group[1] = user;
-    return 2;
-}
+/* ---- helpers of kernels ---- */
 
 int direct_conv_fits(const adj_conv_geom *g, int64_t max)
 {
@@ -188,6 +157,112 @@ void direct_drop(void *backend, void *state)
     adj_release(&d->allocator, state);
 }
 
+/* ---- layouts, and the reorders to and from plain memory ----
+ *
+ *   bytes   an i32 value whose elements are 0 to 255, such as an argmax, one byte each. Only
+ *           readers outside this backend need it plain.
+ *   packed  a filter, packed for a kernel's products (gemm/gemm.c, winograd/winograd.c), under the
+ *           kernel's name for it. No kernel writes it, so the plain filter exists beside it, and no
+ *           reorder back is needed. */
+
+static adj_layout *add(direct *d, adj_layout layout)
+{
+    adj_layout *l = adj_alloc(&d->allocator, sizeof *l);
+    if (l == NULL)
+        return NULL;
+    *l = layout;
+    l->next = d->layouts;
+    return d->layouts = l;
+}
+
+const adj_layout *direct_bytes(direct *d, int64_t elems)
+{
+    for (const adj_layout *l = d->layouts; l != NULL; l = l->next)
+        if (l->packing == NULL && l->bytes == (size_t)elems)
+            return l;
+    return add(d, (adj_layout){.name = "bytes", .bytes = (size_t)elems});
+}
+
+const adj_layout *direct_packed_filter(direct *d, const direct_packing *packing, const void *of,
+                                       const char *name)
+{
+    for (const adj_layout *l = d->layouts; l != NULL; l = l->next)
+        if (l->packing == packing && packing->is_same(l->packed_of, of))
+            return l;
+    void *copy = adj_alloc(&d->allocator, packing->of_bytes);
+    if (copy == NULL)
+        return NULL;
+    memcpy(copy, of, packing->of_bytes);
+    adj_layout *l =
+        add(d, (adj_layout){.bytes = packing->bytes(of), .packing = packing, .packed_of = copy});
+    if (l == NULL)
+        adj_release(&d->allocator, copy);
+    else
+        snprintf(l->name, sizeof l->name, "%s", name);
+    return l;
+}
+
+int direct_packs_once(const adj_group *g, const adj_prep *prep, int in)
+{
+    int readers = 0;
+    for (int i = 0; i < g->n_node; i++)
+        for (int k = 0; k < g->node[i]->n_in; k++)
+            readers += g->node[i]->in[k] == g->in[in];
+    return in < 32 && (prep->invariant >> in & 1) && readers == 1;
+}
+
+static void free_layouts(direct *d)
+{
+    for (adj_layout *l = d->layouts, *next; l != NULL; l = next) {
+        next = l->next;
+        adj_release(&d->allocator, l->packed_of);
+        adj_release(&d->allocator, l);
+    }
+}
+
+static size_t layout_bytes(const adj_layout *l) { return l->bytes; }
+
+static const char *layout_name(const adj_layout *l) { return l->name; }
+
+typedef struct {
+    int64_t n; /* elements */
+    int to_bytes;
+    const adj_layout *packed; /* NULL for bytes */
+} reorder;
+
+static adj_status reorder_prepare(void *backend, const adj_layout *from, const adj_layout *to,
+                                  adj_type type, void **state, size_t *scratch)
+{
+    direct *d = backend;
+    const adj_layout *ours = to != NULL ? to : from;
+    *state = NULL;
+    *scratch = 0;
+    if ((to != NULL && from != NULL) || (ours->packing != NULL && to == NULL))
+        return ADJ_ENOKERNEL;
+    reorder *s = *state = adj_alloc(&d->allocator, sizeof *s);
+    if (s == NULL)
+        return ADJ_ENOMEM;
+    *s = (reorder){adj_shape_elems(type.shape), to != NULL, ours->packing != NULL ? ours : NULL};
+    return ADJ_OK;
+}
+
+static adj_status reorder_run(void *state, const void *in, void *out, void *scratch)
+{
+    const reorder *s = state;
+    (void)scratch;
+    if (s->packed != NULL) {
+        s->packed->packing->pack(s->packed->packed_of, in, out);
+        return ADJ_OK;
+    }
+    for (int64_t i = 0; i < s->n && s->to_bytes; i++)
+        ((uint8_t *)out)[i] = (uint8_t)((const int32_t *)in)[i];
+    for (int64_t i = 0; i < s->n && !s->to_bytes; i++)
+        ((int32_t *)out)[i] = ((const uint8_t *)in)[i];
+    return ADJ_OK;
+}
+
+/* ---- the backend ---- */
+
 static adj_status open(const adj_backend_opts *opts, void **backend)
 {
     const char *limit = getenv("ADJOINT_MAX_ISA");
@@ -220,7 +295,7 @@ static void close(void *backend)
     if (d == NULL)
         return;
     adj_allocator allocator = d->allocator;
-    direct_free_layouts(d);
+    free_layouts(d);
     adj_release(&allocator, d);
 }
 
@@ -250,8 +325,8 @@ const adj_backend adj_backend_direct = {.version = ADJ_VERSION,
                                         .close = close,
                                         .kernels = kernels,
                                         .describe = describe,
-                                        .layout_bytes = direct_layout_bytes,
-                                        .layout_name = direct_layout_name,
-                                        .reorder_prepare = direct_reorder_prepare,
-                                        .reorder_run = direct_reorder_run,
+                                        .layout_bytes = layout_bytes,
+                                        .layout_name = layout_name,
+                                        .reorder_prepare = reorder_prepare,
+                                        .reorder_run = reorder_run,
                                         .reorder_drop = direct_drop};

@@ -49,10 +49,10 @@ typedef struct { /* how a kernel packs its filter; `of`: the part of its state t
     void (*pack)(const void *of, const void *filter, void *packed);
 } direct_packing;
 
-struct adj_layout { /* see layouts.c */
+struct adj_layout { /* see direct.c */
     adj_layout *next;
     size_t bytes;
-    const direct_packing *packing; /* see layouts.c */
+    const direct_packing *packing; /* NULL: bytes */
     void *packed_of;
     char name[16];
 };
@@ -89,17 +89,6 @@ int direct_conv_fits(const adj_conv_geom *g, int64_t max);
 /* True if the format is NHWC, there are no groups, and all sizes are 1 to max, so that products
  * of a few sizes cannot overflow. */
 int direct_conv_has_sizes(const adj_conv_geom *g, int64_t max);
-/* True if n is a bias_add over root's last axis. Biases along other axes are not fused. */
-int direct_is_bias_of(const adj_node *n, const adj_node *root);
-/* Writes root and its bias_add, if that is root's only user, to group; returns how many these
- * are. */
-int direct_match_bias(const adj_node *root, const adj_uses *uses, int max, const adj_node **group);
-/* True if n is a cast to f32. */
-int direct_is_widening(const adj_node *n);
-/* Writes root, a filter's gradient, to group, and its cast to f32 if root is bf16 and the cast
- * is its only user; returns how many these are. */
-int direct_match_filter(const adj_node *root, const adj_uses *uses, int max,
-                        const adj_node **group);
 /* Returns how many threads the operations of a convolution or its gradients justify. */
 int direct_conv_threads(const direct *d, const adj_node *n);
 
@@ -112,7 +101,7 @@ static inline void *direct_scratch(const adj_call *c, size_t offset)
 
 /* direct_refuse ends prepare() with ADJ_ENOKERNEL and a reason, formatted as by printf.
  * direct_accept ends it with a copy of the state; the implementation is printed as "impl:isa".
- * All layouts are plain then; a kernel with others sets them afterwards (layouts.c). */
+ * All layouts are plain then; a kernel with others sets them afterwards. */
 adj_status direct_refuse(adj_prep *prep, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 adj_status direct_accept(const direct *d, const adj_group *g, adj_prep *prep, const char *impl,
@@ -135,7 +124,7 @@ static inline ptrdiff_t direct_jobs_for(int threads) { return threads > 1 ? 16 *
 adj_status direct_run(const adj_call *c);
 void direct_drop(void *backend, void *state);
 
-/* Layouts (layouts.c): of an i32 value of `elems` elements, all from 0 to 255, as bytes; and of
+/* Layouts: of an i32 value of `elems` elements, all from 0 to 255, as bytes; and of
  * a filter that is packed before it enters a kernel. NULL if out of memory. */
 const adj_layout *direct_bytes(direct *d, int64_t elems);
 const adj_layout *direct_packed_filter(direct *d, const direct_packing *packing, const void *of,
@@ -143,12 +132,6 @@ const adj_layout *direct_packed_filter(direct *d, const direct_packing *packing,
 /* True if the filter, operand `in` of the group, can be packed before it enters the kernel: no
  * run changes it (adj_prep.invariant), and no other node of the group reads it. */
 int direct_packs_once(const adj_group *g, const adj_prep *prep, int in);
-void direct_free_layouts(direct *d);
-size_t direct_layout_bytes(const adj_layout *l);
-const char *direct_layout_name(const adj_layout *l);
-adj_status direct_reorder_prepare(void *backend, const adj_layout *from, const adj_layout *to,
-                                  adj_type type, void **state, size_t *scratch);
-adj_status direct_reorder_run(void *state, const void *in, void *out, void *scratch);
 
 extern const adj_kernel direct_conv_bf16, direct_fused_pointwise, direct_gemm, direct_depthwise,
     direct_dropout, direct_filter_bf16, direct_filter_gemm, direct_group_norm, direct_max_pool,

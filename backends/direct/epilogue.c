@@ -1,6 +1,41 @@
 /* epilogue.c - recognizes the nodes of an epilogue: see epilogue.h. */
 #include "epilogue.h"
 
+int direct_is_bias_of(const adj_node *n, const adj_node *root)
+{
+    return n->op == &adj_op_bias_add && n->in[0] == root &&
+           (root->type.shape.rank == 2 || ((const adj_format_attrs *)n->attrs)->format == ADJ_NHWC);
+}
+
+int direct_match_bias(const adj_node *root, const adj_uses *uses, int max, const adj_node **group)
+{
+    const adj_node *user = adj_only_user(root, uses);
+    if (max < 1)
+        return 0;
+    group[0] = root;
+    if (max < 2 || user == NULL || !direct_is_bias_of(user, root))
+        return 1;
+    group[1] = user;
+    return 2;
+}
+
+int direct_is_widening(const adj_node *n)
+{
+    return n->op == &adj_op_cast && n->type.dtype == ADJ_F32;
+}
+
+int direct_match_filter(const adj_node *root, const adj_uses *uses, int max, const adj_node **group)
+{
+    if (root->op != &adj_op_conv2d_backprop_filter || max < 1)
+        return 0;
+    const adj_node *user = adj_only_user(root, uses);
+    group[0] = root;
+    if (root->type.dtype != ADJ_BF16 || max < 2 || user == NULL || !direct_is_widening(user))
+        return 1;
+    group[1] = user;
+    return 2;
+}
+
 /* Returns the operand that n adds to `value`; NULL if n is not such a sum. */
 static const adj_node *addend_of(const adj_node *n, const adj_node *value)
 {

@@ -13,6 +13,17 @@ typedef struct {
     adj_dtype stored; /* type of the result: that of the sums, or a half type */
 } direct_epilogue;
 
+/* True if n is a bias_add over root's last axis. Biases along other axes are not fused. */
+int direct_is_bias_of(const adj_node *n, const adj_node *root);
+/* Writes root and its bias_add, if that is root's only user, to group; returns how many these
+ * are. */
+int direct_match_bias(const adj_node *root, const adj_uses *uses, int max, const adj_node **group);
+/* True if n is a cast to f32. */
+int direct_is_widening(const adj_node *n);
+/* Writes root, a filter's gradient, to group, and its cast to f32 if root is bf16 and the cast
+ * is its only user; returns how many these are. */
+int direct_match_filter(const adj_node *root, const adj_uses *uses, int max,
+                        const adj_node **group);
 /* Reads the epilogue of a group that begins with the convolution or matmul. Returns 0 if the
  * group has other nodes, or if an inner value leaves it. */
 int direct_read_epilogue(const adj_group *g, direct_epilogue *e);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "backends/direct/arith.h"
+#include "backends/direct/epilogue.h"
 
 enum {
     LANES = CONV_BF16_LANES,

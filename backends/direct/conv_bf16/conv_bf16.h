@@ -19,7 +19,7 @@
  * A row of taps is a segment: kw * c elements, in steps of 32. Its last step has the remaining
  * elements, in tiles of that width, so that no element outside of a window is multiplied: an Inf
  * or NaN reaches only the results that it reaches in the definition. If the filter has an Inf or
- * NaN, results whose windows reach padding are recomputed by the definition (conv_plain.h), since
+ * NaN, results whose windows reach padding are recomputed by the definition (conv_axis.h), since
  * Inf times the padding's zeros is NaN.
  *
  * f32: a number a is split into two bf16 parts, a1 nearest to it and a2 nearest to a - a1, and a

@@ -6,8 +6,6 @@
 
 #include <omp.h>
 
-#include "backends/direct/conv_plain.h"
-
 enum {
     LANES = CONV_BF16_LANES,
     TILE = CONV_BF16_TILE,

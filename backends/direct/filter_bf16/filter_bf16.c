@@ -4,6 +4,7 @@
 #include "filter_bf16.h"
 
 #include "backends/direct/arith.h"
+#include "backends/direct/epilogue.h"
 
 enum {
     LANES = FILTER_BF16_LANES,

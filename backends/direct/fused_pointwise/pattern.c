@@ -2,6 +2,7 @@
  * a row kernel (row_kernel.h). */
 #include <string.h>
 
+#include "backends/direct/epilogue.h"
 #include "row_kernel.h"
 
 /* A node of a pattern: its function in the row kernel, and its operands: the kernel's x[0] to

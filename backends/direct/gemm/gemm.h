@@ -23,7 +23,7 @@
  *
  * Zeros of the padding times a filter's Inf or NaN would give NaN, a product that the definition
  * does not have: then positions whose windows reach padding are computed by the definition
- * (conv_plain.h).
+ * (conv_axis.h).
  *
  * Elementwise epilogues are computed in a product's registers (epilogue.h).
  *
@@ -131,11 +131,5 @@ static inline ptrdiff_t gemm_packed_at(const gemm *p, const gemm_pass *a, gemm_p
         return panel.first * p->lanes * a->elements;
     return panel.end * p->lanes > p->dst.c ? 0 : -1;
 }
-
-/* plan.c: plans the group's product with its epilogue; sets prep->scratch. Transposed matrices must
- * be refused by the caller. Returns 0 if gemm.h does not support the group, or if it is too large.
- */
-int gemm_plan(gemm *p, const direct *d, const adj_group *group, const direct_epilogue *epilogue,
-              adj_prep *prep);
 
 #endif

@@ -1,6 +1,5 @@
 /* rows.c - computes rows of a pass's positions: see gemm.h. Compiled once per instruction set
  * and type. */
-#include "backends/direct/conv_plain.h"
 #include "backends/direct/epilogue_vector.h"
 #include "backends/direct/micro_gemm.h"
 #include "backends/direct/padded_rows.h"

@@ -3,7 +3,7 @@
  * Loops run over the channels of a pixel, which are independent. Results are those of naive: a
  * NaN is the maximum, and the first maximum in row-major order receives the gradient.
  * max_pool_grad searches for it again. If windows do not overlap, max_pool_argmax stores its
- * position in the pass of max_pool, a byte each (layouts.c), and max_pool_grad_argmax reads
+ * position in the pass of max_pool, a byte each (direct.c), and max_pool_grad_argmax reads
  * neither x nor y. A relu that is the pool's only user is fused into its pass.
  *
  * With an argmax the gradient writes one window after the other, each element of dx once. Without
