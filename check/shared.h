@@ -48,9 +48,9 @@ static inline int is_linear_in(const adj_node *n, int k)
 int is_repeated(const adj_graph *g, const char *need, const adj_node *n, int depth);
 
 /* A NULL-ended list for an executor with backend "naive": the caller's own backends, then naive.
- * The executor asks these only for the caller's own ops (exec/backends.c). A backend with the name
- * of a built-in one may be under test and is left out. Sets *list to NULL, the built-in backends,
- * if the caller has none of its own. */
+ * The executor asks these only for the caller's own ops (exec/select_kernel.c). A backend with the
+ * name of a built-in one may be under test and is left out. Sets *list to NULL, the built-in
+ * backends, if the caller has none of its own. */
 adj_status reference_backends(const adj_backend *const *own, region *p,
                               const adj_backend *const **list);
 
@@ -58,6 +58,10 @@ adj_status reference_backends(const adj_backend *const *own, region *p,
  * and a little more (a bias of 0 hides that it was left out), integers, and in_domain floats too,
  * where their reader's op wants them; other integers 0 or 1. ADJ_ENOMEM, or ADJ_OK. */
 adj_status draw_leaf(const adj_node *n, int in_domain, uint64_t seed, region *p, void *v);
+
+/* reorders.c: checks each reorder of the plan. Returns 1 if one is wrong, and describes it in text;
+ * 0 if all are right; a negative number when out of memory. */
+int find_wrong_reorder(const adj_exec *e, char *text, size_t size);
 
 /* Returns the name of an option that is set, of those that neither checker reads; NULL: none. */
 const char *unread_option(const adj_exec_opts *o);

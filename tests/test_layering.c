@@ -26,10 +26,10 @@ static const rule rules[] = {
     {"exec/tune", "adjoint.h", "base graph exec base/machine"},
     {"base/machine", "", "base"},
     {"check", "adjoint.h adjoint_check.h",
-     "base check graph ops/grad.h ops/attr_lists.h exec/inspect.h exec/internal.h exec/report.h "
-     "base/machine"},
+     "base check graph ops/grad.h ops/attr_lists.h exec/candidate.h exec/exec.h exec/internal.h "
+     "exec/memory.h exec/report.h exec/run.h base/machine"},
     {"check/gradcheck", "adjoint.h adjoint_check.h",
-     "base check check/compare graph ops/grad.h exec/inspect.h exec/internal.h exec/report.h"},
+     "base check check/compare graph ops/grad.h exec/exec.h exec/internal.h exec/report.h"},
     {"ops", "adjoint.h", "ops/rules graph/op.h"},
     {"ops/rules", "adjoint.h", "ops graph/op.h"},
     {"ops/nn", "adjoint.h adjoint_nn.h", "base ops graph/op.h"},

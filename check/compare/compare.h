@@ -41,7 +41,7 @@ typedef struct {
 typedef struct {
     adj_status status;
     int crashed, canary;
-    int wrong_plan; /* exec_has_wrong_plan's */
+    int wrong_plan; /* the plan was refused because it does not compute its graph */
     char message[ADJ_MESSAGE];
     int wrong_reorder;    /* plan_fault says which */
     char plan_fault[400]; /* which reorder is wrong; of a bare trial: which pass changes a result,
@@ -70,6 +70,9 @@ adj_status trial_here(const trial *t, region *p, outcome *o);
 
 /* Sets the trial's leaves. */
 adj_status give_leaves(const trial *t, adj_exec *e);
+/* Returns a hash of the plan's kernels with their shapes and layouts, independent of their order.
+ */
+uint64_t hash_kernels(const adj_exec *e);
 /* passes.c: the results of a trial's graph after each pass. */
 typedef struct {
     const trial *trial;

@@ -3,8 +3,9 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "compare.h"
-#include "exec/inspect.h"
+#include "exec/exec.h"
 #include "exec/report.h"
 
 static const double tune_seconds = 0.1;    /* of a plan: each node has one */
@@ -104,13 +105,48 @@ static adj_status time_runs(const trial *t, adj_exec *e, region *p, outcome *o)
     return ADJ_OK;
 }
 
+static uint64_t add_word(uint64_t hash, const char *word)
+{
+    return hash_text(hash_text(hash, word), " ");
+}
+
+static uint64_t add_layouts(const adj_exec *e, int n, const int buffer[], uint64_t hash)
+{
+    for (int i = 0; i < n; i++)
+        hash = add_word(hash, layout_text(e, &e->plan.buffer[buffer[i]]));
+    return hash;
+}
+
+uint64_t hash_kernels(const adj_exec *e)
+{
+    uint64_t all = 0;
+    for (int i = 0; i < e->plan.n_step; i++) {
+        const step *s = &e->plan.step[i];
+        uint64_t hash = HASH_START;
+        if (s->kind != STEP_KERNEL)
+            continue;
+        for (int k = 0; k < s->group.n_node; k++)
+            hash = add_word(add_word(hash, s->group.node[k]->op->name),
+                            adj_shape_text(s->group.node[k]->type.shape).s);
+        hash = add_word(add_word(hash, e->backends.list[s->backend]->name), s->prep.impl);
+        hash = add_layouts(e, s->n_in, s->in, hash);
+        all += add_layouts(e, s->n_out, s->out, hash);
+    }
+    return all;
+}
+
 static adj_status list_steps(const adj_exec *e, region *p, outcome *o)
 {
-    o->n_plan = exec_n_nodes(e);
+    const plan *plan = &e->plan;
+    o->n_plan = plan->graph->n_node;
     o->step_of = region_alloc(p, (size_t)o->n_plan, sizeof *o->step_of);
     if (o->step_of == NULL)
         return ADJ_ENOMEM;
-    exec_list_steps(e, o->step_of);
+    for (int id = 0; id < o->n_plan; id++)
+        o->step_of[id] = NONE;
+    for (int i = 0; i < plan->n_step; i++)
+        for (int k = 0; k < plan->step[i].group.n_node; k++)
+            o->step_of[plan->step[i].group.node[k]->id] = i;
     return ADJ_OK;
 }
 
@@ -120,7 +156,10 @@ static adj_status take_plan(const trial *t, adj_exec *e, region *p, outcome *o)
     o->image = region_alloc(p, (size_t)t->g->n_node, sizeof(adj_node *));
     if (o->image == NULL)
         return ADJ_ENOMEM;
-    o->plan = exec_take_graph(e, o->image);
+    for (int id = 0; id < e->plan.n_user; id++)
+        o->image[id] = e->plan.image[id];
+    o->plan = e->plan.graph;
+    e->plan.graph = NULL;
     return ADJ_OK;
 }
 
@@ -128,7 +167,7 @@ static adj_status run_plan(const trial *t, adj_exec *e, region *p, outcome *o)
 {
     o->exec = adj_exec_stats(e);
     o->reorders = adj_exec_details(e).reorders;
-    o->kernels = exec_hash_kernels(e);
+    o->kernels = hash_kernels(e);
     adj_status status = list_steps(e, p, o);
     if (status == ADJ_OK)
         status = give_leaves(t, e);
@@ -139,7 +178,7 @@ static adj_status run_plan(const trial *t, adj_exec *e, region *p, outcome *o)
         status = time_runs(t, e, p, o);
     }
     if (status == ADJ_OK && o->reorders > 0 &&
-        exec_find_wrong_reorder(e, o->plan_fault, sizeof o->plan_fault) < 0)
+        find_wrong_reorder(e, o->plan_fault, sizeof o->plan_fault) < 0)
         status = ADJ_ENOMEM;
     o->wrong_reorder = o->plan_fault[0] != '\0';
     if (status == ADJ_OK && t->aliases && !o->wrong_reorder)
@@ -176,7 +215,7 @@ static adj_status plan_updates(const trial *t, adj_exec_opts opts, outcome *o)
     const adj_status status = adj_exec_new(t->g, &opts, &e);
     if (status != ADJ_OK)
         outcome_message(o, adj_exec_message(e));
-    o->wrong_plan = exec_has_wrong_plan(e);
+    o->wrong_plan = e != NULL && e->plan_is_wrong;
     adj_exec_free(e);
     return status;
 }
@@ -226,8 +265,8 @@ adj_status trial_here(const trial *t, region *p, outcome *o)
         o->status = run_plan(t, e, p, o);
     if (o->status != ADJ_OK) {
         outcome_message(o, adj_exec_message(e));
-        o->canary = exec_was_overrun(e);
-        o->wrong_plan = exec_has_wrong_plan(e);
+        o->canary = e != NULL && e->run.overrun;
+        o->wrong_plan = e != NULL && e->plan_is_wrong;
     }
     if (w.sentence[0] != '\0')
         snprintf(o->plan_fault, sizeof o->plan_fault, "%s", w.sentence);

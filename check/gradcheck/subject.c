@@ -4,7 +4,7 @@
 
 #include "base/backend_option.h"
 #include "check/compare/compare.h"
-#include "exec/inspect.h"
+#include "exec/exec.h"
 #include "gradcheck.h"
 
 static int is_float_leaf(const adj_node *leaf)
@@ -91,7 +91,7 @@ static adj_status open_exec(subject *s, const twin *t, int is_reference, int n,
     const char *message = adj_exec_message(*e), *colon = strstr(message, ": ");
     if (status == ADJ_ENOKERNEL) {
         s->unchecked = log_text(&s->report->log, "%s", colon != NULL ? colon + 2 : message);
-    } else if (exec_has_wrong_plan(*e)) {
+    } else if (*e != NULL && (*e)->plan_is_wrong) {
         s->wrong_plan = log_text(&s->report->log, "%s -> fault is in the plan of backend %s",
                                  colon != NULL ? colon + 2 : message,
                                  is_reference ? "naive" : s->report->conditions.backend);
@@ -156,7 +156,7 @@ static adj_status open_reference(subject *s)
 static adj_status check_reorders(subject *s)
 {
     char text[200];
-    const int found = exec_find_wrong_reorder(s->tested.backward, text, sizeof text);
+    const int found = find_wrong_reorder(s->tested.backward, text, sizeof text);
     if (found > 0)
         s->wrong_plan = log_text(&s->report->log, "%s", text);
     return found < 0 ? ADJ_ENOMEM : ADJ_OK;

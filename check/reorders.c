@@ -1,4 +1,4 @@
-/* check_reorders.c - detects reorders that change values: see inspect.h.
+/* reorders.c - detects reorders of a plan that change values.
  *
  * To check a reorder from layout A to layout B, plain values are converted to A, then to B by the
  * reorder, and back to plain. The values have both signs and as many significant bits as their type
@@ -10,10 +10,9 @@
 #include <omp.h>
 #include <string.h>
 
-#include "candidate.h"
-#include "exec.h"
-#include "inspect.h"
-#include "run.h"
+#include "exec/candidate.h"
+#include "exec/run.h"
+#include "shared.h"
 
 /* Returns 64-aligned memory, each byte 0xff; NULL: out of memory. */
 static char *new_bytes(region *r, size_t bytes)
@@ -194,7 +193,7 @@ static int is_wrong(const adj_exec *e, const step *s, region *r, adj_status *sta
            is_packed_wrongly(e, s, ways[1], r, status);
 }
 
-int exec_find_wrong_reorder(const adj_exec *e, char *text, size_t size)
+int find_wrong_reorder(const adj_exec *e, char *text, size_t size)
 {
     const int callers = omp_get_max_threads();
     int found = 0;
