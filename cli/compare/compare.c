@@ -5,7 +5,7 @@
 
 #include "cli/command.h"
 #include "exec/internal.h"
-#include "write.h"
+#include "compare.h"
 #include "cli/guard.h"
 #include "cli/output.h"
 

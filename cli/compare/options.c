@@ -1,13 +1,12 @@
-/* options.c - see options.h. */
+/* options.c - see compare.h. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "check/inspect.h"
 #include "cli/command.h"
 #include "cli/output.h"
 #include "cli/repeat.h"
-#include "options.h"
+#include "compare.h"
 
 static const remark examples[] = {
     {"adjoint compare --model resnet8 --configs naive:f64,onednn,onednn:bf16:mixed",

@@ -3,7 +3,7 @@
 
 #include "base/printable.h"
 #include "cli/json.h"
-#include "write.h"
+#include "compare.h"
 
 /* ---- JSON: one object ---- */
 

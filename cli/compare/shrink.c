@@ -1,4 +1,4 @@
-/* shrink.c - see shrink.h.
+/* shrink.c - see compare.h.
  *
  * A node that --op can describe is made smaller. One that it cannot describe, or that does not fail
  * alone, becomes the model up to the node, or else the whole model, with the failing configuration.
@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "shrink.h"
+#include "compare.h"
 
 enum { MAX_TRIALS = 400 };
 
@@ -55,15 +55,14 @@ static int graph_fails(const compared_opts *described, const shrinking *s, int w
 
 /* ---- an op ---- */
 
-static int fails_once(shrinking *s, const op_line *l, int whole)
+static int fails_once(shrinking *s, op_line *l, int whole)
 {
-    op_text text;
-    const compared_opts described = {.op = op_line_args(l, &text)};
+    const compared_opts described = {.op = op_line_args(l)};
     s->tried++;
-    return graph_fails(&described, s, whole, l->text.args.op);
+    return graph_fails(&described, s, whole, l->args.op);
 }
 
-static int fails_twice(shrinking *s, const op_line *l)
+static int fails_twice(shrinking *s, op_line *l)
 {
     int fails = fails_once(s, l, 0);
     return fails ? fails_once(s, l, 0) : 0;
@@ -142,15 +141,14 @@ static const compare_row *first_divergence(const adj_comparison *c, int k)
 static void find(const compare_opts *o, shrinking *s, const char *pair, reproducer *r)
 {
     op_line l;
-    op_text text;
     char id[16];
     compared_opts described = o->graph;
     if (r->row != NULL && r->row->group[0] == '\0' && o->shrink > 0 &&
-        op_line_of(r->row->node, &l)) {
+        adj_node_operand_count(r->row->node) > 0 && op_line_write(r->row->node, &l)) {
         int found = shrink(s, &l);
         r->tried = s->tried;
         if (found) {
-            described = (compared_opts){.op = op_line_args(&l, &text)};
+            described = (compared_opts){.op = op_line_args(&l)};
             compare_line(o, &described, pair, r->line);
             return;
         }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/printable.h"
-#include "write.h"
+#include "compare.h"
 
 /* ---- rows added up: one, or all of an op under a configuration ---- */
 

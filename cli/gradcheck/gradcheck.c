@@ -13,7 +13,6 @@
 #include "cli/emitted.h"
 #include "cli/json.h"
 #include "cli/op/graph.h"
-#include "cli/op/text.h"
 #include "cli/output.h"
 #include "cli/repeat.h"
 #include "exec/internal.h"
@@ -119,11 +118,11 @@ static int build(gradcheck_opts *o, compared *c)
  * model. */
 static void write_subject(const gradcheck_opts *o, const adj_node *n, char *line, size_t size)
 {
-    op_text text;
+    op_line own;
     size_t used = strlen(line);
     const int is_given =
         o->graph.model == NULL && n == o->first && op_args_given(&o->graph.op, "--dtype") != NULL;
-    if (is_given || (op_text_of(n, &text) && op_args_repeat(&text.args, line, size))) {
+    if (is_given || (op_line_of(n, &own) && op_args_repeat(&own.args, line, size))) {
         if (is_given)
             op_args_repeat(&o->graph.op, line, size);
         repeat_number(line, size, "--neighbors", 0, 8);

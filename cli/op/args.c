@@ -1,7 +1,7 @@
 /* args.c - see args.h. */
 #include <string.h>
 
-#include "build.h"
+#include "args.h"
 #include "cli/repeat.h"
 #include "ops/attr_lists.h"
 

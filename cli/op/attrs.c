@@ -1,11 +1,11 @@
-/* attrs.c - see attrs.h. */
+/* attrs.c - the attributes of an op from --attr: see args.h. */
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "build.h"
+#include "args.h"
 #include "ops/attr_lists.h"
 
 int dtype_from_name(const char *name, adj_dtype *dtype)

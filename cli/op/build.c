@@ -1,8 +1,8 @@
-/* build.c - see build.h. */
+/* build.c - every op of the registry over operands that suit a shape: see args.h. */
 #include <stdio.h>
 #include <string.h>
 
-#include "build.h"
+#include "args.h"
 
 enum { ATTR_BYTES = 1024, MAX_OPERANDS = 8 };
 

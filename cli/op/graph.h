@@ -4,8 +4,8 @@
 #define CLI_OP_GRAPH_H
 
 #include "adjoint_check.h"
-#include "args.h"
 #include "cli/model.h"
+#include "line.h"
 
 enum { MAX_ROOTS_OF_OP = 65, MAX_ROOTS = 8 * MAX_ROOTS_OF_OP };
 
@@ -35,5 +35,18 @@ typedef struct {
 /* The caller frees c in every case; on failure its error has the reason. */
 adj_status compared_open(compared *c, const compared_opts *o);
 void compared_close(compared *c);
+
+/* ---- variants of an op: other attributes, and shapes close to its own ---- */
+
+/* Sets *out to the i-th set of options besides the op's example: shapes and matching attributes, in
+ * the given type. Returns 0 past the last, or if more than the type was given. */
+int op_attribute_set(const op_args *given, int i, op_args *out);
+
+/* Writes options, which point into *l, for the i-th shape close to that of n, an op over leaves,
+ * limited to the sizes that a check needs. Returns 0 past the last. */
+int op_neighbor(const adj_node *n, int i, op_line *l);
+
+/* True if a node can be made of the options. Call it first: a failure leaves the graph in error. */
+int op_is_possible(const op_args *args);
 
 #endif

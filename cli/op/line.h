@@ -1,13 +1,15 @@
-/* line.h - one op as numbers that can be changed: read from a node, written as the options of a
- * command line. */
+/* line.h - a node as the options of a command line that build it again, with every attribute, and
+ * with numbers that can be changed. */
 #ifndef CLI_OP_LINE_H
 #define CLI_OP_LINE_H
 
-#include "text.h"
+#include "args.h"
 
 typedef struct {
-    op_text text; /* options that do not change */
+    op_args args; /* points to the members below or to constants; defaults are omitted */
+    char in_text[128], filter_text[128], attr[OP_ATTR_TEXT];
     adj_shape in, filter;
+    int has_filter, is_same; /* 1: a second operand; 1: which is the first again */
     adj_format format;
     int is_conv, is_pool, is_product;
     int is_pair; /* 1: both shapes stay equal */
@@ -17,11 +19,14 @@ typedef struct {
     int in_inner, filter_inner; /* summed axes of a matrix product */
 } op_line;
 
-/* Writes n as an op line, without attributes that no option can describe (op_text_write). Returns 0
- * if n has no operand. */
+/* Writes options from which op_args_build makes an equal node (adj_gradcheck_same); returns 0 if no
+ * options describe n: a leaf, or an op or operand that the tool does not build. */
 int op_line_of(const adj_node *n, op_line *l);
-/* Returns the options with l's numbers; they point into t. */
-op_args op_line_args(const op_line *l, op_text *t);
+/* Writes options without checking them: attributes that options cannot describe are omitted, so the
+ * options may build another node. Returns 0 if n is a leaf. */
+int op_line_write(const adj_node *n, op_line *l);
+/* Returns the options with l's numbers; they point into l. */
+op_args op_line_args(op_line *l);
 
 /* A number of the line that may become smaller, down to min. */
 typedef struct {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "build.h"
+#include "args.h"
 #include "cli/json.h"
 #include "cli/output.h"
 

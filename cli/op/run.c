@@ -7,7 +7,7 @@
 
 #include "adjoint_io.h"
 #include "base/backend_option.h"
-#include "build.h"
+#include "args.h"
 #include "cli/output.h"
 #include "cli/standard.h"
 #include "io/tensors/formats.h"

@@ -5,7 +5,7 @@
 #include <criterion/criterion.h>
 
 #include "check/inspect.h"
-#include "cli/op/build.h"
+#include "cli/op/args.h"
 
 /* The op's node, for a test that is linked with cli/op. */
 static inline adj_node *built(adj_graph *g, const op_args *args)

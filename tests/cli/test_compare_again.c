@@ -8,7 +8,7 @@
 #include <sys/resource.h>
 
 #include "cli/child.h"
-#include "cli/compare/write.h"
+#include "cli/compare/compare.h"
 
 static finished f;
 

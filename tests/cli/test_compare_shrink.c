@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/compare/shrink.h"
-#include "cli/op/build.h"
+#include "cli/compare/compare.h"
+#include "cli/op/args.h"
 #include "graph/op.h"
 #include "tests/reference.h"
 #include "tests/plan.h"
@@ -221,7 +221,7 @@ Test(compare_shrink, bounded)
     compared g;
     op_line l;
     cr_assert_eq(compared_open(&g, &subject), ADJ_OK);
-    cr_assert(op_line_of(g.root[0], &l));
+    cr_assert(op_line_write(g.root[0], &l));
     compared_close(&g);
     shrinking s = {&opts, NULL, ADJ_VERDICT_FAIL, ADJ_BLAME_KERNEL, 100, 4, 0};
     planted = WIDE_RELU;
@@ -249,12 +249,11 @@ Test(compare_shrink, every_op_as_a_line)
             const compared_opts subject = {.op = {.op = op_name_at(i), .attr = attrs[k]}};
             compared g, h;
             op_line l;
-            op_text text;
             const adj_status opened = compared_open(&g, &subject);
             cr_assert(opened == ADJ_OK || strstr(g.m.error.message, "has no attribute"), "%s: %s",
                       op_name_at(i), g.m.error.message);
-            if (opened == ADJ_OK && op_line_of(g.root[0], &l)) {
-                const compared_opts again = {.op = op_line_args(&l, &text)};
+            if (opened == ADJ_OK && op_line_write(g.root[0], &l)) {
+                const compared_opts again = {.op = op_line_args(&l)};
                 cr_assert_eq(compared_open(&h, &again), ADJ_OK, "%s: %s", op_name_at(i),
                              h.m.error.message);
                 const adj_node *a = g.root[0], *c = h.root[0];

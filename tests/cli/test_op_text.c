@@ -7,8 +7,7 @@
 #include <string.h>
 
 #include "adjoint_nn.h"
-#include "cli/op/build.h"
-#include "cli/op/text.h"
+#include "cli/op/line.h"
 #include "graph/op.h"
 
 static int same_type(const adj_node *a, const adj_node *b)
@@ -49,10 +48,10 @@ static op_args read_words(char *line)
 
 static int round_trip(const adj_node *n, char line[OP_LINE])
 {
-    op_text text;
+    op_line text;
     adj_error error = {0};
     char words[OP_LINE];
-    if (!op_text_of(n, &text))
+    if (!op_line_of(n, &text))
         return 0;
     line[0] = '\0';
     cr_assert(op_args_repeat(&text.args, line, OP_LINE));
@@ -250,14 +249,14 @@ static adj_node *own(adj_node *x)
 Test(op_text, refused)
 {
     adj_graph *g = adj_graph_new();
-    op_text t;
+    op_line t;
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){2, {2, 3}});
     adj_node *three[] = {x, adj_relu(x), adj_neg(x)};
-    cr_expect_not(op_text_of(NULL, &t));
-    cr_expect_not(op_text_of(x, &t));
-    cr_expect_not(op_text_of(adj_concat(3, three, 0), &t));
-    cr_expect_not(op_text_of(own(x), &t));
-    cr_expect(op_text_of(adj_relu(x), &t));
+    cr_expect_not(op_line_of(NULL, &t));
+    cr_expect_not(op_line_of(x, &t));
+    cr_expect_not(op_line_of(adj_concat(3, three, 0), &t));
+    cr_expect_not(op_line_of(own(x), &t));
+    cr_expect(op_line_of(adj_relu(x), &t));
     adj_graph_free(g);
 }
 

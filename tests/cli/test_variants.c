@@ -9,8 +9,7 @@
 
 #include "adjoint_check.h"
 #include "check/inspect.h"
-#include "cli/op/build.h"
-#include "cli/op/variants.h"
+#include "cli/op/graph.h"
 #include "graph/op.h"
 #include "tests/plan.h"
 #include "tests/reference.h"
@@ -27,13 +26,13 @@ static int needs_none(const adj_op *op)
 
 static void expect_repeatable(const adj_node *n)
 {
-    op_text text;
+    op_line text;
     char *shown = NULL;
     size_t size;
     FILE *f = open_memstream(&shown, &size);
     adj_show_attrs(n, f);
     fclose(f);
-    cr_expect(op_text_of(n, &text), "%s%s cannot be repeated", adj_node_op(n), shown);
+    cr_expect(op_line_of(n, &text), "%s%s cannot be repeated", adj_node_op(n), shown);
     free(shown);
 }
 
@@ -204,7 +203,7 @@ static int is_right(adj_graph *g, adj_node *y)
 static void expect_found(const op_args *args)
 {
     adj_error error;
-    op_text text;
+    op_line text;
     int found = 0;
     adj_graph *g = adj_graph_new();
     adj_node *y = op_args_build(args, g, &error);

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/op/build.h"
+#include "cli/op/args.h"
 #include "fuzz/grow.h"
 #include "ops/grad.h"
 
