@@ -75,10 +75,9 @@ void set_values(adj_exec *e, const adj_node *leaf, const double *values)
     adj_type t = adj_node_type(leaf);
     int64_t n = adj_shape_elems(t.shape);
     size_t bytes = (size_t)n * adj_dtype_size(t.dtype);
-    char *data = malloc(bytes + 1);
+    scoped(release) char *data = malloc(bytes + 1);
     adj_convert(ADJ_F64, values, t.dtype, data, n);
     cr_assert_eq(adj_set(e, leaf, data, bytes), ADJ_OK, "%s", adj_exec_message(e));
-    free(data);
 }
 
 void fixture_set(const fixture *f, adj_exec *e)
@@ -103,21 +102,19 @@ double *fixture_get(adj_exec *e, const adj_node *y)
     adj_type t = adj_node_type(y);
     int64_t n = adj_shape_elems(t.shape);
     size_t bytes = (size_t)n * adj_dtype_size(t.dtype);
-    char *data = malloc(bytes + 1);
+    scoped(release) char *data = malloc(bytes + 1);
     memset(data, 0xff, bytes); /* NaN in every float type */
     cr_assert_eq(adj_get(e, y, data, bytes), ADJ_OK, "%s", adj_exec_message(e));
     double *v = malloc((size_t)(n > 0 ? n : 1) * sizeof *v);
     adj_convert(t.dtype, data, ADJ_F64, v, n);
-    free(data);
     return v;
 }
 
 double *evaluate_with(fixture *f, adj_node *y, const char *backend, int threads)
 {
-    adj_exec *e = planned(f, y, backend, threads);
+    scoped(release_exec) adj_exec *e = planned(f, y, backend, threads);
     cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
     double *v = fixture_get(e, y);
-    adj_exec_free(e);
     return v;
 }
 
@@ -128,15 +125,13 @@ double *evaluate(fixture *f, adj_node *y, const char *backend)
 
 void expect_same_for_threads(fixture *f, adj_node *y)
 {
-    double *one = evaluate_with(f, y, "naive", 1);
+    scoped(release) double *one = evaluate_with(f, y, "naive", 1);
     const size_t bytes = (size_t)adj_shape_elems(adj_node_type(y).shape) * sizeof *one;
     for (int threads = 2; threads <= 3; threads++) {
-        double *many = evaluate_with(f, y, "naive", threads);
+        scoped(release) double *many = evaluate_with(f, y, "naive", threads);
         cr_assert_eq(memcmp(one, many, bytes), 0, "%s differs with %d threads", adj_node_op(y),
                      threads);
-        free(many);
     }
-    free(one);
 }
 
 void expect_close(const double *got, const double *want, int64_t n, double rtol, double atol,
@@ -164,9 +159,8 @@ void expect_close(const double *got, const double *want, int64_t n, double rtol,
 void expect_values(fixture *f, adj_node *y, const char *backend, const double *want, double rtol,
                    double atol)
 {
-    double *got = evaluate(f, y, backend);
+    scoped(release) double *got = evaluate(f, y, backend);
     expect_close(got, want, adj_shape_elems(adj_node_type(y).shape), rtol, atol, adj_node_op(y));
-    free(got);
 }
 
 /* <dy, y> with input i's element k moved by delta. */
@@ -194,25 +188,22 @@ void expect_gradient(fixture *f, adj_node *y, const char *backend, double step, 
     adj_node *dy = given_random(f, ADJ_F64, adj_node_type(y).shape, -1, 1), *dx[FIXTURE_INPUTS];
     const double *seed = f->value[n_x];
     cr_assert_eq(adj_grad(y, dy, n_x, f->in, dx), ADJ_OK, "%s", adj_graph_message(f->g));
-    adj_exec *forward = planned(f, y, "naive", 0);
+    scoped(release_exec) adj_exec *forward = planned(f, y, "naive", 0);
     for (int i = 0; i < n_x; i++) {
         adj_type t = adj_node_type(f->in[i]);
         if (t.dtype == ADJ_I32)
             continue;
         int64_t n = adj_shape_elems(t.shape);
-        double *numeric = malloc((size_t)(n > 0 ? n : 1) * sizeof *numeric);
+        scoped(release) double *numeric = malloc((size_t)(n > 0 ? n : 1) * sizeof *numeric);
         for (int64_t k = 0; k < n; k++)
             numeric[k] =
                 (moved(forward, f, y, seed, i, k, step) - moved(forward, f, y, seed, i, k, -step)) /
                 (2 * step);
-        double *got = evaluate(f, dx[i], backend);
+        scoped(release) double *got = evaluate(f, dx[i], backend);
         char label[64];
         snprintf(label, sizeof label, "gradient of %s wrt input %d", adj_node_op(y), i);
         expect_close(got, numeric, n, rtol, atol, label);
-        free(got);
-        free(numeric);
     }
-    adj_exec_free(forward);
 }
 
 void expect_error(const adj_graph *g, adj_status status, const char *const words[])

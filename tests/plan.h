@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "adjoint.h"
+#include "adjoint_check.h"
 
 /* Before a declaration: release(&variable) is called where its scope ends, in the reverse order. */
 #define scoped(release) __attribute__((cleanup(release)))
@@ -14,6 +15,8 @@
 static inline void release(void *pointer) { free(*(void **)pointer); }
 static inline void release_graph(adj_graph **g) { adj_graph_free(*g); }
 static inline void release_exec(adj_exec **e) { adj_exec_free(*e); }
+static inline void release_gradcheck(const adj_gradcheck_report **r) { adj_gradcheck_free(*r); }
+static inline void release_comparison(const adj_comparison **c) { adj_comparison_free(*c); }
 
 /* A suite's .init: what the plan is by itself is looked at, whatever all tests are run with. */
 static inline void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }

@@ -22,4 +22,22 @@ static inline adj_status open_nothing(const adj_backend_opts *opts, void **backe
 
 static inline void close_nothing(void *backend) { (void)backend; }
 
+/* Returns a list of two backends, one of that name with this kernel alone and naive, which lives
+ * until the next call. */
+static inline const adj_backend *const *before_naive(const char *name, const adj_kernel *kernel)
+{
+    static const adj_kernel *kernels[2];
+    static adj_backend backend;
+    static const adj_backend *list[3];
+    kernels[0] = kernel;
+    backend = (adj_backend){.version = ADJ_VERSION,
+                            .name = name,
+                            .open = open_nothing,
+                            .close = close_nothing,
+                            .kernels = kernels};
+    list[0] = &backend;
+    list[1] = naive_backend();
+    return list;
+}
+
 #endif

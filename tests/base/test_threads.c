@@ -10,6 +10,7 @@
 #include "base/machine/job_shares.h"
 #include "base/threads.h"
 #include "system_root.h"
+#include "tests/plan.h"
 
 Test(threads, of_quotas)
 {
@@ -109,12 +110,11 @@ Test(job_shares, one_thread_does_the_others_jobs)
 {
     for (int i = 0; i < N_COUNT; i++)
         for (int k = 0; k < N_THREADS; k++) {
-            int *done = calloc((size_t)counts[i] + 1, sizeof *done);
+            scoped(release) int *done = calloc((size_t)counts[i] + 1, sizeof *done);
             job_shares s;
             share_jobs(&s, counts[i], threads[k]);
             take_all(&s, threads[k] - 1, done);
             expect_once(counts[i], done);
-            free(done);
         }
 }
 
@@ -122,13 +122,12 @@ Test(job_shares, threads_do_each_job_once)
 {
     for (int turn = 0; turn < 200; turn++)
         for (int i = 0; i < N_COUNT; i++) {
-            int *done = calloc((size_t)counts[i] + 1, sizeof *done);
+            scoped(release) int *done = calloc((size_t)counts[i] + 1, sizeof *done);
             job_shares s;
             share_jobs(&s, counts[i], 4);
 #pragma omp parallel num_threads(4)
             take_all(&s, omp_get_thread_num(), done);
             expect_once(counts[i], done);
-            free(done);
         }
 }
 

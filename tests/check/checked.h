@@ -6,6 +6,7 @@
 
 #include "check/inspect.h"
 #include "cli/op/args.h"
+#include "tests/plan.h"
 
 /* The op's node, for a test that is linked with cli/op. */
 static inline adj_node *built(adj_graph *g, const op_args *args)
@@ -24,21 +25,33 @@ static inline const adj_gradcheck_report *checked(adj_node *n, const adj_gradche
     return r;
 }
 
-/* Compares all that root depends on under naive:f64 and config, with one timed run on one thread;
- * more, trials: other options. The caller frees the comparison. */
+/* Compares as the options say, with one timed run; on one thread unless they name another number.
+ */
+static inline const adj_comparison *comparison_with(adj_graph *g, adj_compare_opts o,
+                                                    adj_trial_opts trials)
+{
+    const adj_comparison *c = NULL;
+    o.runs = 1;
+    o.exec.threads += o.exec.threads == 0;
+    cr_assert_eq(adj_compare_with(g, &o, &trials, &c), ADJ_OK, "%s", c->message);
+    return c;
+}
+
+static inline const adj_comparison *comparison_of(adj_graph *g, adj_compare_opts o)
+{
+    return comparison_with(g, o, (adj_trial_opts){0});
+}
+
+/* Compares all that root depends on under naive:f64 and config; more, trials: other options. */
 static inline const adj_comparison *compared_with(adj_node *root, const char *config,
                                                   adj_compare_opts more, adj_trial_opts trials)
 {
     const char *const configs[] = {"naive:f64", config};
-    const adj_comparison *c = NULL;
     more.exec.n_fetch = 1;
     more.exec.fetch = &root;
     more.n_config = 2;
     more.config = configs;
-    more.runs = more.exec.threads = 1;
-    cr_assert_eq(adj_compare_with(adj_node_graph(root), &more, &trials, &c), ADJ_OK, "%s",
-                 c->message);
-    return c;
+    return comparison_with(adj_node_graph(root), more, trials);
 }
 
 static inline const adj_comparison *compared(adj_node *root, const char *config,

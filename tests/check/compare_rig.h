@@ -6,9 +6,9 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "check/inspect.h"
 #include "adjoint_nn.h"
 #include "graph/op.h"
+#include "tests/check/checked.h"
 #include "tests/reference.h"
 
 /* ---- a backend that computes relu, in a way of its own ---- */
@@ -134,12 +134,6 @@ static adj_status run(const adj_call *c)
 }
 
 static const adj_kernel kernel = {.name = "relu", .match = match, .prepare = prepare, .run = run};
-static const adj_kernel *const kernels[] = {&kernel, NULL};
-static const adj_backend crooked = {.version = ADJ_VERSION,
-                                    .name = "crooked",
-                                    .open = open_nothing,
-                                    .close = close_nothing,
-                                    .kernels = kernels};
 
 /* ---- a small step: conv, bias, relu, conv, loss ---- */
 
@@ -148,7 +142,6 @@ typedef struct {
     adj_node *loss, *relu;
     adj_updates *updates;
     const adj_comparison *c;
-    const adj_backend *backends[3];
 } rig;
 
 static inline rig rig_new(void)
@@ -161,8 +154,6 @@ static inline rig rig_new(void)
     r.loss = adj_loss_softmax(
         adj_layer_dense(adj_layer_conv2d(r.relu, "conv2", &conv), "fc", 4, NULL), labels, NULL);
     r.updates = adj_sgd(r.loss, 0);
-    r.backends[0] = &crooked;
-    r.backends[1] = naive_backend();
     return r;
 }
 
@@ -180,26 +171,39 @@ static inline adj_status rig_compare_with(rig *r, adj_compare_opts o, adj_trial_
     return adj_compare_with(r->g, &o, &trials, &r->c);
 }
 
-static inline adj_status rig_compare(rig *r, adj_compare_opts o)
+/* Compares the step under n configurations and keeps the comparison. */
+static inline void rig_compare(rig *r, int n, const char *const configs[], adj_compare_opts o)
 {
-    return rig_compare_with(r, o, (adj_trial_opts){0});
+    o.n_config = n;
+    o.config = configs;
+    o.runs = 1;
+    cr_assert_eq(rig_compare_with(r, o, (adj_trial_opts){0}), ADJ_OK, "%s", r->c->message);
 }
 
-static const char *const two[] = {"naive:f64", "crooked"};
-
-static inline rig rig_with(fault f)
+/* Compares naive:f64 and config, run by elsewhere. */
+static inline void rig_compare_elsewhere(rig *r, const char *config, adj_trial_opts trials)
 {
+    const char *const configs[] = {"naive:f64", config};
+    trials.guard = 1;
+    cr_assert_eq(rig_compare_with(
+                     r, (adj_compare_opts){.n_config = 2, .config = configs, .runs = 1}, trials),
+                 ADJ_OK, "%s", r->c->message);
+}
+
+/* The step, compared under naive:f64 and a configuration of the backend with this fault. */
+static inline rig rig_with_threads(fault f, const char *config, int threads)
+{
+    const char *const configs[] = {"naive:f64", config};
     rig r = rig_new();
     planted = f;
-    adj_status status = rig_compare(&r, (adj_compare_opts){.n_config = 2,
-                                                           .config = two,
-                                                           .exec.backends = r.backends,
-                                                           .runs = 1,
-                                                           .exec.threads = 1,
-                                                           .exec.seed = 3});
-    cr_assert_eq(status, ADJ_OK, "%s", r.c->message);
+    rig_compare(&r, 2, configs,
+                (adj_compare_opts){.exec.backends = before_naive("crooked", &kernel),
+                                   .exec.threads = threads,
+                                   .exec.seed = 3});
     return r;
 }
+
+static inline rig rig_with(fault f) { return rig_with_threads(f, "crooked", 1); }
 
 static inline const compare_row *row_of(const rig *r, const adj_node *n)
 {

@@ -38,13 +38,7 @@ static inline const adj_gradcheck_report *check_spoiled(adj_graph *g, const op_a
 {
     static const adj_kernel kernel = {
         .name = "spoiled", .prepare = spoil_prepare, .run = spoil_run};
-    static const adj_kernel *const kernels[] = {&kernel, NULL};
-    static const adj_backend backend = {.version = ADJ_VERSION,
-                                        .name = "spoiled",
-                                        .open = open_nothing,
-                                        .close = close_nothing,
-                                        .kernels = kernels};
-    const adj_backend *const backends[] = {&backend, naive_backend(), NULL};
+    const adj_backend *const *backends = before_naive("spoiled", &kernel);
     adj_gradcheck_opts o = *opts;
     o.exec.backend = "spoiled";
     o.exec.backends = backends;

@@ -1,6 +1,7 @@
-/* test_checking.c - an executor's features for checkers: custom backends, canaries, a requested
- * implementation, a profile. */
+/* test_checking.c - an executor for checkers: custom backends, canaries, a profile, and a requested
+ * implementation, which is found at any position among candidates and backends. */
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +9,7 @@
 #include "exec/internal.h"
 #include "exec/report.h"
 #include "graph/op.h"
+#include "tests/check/checked.h"
 #include "tests/reference.h"
 
 static const adj_exec_internal profiled = {.profile = 1};
@@ -70,7 +72,6 @@ static void rig_free(rig *r)
 }
 
 /* Counts on its kernels being run once: no other plans, whatever all tests are run with. */
-static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
 TestSuite(checking, .init = plan_as_usual);
 
 Test(checking, ones_own_backend_is_asked_first)
@@ -130,22 +131,20 @@ Test(checking, a_wanted_implementation)
 
 Test(checking, flop_of_a_convolution)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {2, 8, 8, 4}});
     adj_node *w = adj_param(g, "w", ADJ_F32, (adj_shape){4, {3, 3, 2, 6}}, (adj_init){0});
     adj_node *y = adj_conv2d(x, w, NULL);
-    adj_exec *e;
+    scoped(release_exec) adj_exec *e = NULL;
     adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .backend = "naive"};
     cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK);
     cr_assert_eq(adj_exec_step_at(e, 0).flop, 2.0 * 2 * 6 * 6 * 6 * 3 * 3 * 2);
-    adj_exec_free(e);
-    adj_graph_free(g);
 }
 
 /* Options of an executor that a checker does not read are refused, not ignored. */
 Test(checking, options_that_are_not_read)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *y = adj_relu(adj_input(g, "x", ADJ_F32, (adj_shape){1, {8}}));
     const adj_exec_opts set[] = {{.math = ADJ_MATH_FAST},
                                  {.precision = ADJ_PRECISION_BF16},
@@ -169,10 +168,139 @@ Test(checking, options_that_are_not_read)
         adj_compare_opts o = {.exec = set[i]};
         o.exec.n_fetch = 1;
         o.exec.fetch = &y;
-        const adj_comparison *c = NULL;
+        scoped(release_comparison) const adj_comparison *c = NULL;
         cr_expect_eq(adj_compare(g, &o, &c), ADJ_EARG);
         cr_expect_not_null(strstr(c->message, said), "%s", c->message);
-        adj_comparison_free(c);
     }
-    adj_graph_free(g);
+}
+
+/* The candidates of a backend's relu, the quickest by its own estimate first. */
+typedef struct {
+    const char *impl;
+    float leaves;
+} planted;
+static const planted first[] = {{"first:one", 11}, {"first:two", 12}, {"first:three", 13}};
+static const planted second[] = {{"second:one", 21}, {"second:two", 22}};
+
+static adj_status offer(const planted list[], int n, double seconds, const adj_group *g,
+                        int candidate, adj_prep *p)
+{
+    if (g->n_node > 1 || g->node[0]->op != &adj_op_relu || candidate >= n ||
+        g->node[0]->type.dtype != ADJ_F32)
+        return ADJ_ENOKERNEL;
+    p->in[0] = p->out[0] = NULL;
+    p->seconds = seconds * (candidate + 1);
+    p->state = (void *)&list[candidate];
+    snprintf(p->impl, sizeof p->impl, "%s", list[candidate].impl);
+    return ADJ_OK;
+}
+
+static adj_status offer_first(void *backend, const adj_group *g, int candidate, adj_prep *p)
+{
+    (void)backend;
+    return offer(first, 3, 1e-9, g, candidate, p);
+}
+
+static adj_status offer_second(void *backend, const adj_group *g, int candidate, adj_prep *p)
+{
+    (void)backend;
+    return offer(second, 2, 1e-3, g, candidate, p);
+}
+
+static adj_status leave_number(const adj_call *c)
+{
+    const planted *p = c->state;
+    for (int64_t i = 0; i < adj_shape_elems(c->group->node[0]->type.shape); i++)
+        ((float *)c->out[0])[i] = p->leaves;
+    return ADJ_OK;
+}
+
+static const adj_kernel first_kernel = {
+    .name = "relu", .prepare = offer_first, .run = leave_number};
+static const adj_kernel second_kernel = {
+    .name = "relu", .prepare = offer_second, .run = leave_number};
+static const adj_kernel *const first_kernels[] = {&first_kernel, NULL};
+static const adj_kernel *const second_kernels[] = {&second_kernel, NULL};
+static const adj_backend first_backend = {.version = ADJ_VERSION,
+                                          .name = "first",
+                                          .open = open_nothing,
+                                          .close = close_nothing,
+                                          .kernels = first_kernels};
+static const adj_backend second_backend = {.version = ADJ_VERSION,
+                                           .name = "second",
+                                           .open = open_nothing,
+                                           .close = close_nothing,
+                                           .kernels = second_kernels};
+
+static const adj_backend *const *backends(void)
+{
+    static const adj_backend *list[4] = {&first_backend, &second_backend};
+    list[2] = naive_backend();
+    return list;
+}
+
+static const adj_comparison *compare_relu(adj_graph *g, const char *config)
+{
+    return compared(adj_relu(adj_input(g, "x", ADJ_F32, (adj_shape){1, {6}})), config,
+                    (adj_compare_opts){.exec.backends = backends()});
+}
+
+/* got: 0 where the result is right, as naive's. */
+static const struct {
+    const char *config, *implementation;
+    double got;
+    int other;
+} cases[] = {
+    {"first", "first:one", 11, 0},
+    {"first:impl=two", "first:two", 12, 0}, /* not the second backend's: the first that has it */
+    {"first:impl=three", "first:three", 13, 0},
+    {"first:impl=second", "second:one", 21, 0},
+    {"first:impl=naive", "naive:f32", 0, 0},
+    {"second:impl=two", "second:two", 22, 0},
+    {"first:impl=xyz", "first:one", 11, 1},
+};
+
+/* Plans are looked at here: no other ones, whatever all tests are run with. */
+TestSuite(wanted_impl, .init = plan_as_usual);
+
+Test(wanted_impl, is_reached)
+{
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        scoped(release_graph) adj_graph *g = adj_graph_new();
+        scoped(release_comparison) const adj_comparison *c = compare_relu(g, cases[i].config);
+        const compare_row *row = adj_comparison_row_at(c, 0);
+        cr_expect_str_eq(row->implementation, cases[i].implementation, "%s", cases[i].config);
+        cr_expect_eq(row->isolated.got, cases[i].got, "%s: %g", cases[i].config, row->isolated.got);
+        cr_expect_eq(row->other_impl, cases[i].other, "%s", cases[i].config);
+        if (cases[i].other)
+            cr_expect_str_eq(row->why,
+                             "no implementation's name contains \"xyz\"; ran first first:one");
+    }
+}
+
+/* The gradient is naive's. */
+Test(wanted_impl, gradcheck_says_what_ran)
+{
+    static const struct {
+        const char *impl, *reason;
+        adj_gradcheck_result verdict;
+        int nodes;
+    } checks[] = {
+        {NULL, "", ADJ_GRADCHECK_PASS, 0},
+        {"naive", "", ADJ_GRADCHECK_PASS, 1},
+        {"xyz", "no implementation's name contains \"xyz\"; ran naive naive:f32",
+         ADJ_GRADCHECK_INCONCLUSIVE, 0},
+    };
+    for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
+        scoped(release_graph) adj_graph *g = adj_graph_new();
+        adj_node *y = adj_relu(adj_input(g, "x", ADJ_F32, (adj_shape){1, {6}}));
+        const adj_gradcheck_opts o = {.exec.backend = "naive",
+                                      .exec.threads = 1,
+                                      .exec.backends = backends(),
+                                      .exec.debug = &(adj_exec_debug){.impl = checks[i].impl}};
+        scoped(release_gradcheck) const adj_gradcheck_report *r = checked(y, &o);
+        cr_expect_str_eq(r->row[0].reason, checks[i].reason);
+        cr_expect_eq(r->verdict, checks[i].verdict);
+        cr_expect_eq(adj_gradcheck_conditions(r).impl_nodes, checks[i].nodes);
+    }
 }

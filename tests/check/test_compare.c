@@ -10,12 +10,11 @@
 #include "tests/check/checked.h"
 #include "tests/check/compare_rig.h"
 
-static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
 TestSuite(compare, .init = plan_as_usual);
 
 Test(compare, sound_kernels_pass)
 {
-    rig r = rig_with(SOUND);
+    scoped(rig_free) rig r = rig_with(SOUND);
     cr_assert_eq(r.c->n_failed, 0);
     cr_assert_eq(r.c->n_whole_failed, 0);
     cr_assert_gt(r.c->n_row, 20);
@@ -29,23 +28,21 @@ Test(compare, sound_kernels_pass)
     cr_assert_not_null(strstr(row->origin, "18 u_f32"), "%s", row->origin); /* 3*3*2 terms */
     cr_assert(row->isolated.worst > 0 && row->isolated.worst <= 1);
     cr_assert_not_null(strstr(row->why, "crooked"), "%s", row->why);
-    rig_free(&r);
 }
 
 /* A mean over a window is a sum of its elements, also where windows overlap and there are as many
  * results as elements: 3 x 2 terms. */
 Test(compare, terms_of_windows_that_overlap)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     const adj_pool window = {.ksize = {1, 3, 2, 1}, .stride = {1, 1, 1, 1}, .padding = ADJ_SAME};
     adj_node *y =
         adj_avg_pool(adj_input(g, "x", ADJ_F32, (adj_shape){4, {9, 14, 15, 16}}), &window);
-    const adj_comparison *c = compared(y, "onednn", (adj_compare_opts){0});
+    scoped(release_comparison) const adj_comparison *c =
+        compared(y, "onednn", (adj_compare_opts){0});
     const compare_row *row = adj_comparison_row_at(c, 0);
     cr_expect_not_null(strstr(row->origin, "6 u_f32 sum|ab|"), "%s", row->origin);
     cr_expect_eq(row->verdict, ADJ_VERDICT_PASS, "%s", row->reason);
-    adj_comparison_free(c);
-    adj_graph_free(g);
 }
 
 Test(compare, planted_faults_are_found_and_blamed)
@@ -53,7 +50,7 @@ Test(compare, planted_faults_are_found_and_blamed)
     static const fault faults[] = {SCALED, ONE_ELEMENT, UNWRITTEN, IN_A_PLAN};
     static const char *const names[] = {"scaled", "one element", "unwritten", "in a plan"};
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
-        rig r = rig_with(faults[i]);
+        scoped(rig_free) rig r = rig_with(faults[i]);
         const compare_row *row = row_of(&r, r.relu);
         expect_only_relu(&r, names[i]);
         cr_assert_eq(row->verdict, ADJ_VERDICT_FAIL);
@@ -66,7 +63,6 @@ Test(compare, planted_faults_are_found_and_blamed)
         }
         if (faults[i] == UNWRITTEN)
             cr_assert_eq(row->isolated.nan, 1);
-        rig_free(&r);
     }
 }
 
@@ -101,15 +97,10 @@ Test(compare, types_layouts_threads)
                                           "naive:f16",   "onednn",           "onednn:bf16:nchw",
                                           "onednn:nchw", "onednn:threads=1", "onednn:impl=gemm"};
     for (int exact = 0; exact < 2; exact++) {
-        rig r = rig_new();
-        adj_status status = rig_compare(
-            &r,
-            (adj_compare_opts){
-                .n_config = 9, .config = configs, .runs = 1, .exec.threads = 2, .exact = exact});
-        cr_assert_eq(status, ADJ_OK, "%s", r.c->message);
+        scoped(rig_free) rig r = rig_new();
+        rig_compare(&r, 9, configs, (adj_compare_opts){.exec.threads = 2, .exact = exact});
         cr_assert_eq(r.c->n_failed, 0);
         cr_assert_eq(r.c->n_whole_failed, 0);
-        rig_free(&r);
     }
 }
 
@@ -133,14 +124,10 @@ Test(compare, options_of_the_executor)
                                           "onednn:fast",         "naive:mixed",    "onednn:mixed",
                                           "onednn:mixed:unfused"};
     for (int exact = 0; exact < 2; exact++) {
-        rig r = {.g = adj_graph_new()};
+        scoped(rig_free) rig r = {.g = adj_graph_new()};
         r.loss = wide_network(r.g);
         r.updates = adj_sgd(r.loss, 0);
-        adj_status status = rig_compare(
-            &r,
-            (adj_compare_opts){
-                .n_config = 7, .config = configs, .runs = 1, .exec.threads = 1, .exact = exact});
-        cr_assert_eq(status, ADJ_OK, "%s", r.c->message);
+        rig_compare(&r, 7, configs, (adj_compare_opts){.exec.threads = 1, .exact = exact});
         int grouped = 0, inexact = 0;
         for (int i = 0; i < r.c->n_row; i++) {
             const compare_row *row = adj_comparison_row_at(r.c, i);
@@ -153,7 +140,6 @@ Test(compare, options_of_the_executor)
         cr_assert(grouped > 0 && inexact > 0);
         cr_assert_eq(r.c->n_whole_failed, 0);
         cr_assert_eq(adj_comparison_result_at(r.c, 1).differs, 0); /* as when every node is kept */
-        rig_free(&r);
     }
 }
 
@@ -161,14 +147,12 @@ Test(compare, lenet_on_integers_to_the_last_bit)
 {
     static const char *const configs[] = {"naive:f64", "naive", "onednn", "onednn:bf16"};
     const adj_model_opts options = {.batch = 2, .training = 1, .size.h = 16, .size.w = 16};
-    rig r = {.g = adj_graph_new()};
+    scoped(rig_free) rig r = {.g = adj_graph_new()};
     adj_node *logits = adj_model_logits(r.g, adj_model_find("lenet", NULL), &options);
     adj_node *labels = adj_input(r.g, "labels", ADJ_I32, (adj_shape){1, {2}});
     r.loss = adj_loss_softmax(logits, labels, NULL);
     r.updates = adj_sgd(r.loss, 0);
-    adj_status status = rig_compare(
-        &r, (adj_compare_opts){.n_config = 4, .config = configs, .runs = 1, .exact = 1});
-    cr_assert_eq(status, ADJ_OK, "%s", r.c->message);
+    rig_compare(&r, 4, configs, (adj_compare_opts){.exact = 1});
     cr_assert_eq(r.c->n_failed, 0);
     int convolutions = 0;
     for (int i = 0; i < r.c->n_row; i++) {
@@ -180,7 +164,6 @@ Test(compare, lenet_on_integers_to_the_last_bit)
         cr_assert_eq(row->isolated.max_abs, 0);
     }
     cr_assert_eq(convolutions, 5 * 3);
-    rig_free(&r);
 }
 
 /* A limit that this oneDNN does not know would be ignored by it. */
@@ -263,7 +246,7 @@ Test(compare, wrong_options)
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         rig r = rig_new();
-        cr_assert_eq(rig_compare(&r, wrong[i]), ADJ_EARG, "%zu", i);
+        cr_assert_eq(rig_compare_with(&r, wrong[i], (adj_trial_opts){0}), ADJ_EARG, "%zu", i);
         cr_assert_eq(strncmp(r.c->message, "adj_compare: ", 13), 0, "%s", r.c->message);
         rig_free(&r);
     }
@@ -301,14 +284,11 @@ static adj_status elsewhere(void *user, const char *isa, const void *request, si
 
 Test(compare, elsewhere)
 {
-    static const char *const configs[] = {"naive:f64", "naive:bf16:nchw"};
     for (int at = 0; at < 12; at++) {
-        rig r = rig_new();
+        scoped(rig_free) rig r = rig_new();
         accidents a = {.crash_at = at % 2 ? at : 0, .cut_at = at % 2 ? 0 : at};
-        adj_status status =
-            rig_compare_with(&r, (adj_compare_opts){.n_config = 2, .config = configs, .runs = 1},
-                             (adj_trial_opts){.guard = 1, .elsewhere = elsewhere, .user = &a});
-        cr_assert_eq(status, ADJ_OK, "%s", r.c->message);
+        rig_compare_elsewhere(&r, "naive:bf16:nchw",
+                              (adj_trial_opts){.elsewhere = elsewhere, .user = &a});
         compare_result whole = adj_comparison_result_at(r.c, 1);
         cr_assert_eq(whole.verdict, at == 1 || at == 2 ? ADJ_VERDICT_CRASH : ADJ_VERDICT_PASS);
         cr_assert_eq(r.c->n_whole_failed, at == 1 || at == 2);
@@ -321,7 +301,6 @@ Test(compare, elsewhere)
             cr_assert_leq(i, at - 3); /* a node runs several times */
             cr_assert_str_eq(row->reason, at % 2 ? "SIGSEGV" : "the response is cut off");
         }
-        rig_free(&r);
     }
 }
 
@@ -347,17 +326,12 @@ static adj_status told_elsewhere(void *user, const char *isa, const void *reques
 /* A trial announces planning, and then each kernel before it runs. */
 Test(compare, a_trial_tells_what_comes)
 {
-    static const char *const configs[] = {"naive:f64", "naive"};
-    rig r = rig_new();
+    scoped(rig_free) rig r = rig_new();
     told t = {0};
-    cr_assert_eq(
-        rig_compare_with(&r, (adj_compare_opts){.n_config = 2, .config = configs, .runs = 1},
-                         (adj_trial_opts){.guard = 1, .elsewhere = told_elsewhere, .user = &t}),
-        ADJ_OK);
+    rig_compare_elsewhere(&r, "naive", (adj_trial_opts){.elsewhere = told_elsewhere, .user = &t});
     cr_expect_eq(r.c->n_failed, 0);
     cr_expect_geq(t.n_planning, 2);
     cr_expect_geq(t.n_relu, 3); /* of the whole graph and alone, each at least twice */
-    rig_free(&r);
 }
 
 /* A response whose texts do not end. */
@@ -378,12 +352,8 @@ static adj_status endless(void *user, const char *isa, const void *request, size
 
 Test(compare, texts_from_elsewhere_end)
 {
-    static const char *const configs[] = {"naive:f64", "naive"};
-    rig r = rig_new();
-    adj_status status =
-        rig_compare_with(&r, (adj_compare_opts){.n_config = 2, .config = configs, .runs = 1},
-                         (adj_trial_opts){.guard = 1, .elsewhere = endless});
-    cr_assert_eq(status, ADJ_OK, "%s", r.c->message);
+    scoped(rig_free) rig r = rig_new();
+    rig_compare_elsewhere(&r, "naive", (adj_trial_opts){.elsewhere = endless});
     cr_assert_gt(r.c->n_row, 0);
     for (int i = 0; i < r.c->n_row; i++) {
         const compare_row *row = adj_comparison_row_at(r.c, i);
@@ -392,7 +362,6 @@ Test(compare, texts_from_elsewhere_end)
                      sizeof row->implementation - 1);
         cr_expect_eq(strlen(row->why), ADJ_WHY - 1);
     }
-    rig_free(&r);
 }
 
 /* A request whose texts do not end is one of a backend that does not exist. */
@@ -400,27 +369,21 @@ static adj_status endless_request(void *user, const char *isa, const void *reque
                                   void **response, size_t *response_bytes, adj_error *error)
 {
     (void)user, (void)isa, (void)error;
-    char *copy = malloc(bytes);
+    scoped(release) char *copy = malloc(bytes);
     memcpy(copy, request, bytes);
     memset(copy + sizeof(uint64_t) + offsetof(adj_compare_config, backend), 'b',
            offsetof(adj_compare_config, threads) - offsetof(adj_compare_config, backend));
     adj_status status = adj_trial_run(copy, bytes, NULL, NULL, response, response_bytes);
-    free(copy);
     return status;
 }
 
 Test(compare, texts_of_a_request_end)
 {
-    static const char *const configs[] = {"naive:f64", "naive"};
-    rig r = rig_new();
-    adj_status status =
-        rig_compare_with(&r, (adj_compare_opts){.n_config = 2, .config = configs, .runs = 1},
-                         (adj_trial_opts){.guard = 1, .elsewhere = endless_request});
-    cr_assert_eq(status, ADJ_OK, "%s", r.c->message);
+    scoped(rig_free) rig r = rig_new();
+    rig_compare_elsewhere(&r, "naive", (adj_trial_opts){.elsewhere = endless_request});
     compare_result whole = adj_comparison_result_at(r.c, 1);
     cr_expect_eq(whole.verdict, ADJ_VERDICT_ERROR);
     cr_expect_not_null(strstr(whole.reason, "unknown backend (got \"bbb"), "%s", whole.reason);
-    rig_free(&r);
 }
 
 Test(compare, requests_that_are_none)

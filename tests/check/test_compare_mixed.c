@@ -9,8 +9,6 @@
 
 #include "tests/check/compare_rig.h"
 
-/* Plans are looked at here: no other ones, whatever all tests are run with. */
-static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
 TestSuite(compare_mixed, .init = plan_as_usual);
 
 Test(compare_mixed, configurations)
@@ -56,14 +54,9 @@ Test(compare_mixed, sound_kernels)
                                           "onednn:mixed:f16", "direct:mixed:f16",
                                           "naive:mixed",      "onednn:fast:mixed:f16"};
     for (int exact = 0; exact < 2; exact++) {
-        rig r = rig_new();
-        cr_assert_eq(rig_compare(&r, (adj_compare_opts){.n_config = 6,
-                                                        .config = configs,
-                                                        .runs = 1,
-                                                        .exec.threads = 1,
-                                                        .exec.seed = 4,
-                                                        .exact = exact}),
-                     ADJ_OK, "%s", r.c->message);
+        scoped(rig_free) rig r = rig_new();
+        rig_compare(&r, 6, configs,
+                    (adj_compare_opts){.exec.threads = 1, .exec.seed = 4, .exact = exact});
         cr_expect_eq(r.c->n_failed, 0);
         cr_expect_eq(r.c->n_whole_failed, 0);
         for (int i = 0; i < r.c->n_row; i++) {
@@ -78,7 +71,6 @@ Test(compare_mixed, sound_kernels)
                           row->isolated.sqnr < (is_f16 ? 80 : 62),
                       "%g dB", row->isolated.sqnr);
         }
-        rig_free(&r);
     }
 }
 
@@ -105,25 +97,15 @@ static adj_status run_off(const adj_call *c)
 }
 
 static const adj_kernel off_kernel = {.name = "off", .prepare = prepare_off, .run = run_off};
-static const adj_kernel *const off_kernels[] = {&off_kernel, NULL};
-static const adj_backend off = {.version = ADJ_VERSION,
-                                .name = "off",
-                                .open = open_nothing,
-                                .close = close_nothing,
-                                .kernels = off_kernels};
 
 Test(compare_mixed, the_bound_is_of_the_type_asked_for)
 {
     static const char *const configs[] = {"naive:f64", "off:mixed:bf16", "off:mixed:f16"};
-    const adj_backend *const backends[] = {&off, naive_backend(), NULL};
-    rig r = rig_new();
-    cr_assert_eq(rig_compare(&r, (adj_compare_opts){.n_config = 3,
-                                                    .config = configs,
-                                                    .exec.backends = backends,
-                                                    .runs = 1,
-                                                    .exec.threads = 1,
-                                                    .exec.seed = 4}),
-                 ADJ_OK, "%s", r.c->message);
+    scoped(rig_free) rig r = rig_new();
+    rig_compare(&r, 3, configs,
+                (adj_compare_opts){.exec.backends = before_naive("off", &off_kernel),
+                                   .exec.threads = 1,
+                                   .exec.seed = 4});
     int seen = 0;
     for (int i = 0; i < r.c->n_row; i++) {
         const compare_row *row = adj_comparison_row_at(r.c, i);
@@ -133,7 +115,6 @@ Test(compare_mixed, the_bound_is_of_the_type_asked_for)
                      configs[row->config], adj_compare_row_name(row));
     }
     cr_expect_eq(seen, 2);
-    rig_free(&r);
 }
 
 /* ---- what is scaled ---- */
@@ -143,7 +124,7 @@ Test(compare_mixed, the_bound_is_of_the_type_asked_for)
 Test(compare_mixed, gradients_are_as_large_as_in_the_plan)
 {
     static const char *const configs[] = {"naive:f64", "direct:mixed:f16", "onednn:mixed:f16"};
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     const adj_shape image = {4, {2, 4, 4, 2}};
     const adj_conv_layer conv = {.filters = 2, .padding = ADJ_SAME};
     adj_node *x = adj_input(g, "x", ADJ_F32, image);
@@ -152,16 +133,13 @@ Test(compare_mixed, gradients_are_as_large_as_in_the_plan)
     adj_node *y = adj_mul(adj_layer_dense(adj_relu(h), "c", 8, NULL), t);
     adj_node *loss = adj_scale(adj_reduce_sum(y, (adj_axes){.n = ADJ_ALL}), 0x1p-26);
     adj_updates *u = adj_sgd(loss, 0);
-    const adj_comparison *c;
-    const adj_compare_opts o = {.exec.n_fetch = 1,
-                                .exec.fetch = &loss,
-                                .exec.updates = u,
-                                .n_config = 3,
-                                .config = configs,
-                                .runs = 1,
-                                .exec.threads = 1,
-                                .exec.seed = 2};
-    cr_assert_eq(adj_compare(g, &o, &c), ADJ_OK, "%s", c->message);
+    scoped(release_comparison) const adj_comparison *c =
+        comparison_of(g, (adj_compare_opts){.exec.n_fetch = 1,
+                                            .exec.fetch = &loss,
+                                            .exec.updates = u,
+                                            .n_config = 3,
+                                            .config = configs,
+                                            .exec.seed = 2});
     cr_expect_eq(c->n_failed + c->n_whole_failed, 0);
     int alone = 0, groups = 0;
     for (int i = 0; i < c->n_row; i++) {
@@ -175,8 +153,6 @@ Test(compare_mixed, gradients_are_as_large_as_in_the_plan)
                      name);
     }
     cr_expect(alone > 0 && groups > 0, "%d, %d", alone, groups);
-    adj_comparison_free(c);
-    adj_graph_free(g);
 }
 
 /* Results below the smallest normal f16, and operands rounded in the graph, may be lost without a
@@ -184,27 +160,23 @@ Test(compare_mixed, gradients_are_as_large_as_in_the_plan)
 Test(compare_mixed, small_numbers)
 {
     static const char *const configs[] = {"naive:f64", "naive:mixed:f16", "onednn:mixed:f16"};
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {1, 5, 5, 3}});
     adj_node *w = adj_input(g, "w", ADJ_F32, (adj_shape){4, {3, 3, 3, 4}});
     adj_node *small = adj_conv2d(adj_scale(x, 0x1p-14), adj_scale(w, 0x1p-4), NULL);
     adj_node *large = adj_conv2d(adj_scale(x, 0x1p-18), adj_scale(w, 0x1p4), NULL);
     adj_node *roots[] = {small, large};
-    const adj_comparison *c;
-    const adj_compare_opts o = {.exec.n_fetch = 2,
-                                .exec.fetch = roots,
-                                .n_config = 3,
-                                .config = configs,
-                                .runs = 1,
-                                .exec.threads = 1,
-                                .exec.seed = 2};
-    cr_assert_eq(adj_compare(g, &o, &c), ADJ_OK, "%s", c->message);
+    scoped(release_comparison) const adj_comparison *c =
+        comparison_of(g, (adj_compare_opts){.exec.n_fetch = 2,
+                                            .exec.fetch = roots,
+                                            .n_config = 3,
+                                            .config = configs,
+
+                                            .exec.seed = 2});
     for (int i = 0; i < c->n_row; i++) {
         const compare_row *row = adj_comparison_row_at(c, i);
         cr_expect_eq(row->verdict, ADJ_VERDICT_PASS, "%s %s: %g, %g", configs[row->config],
                      adj_compare_row_name(row), row->isolated.worst, row->in_plan.worst);
     }
     cr_expect_eq(c->n_whole_failed, 0);
-    adj_comparison_free(c);
-    adj_graph_free(g);
 }

@@ -1,14 +1,13 @@
 /* test_compare_trust.c - faults beyond element bounds: results that change from run to run, or that
- * are wrong in a plain run only; and failed allocations at every point. */
+ * are wrong in a plain run only; plans of another process; failed allocations at every point. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/check/checked.h"
 #include "tests/check/compare_rig.h"
 #include "tests/counter.h"
 
-/* Makes default plans even if ADJOINT_PLAN is set, since fused groups are inspected. */
-static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
 TestSuite(compare_trust, .init = plan_as_usual);
 
 /* Within every bound, but not the same twice. */
@@ -18,7 +17,7 @@ Test(compare_trust, what_is_not_repeatable_fails)
     static const char *const says[] = {"not repeatable: two runs on the same operands",
                                        "not repeatable within the graph"};
     for (int i = 0; i < 2; i++) {
-        rig r = rig_with(faults[i]);
+        scoped(rig_free) rig r = rig_with(faults[i]);
         const compare_row *row = row_of(&r, r.relu);
         expect_only_relu(&r, says[i]);
         cr_assert_eq(row->blame, i == 0 ? ADJ_BLAME_KERNEL : ADJ_BLAME_PLAN);
@@ -27,25 +26,16 @@ Test(compare_trust, what_is_not_repeatable_fails)
         compare_result whole = adj_comparison_result_at(r.c, 1);
         cr_assert(whole.verdict == ADJ_VERDICT_FAIL && !whole.repeats);
         cr_assert_not_null(strstr(whole.reason, "not repeatable"), "%s", whole.reason);
-        rig_free(&r);
     }
 }
 
 Test(compare_trust, what_is_right_on_one_thread_alone)
 {
-    rig r = rig_new();
-    planted = RACING;
-    cr_assert_eq(rig_compare(&r, (adj_compare_opts){.n_config = 2,
-                                                    .config = two,
-                                                    .exec.backends = r.backends,
-                                                    .runs = 1,
-                                                    .exec.threads = 2}),
-                 ADJ_OK);
+    scoped(rig_free) rig r = rig_with_threads(RACING, "crooked", 2);
     const compare_row *row = row_of(&r, r.relu);
     cr_expect_eq(row->blame, ADJ_BLAME_KERNEL);
     cr_expect_not_null(strstr(row->reason, "not repeatable: right on one thread"), "%s",
                        row->reason);
-    rig_free(&r);
 }
 
 /* Every node is right where its value is kept; a group alone shows what it does when fused, and a
@@ -62,14 +52,13 @@ Test(compare_trust, what_only_a_plain_run_shows)
         {SLIGHTLY_FUSED, 0, 0, ""},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        rig r = rig_with(cases[i].planted);
+        scoped(rig_free) rig r = rig_with(cases[i].planted);
         compare_result whole = adj_comparison_result_at(r.c, 1);
         cr_assert_eq(r.c->n_failed, cases[i].rows_failed, "%zu", i);
         cr_assert_eq(r.c->n_whole_failed, cases[i].failed, "%zu", i);
         cr_assert_eq(whole.verdict != ADJ_VERDICT_PASS, cases[i].failed);
         cr_assert(whole.differs > 0 && whole.repeats && whole.apart > 0);
         cr_assert_not_null(strstr(whole.reason, cases[i].says), "%s", whole.reason);
-        rig_free(&r);
     }
 }
 
@@ -80,23 +69,20 @@ Test(compare_trust, zeros_beside_a_large_number)
     static const char *const configs[] = {"naive:f64", "crooked:bf16"};
     for (int small = 0; small < 2; small++) {
         float value[24];
-        rig r = rig_new();
+        scoped(rig_free) rig r = rig_new();
         adj_node *x = adj_input(r.g, "x2", ADJ_F32, (adj_shape){1, {24}}), *y = adj_relu(x);
         const adj_leaf_value given = {x, value};
         for (int i = 0; i < 24; i++)
             value[i] = i == 7 ? 1000 : small ? 1e-5F : 1 + (float)i / 8;
         planted = MAX_ZERO;
-        cr_assert_eq(adj_compare(r.g,
-                                 &(adj_compare_opts){.exec.n_fetch = 1,
-                                                     .exec.fetch = &y,
-                                                     .n_config = 2,
-                                                     .config = configs,
-                                                     .exec.backends = r.backends,
-                                                     .n_value = 1,
-                                                     .value = &given,
-                                                     .runs = 1},
-                                 &r.c),
-                     ADJ_OK, "%s", r.c->message);
+        r.c =
+            comparison_of(r.g, (adj_compare_opts){.exec.n_fetch = 1,
+                                                  .exec.fetch = &y,
+                                                  .n_config = 2,
+                                                  .config = configs,
+                                                  .exec.backends = before_naive("crooked", &kernel),
+                                                  .n_value = 1,
+                                                  .value = &given});
         const compare_row *row = adj_comparison_row_at(r.c, 0);
         cr_assert_str_eq(row->backend, "crooked");
         cr_assert_eq(row->isolated.wrong, small ? 0 : 23);
@@ -105,7 +91,6 @@ Test(compare_trust, zeros_beside_a_large_number)
         if (small)
             cr_assert_str_eq(row->reason, "on ties, zeros, values at kinks: 2 of 24 wrong, worst "
                                           "at element 14: got 0, expected 6");
-        rig_free(&r);
     }
 }
 
@@ -120,18 +105,9 @@ Test(compare_trust, threads)
     } cases[] = {
         {"crooked:threads=1", 3, 1 << 1}, {"crooked:threads=2", 3, 1 << 2}, {"crooked", 3, 1 << 3}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const char *const configs[] = {"naive:f64", cases[i].config};
-        rig r = rig_new();
-        planted = SOUND;
         thread_counts = 0;
-        adj_status status = rig_compare(&r, (adj_compare_opts){.n_config = 2,
-                                                               .config = configs,
-                                                               .exec.backends = r.backends,
-                                                               .runs = 1,
-                                                               .exec.threads = cases[i].threads});
-        cr_assert_eq(status, ADJ_OK, "%s", r.c->message);
+        scoped(rig_free) rig r = rig_with_threads(SOUND, cases[i].config, cases[i].threads);
         cr_assert_eq(thread_counts, cases[i].seen, "%s: %x", cases[i].config, thread_counts);
-        rig_free(&r);
     }
 }
 
@@ -139,14 +115,11 @@ Test(compare_trust, threads)
 Test(compare_trust, layouts)
 {
     static const char *const configs[] = {"naive:f64", "naive", "naive:nchw", "naive:nhwc"};
-    rig r = rig_new();
-    adj_status status =
-        rig_compare(&r, (adj_compare_opts){.n_config = 4, .config = configs, .runs = 1});
-    cr_assert_eq(status, ADJ_OK, "%s", r.c->message);
+    scoped(rig_free) rig r = rig_new();
+    rig_compare(&r, 4, configs, (adj_compare_opts){0});
     cr_assert_gt(adj_comparison_result_at(r.c, 2).steps, adj_comparison_result_at(r.c, 1).steps);
     cr_assert_eq(adj_comparison_result_at(r.c, 3).steps, adj_comparison_result_at(r.c, 1).steps);
     cr_assert_eq(r.c->n_failed + r.c->n_whole_failed, 0);
-    rig_free(&r);
 }
 
 /* ---- out of memory at the n-th allocation ---- */
@@ -164,7 +137,8 @@ static adj_status small_compare(counter *c, const char *config, int guard)
 {
     const adj_allocator allocator = {count_alloc, count_free, c};
     const char *const configs[] = {"naive:f64", config};
-    adj_graph *g = adj_graph_new_with(ADJ_VERSION, &(adj_graph_opts){.allocator = &allocator});
+    scoped(release_graph) adj_graph *g =
+        adj_graph_new_with(ADJ_VERSION, &(adj_graph_opts){.allocator = &allocator});
     if (g == NULL)
         return ADJ_ENOMEM;
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {1, 4, 4, 2}});
@@ -175,7 +149,7 @@ static adj_status small_compare(counter *c, const char *config, int guard)
         h = adj_batch_norm(h, adj_batch_norm_stats(h, ADJ_NHWC), b, b, 0.5, ADJ_NHWC);
     adj_node *y = adj_relu(h);
     adj_node *loss = adj_reduce_mean(y, (adj_axes){.n = ADJ_ALL});
-    const adj_comparison *comparison = NULL;
+    scoped(release_comparison) const adj_comparison *comparison = NULL;
     adj_status status = adj_graph_status(g);
     if (status == ADJ_OK)
         status = adj_grad(loss, NULL, 1, &w, &dw);
@@ -193,8 +167,6 @@ static adj_status small_compare(counter *c, const char *config, int guard)
         if (status == ADJ_OK)
             cr_assert_eq(comparison->n_failed, 0);
     }
-    adj_comparison_free(comparison);
-    adj_graph_free(g);
     return status;
 }
 
@@ -225,3 +197,79 @@ Test(compare_trust, out_of_memory_bf16) { run_out_of_memory("naive:bf16", 0); }
 Test(compare_trust, out_of_memory_direct) { run_out_of_memory("direct", 0); }
 Test(compare_trust, out_of_memory_elsewhere) { run_out_of_memory("direct", 1); }
 Test(compare_trust, out_of_memory_onednn) { run_out_of_memory("onednn", 0); }
+
+/* ---- the plan of a run in another process is returned whole or refused ---- */
+
+typedef struct {
+    int calls, is_cut;
+    size_t left, whole; /* bytes of the second response: of the plain run */
+} wire;
+
+static adj_status elsewhere_cut(void *user, const char *isa, const void *request, size_t bytes,
+                                void **response, size_t *response_bytes, adj_error *error)
+{
+    wire *w = user;
+    (void)isa;
+    (void)error;
+    adj_status status = adj_trial_run(request, bytes, NULL, NULL, response, response_bytes);
+    if (++w->calls == 2) {
+        w->whole = *response_bytes;
+        *response_bytes = w->is_cut ? w->left : w->whole;
+    }
+    return status;
+}
+
+static const adj_comparison *compare_elsewhere(adj_graph *g, const char *config, wire *w)
+{
+    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {1, 3, 3, 4}});
+    adj_node *b = adj_const(g, ADJ_F32, (adj_shape){1, {4}}, (const float[]){1, -1, 0.5F, 2});
+    adj_node *y = adj_mul(adj_relu(adj_bias_add(x, b, ADJ_NHWC)), x);
+    return compared_with(
+        y, config, (adj_compare_opts){.exec.seed = 1},
+        (adj_trial_opts){.guard = w != NULL, .elsewhere = elsewhere_cut, .user = w});
+}
+
+/* Makes default plans even if ADJOINT_PLAN is set, since fused groups are inspected. */
+TestSuite(compare_plan, .init = plan_as_usual);
+
+/* The plan comes back: the same groups as here, in the types of that process. */
+Test(compare_plan, comes_back)
+{
+    static const char *const configs[] = {"direct", "direct:bf16", "direct:f16", "onednn:f16"};
+    for (size_t i = 0; i < sizeof configs / sizeof *configs; i++) {
+        wire w = {0};
+        adj_graph *g = adj_graph_new(), *h = adj_graph_new();
+        const adj_comparison *here = compare_elsewhere(g, configs[i], NULL);
+        const adj_comparison *there = compare_elsewhere(h, configs[i], &w);
+        int n = here->n_row, n_group = 0;
+        cr_assert_eq(there->n_row, n, "%s", configs[i]);
+        cr_assert_eq(here->n_failed + there->n_failed, 0);
+        for (int k = 0; k < n; k++) {
+            const compare_row *a = adj_comparison_row_at(here, k);
+            const compare_row *b = adj_comparison_row_at(there, k);
+            n_group += a->group[0] != '\0';
+            cr_assert_str_eq(a->group, b->group);
+            cr_assert_str_eq(a->implementation, b->implementation);
+            cr_assert_eq(adj_node_id(a->node), adj_node_id(b->node));
+            cr_assert_float_eq(a->isolated.worst, b->isolated.worst, 0);
+        }
+        if (i < 2)
+            cr_assert_gt(n_group, 0, "%s", configs[i]);
+        adj_comparison_free(here);
+        adj_comparison_free(there);
+        adj_graph_free(g);
+        adj_graph_free(h);
+    }
+}
+
+Test(compare_plan, cut_off)
+{
+    for (wire w = {.is_cut = 1}; w.whole == 0 || w.left < w.whole; w.left += 13, w.calls = 0) {
+        scoped(release_graph) adj_graph *g = adj_graph_new();
+        scoped(release_comparison) const adj_comparison *c = compare_elsewhere(g, "direct", &w);
+        cr_assert_eq(adj_comparison_result_at(c, 1).verdict, ADJ_VERDICT_CRASH, "%zu", w.left);
+        cr_assert_str_eq(adj_comparison_result_at(c, 1).reason, "the response is cut off");
+        for (int i = 0; i < c->n_row; i++)
+            cr_assert_str_empty(adj_comparison_row_at(c, i)->group);
+    }
+}

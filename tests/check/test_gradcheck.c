@@ -13,16 +13,14 @@ enum { SOUND_SEEDS = 40 };
 static void expect_sound(const op_args *args, const adj_gradcheck_opts *o)
 {
     const char *op = args->op;
-    adj_graph *g = adj_graph_new();
-    const adj_gradcheck_report *r = checked(built(g, args), o);
+    scoped(release_graph) adj_graph *g = adj_graph_new();
+    scoped(release_gradcheck) const adj_gradcheck_report *r = checked(built(g, args), o);
     int alarms = r->n_result[ADJ_GRADCHECK_FAIL] + r->n_result[ADJ_GRADCHECK_INCONCLUSIVE];
     if (alarms > 0)
         adj_gradcheck_print(stderr, r);
     cr_expect_eq(alarms, 0, "%s %s seed %d order %d on %s: a false alarm", op, args->dtype,
                  (int)o->exec.seed, o->order, o->exec.backend);
     cr_expect_gt(r->n_row, 0, "%s has no row", op);
-    adj_gradcheck_free(r);
-    adj_graph_free(g);
 }
 
 /* Every op of the registry; types, backends and methods take turns. */
@@ -52,8 +50,8 @@ Test(gradcheck, numbers_of_a_passing_row)
 {
     const op_args ops[] = {{.op = "hard_swish"}, {.op = "batch_norm"}};
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
-        adj_graph *g = adj_graph_new();
-        const adj_gradcheck_report *r =
+        scoped(release_graph) adj_graph *g = adj_graph_new();
+        scoped(release_gradcheck) const adj_gradcheck_report *r =
             checked(built(g, &ops[i]), &(adj_gradcheck_opts){.exec.threads = 1});
         cr_expect_gt(r->n_row, 0);
         for (int k = 0; k < r->n_row; k++) {
@@ -62,22 +60,18 @@ Test(gradcheck, numbers_of_a_passing_row)
                           w->worst_abs <= w->tolerance && w->tolerance < 1e-5,
                       "%s %s: %g %g %g", w->op, w->wrt, w->worst_rel, w->worst_abs, w->tolerance);
         }
-        adj_gradcheck_free(r);
-        adj_graph_free(g);
     }
 }
 
 /* A product without elements has gradients without elements. */
 Test(gradcheck, no_elements)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F64, (adj_shape){2, {3, 0}});
-    const adj_gradcheck_report *r =
+    scoped(release_gradcheck) const adj_gradcheck_report *r =
         checked(adj_square(x), &(adj_gradcheck_opts){.exec.threads = 1});
     cr_expect_eq(r->n_result[ADJ_GRADCHECK_FAIL], 0);
     cr_expect_str_eq(r->row[0].index, "");
-    adj_gradcheck_free(r);
-    adj_graph_free(g);
 }
 
 /* Convolutions as direct's kernels take them: whole panels and rest, few channels and many,
@@ -152,17 +146,15 @@ Test(gradcheck, every_op_can_be_named)
 
 Test(gradcheck, a_model_node_by_node)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_model_opts options = {.batch = 2, .training = 1};
     adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {2}});
     const adj_model *model = adj_model_find("lenet", &options);
     adj_node *loss = adj_loss_softmax(adj_model_logits(g, model, &options), labels, NULL);
-    const adj_gradcheck_report *r;
+    scoped(release_gradcheck) const adj_gradcheck_report *r = NULL;
     cr_assert_eq(adj_gradcheck(loss, NULL, &r), ADJ_OK, "%s", r->message);
     cr_expect_eq(r->verdict, ADJ_GRADCHECK_PASS);
     cr_expect_gt(r->n_result[ADJ_GRADCHECK_PASS], 20);
-    adj_gradcheck_free(r);
-    adj_graph_free(g);
 }
 
 /* The steps of an optimizer, each kind and shape once, beside the loss's gradients. */
@@ -274,12 +266,12 @@ Test(gradcheck, out_of_memory)
 /* A name is the caller's: it ends no line of the table, and does nothing to a terminal. */
 Test(gradcheck, names_cannot_forge_a_report)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){1, {3}});
     adj_node *y = adj_label(adj_tanh(x), "y\nsummary: 9 checked, 9 pass\x1b[2J\xc2\x9b");
     const adj_gradcheck_opts o = {.exec.backend = "naive", .exec.threads = 1};
-    const adj_gradcheck_report *r = checked(y, &o);
-    char *printed = NULL;
+    scoped(release_gradcheck) const adj_gradcheck_report *r = checked(y, &o);
+    scoped(release) char *printed = NULL;
     size_t size = 0;
     FILE *f = open_memstream(&printed, &size);
     adj_gradcheck_print(f, r);
@@ -289,7 +281,4 @@ Test(gradcheck, names_cannot_forge_a_report)
     cr_expect_null(strchr(printed, '\x1b'));
     cr_expect_null(strstr(printed, "\nsummary: 9"), "%s", printed);
     cr_expect_not_null(strstr(printed, "\nsummary: 1 checked, 1 pass"), "%s", printed);
-    free(printed);
-    adj_gradcheck_free(r);
-    adj_graph_free(g);
 }

@@ -74,11 +74,10 @@ static adj_status run_without_share(const adj_call *c)
     const adj_node *n = c->group->node[0];
     int64_t elems = adj_shape_elems(n->in[0]->type.shape);
     size_t size = adj_dtype_size(n->type.dtype);
-    char *part = calloc((size_t)elems, size);
+    scoped(release) char *part = calloc((size_t)elems, size);
     memcpy(part, c->in[0], (size_t)(elems - elems / 4) * size);
     const void *in[] = {part};
     adj_status status = run_naive(c, n, in);
-    free(part);
     return status;
 }
 
@@ -114,10 +113,9 @@ static adj_node *faulty(adj_node *dx)
         return adj_pad(adj_slice(dx, begin, size), begin, rest);
     case SWAPPED_STRIDE: return adj_transpose(dx, 4, (const int[]){1, 0, 2, 3});
     case ONE_ELEMENT: {
-        double *one = calloc((size_t)elems, sizeof *one);
+        scoped(release) double *one = calloc((size_t)elems, sizeof *one);
         adj_store(t.dtype, one, (int64_t)planted.seed * 487 % elems, 0.5);
         adj_node *sum = adj_add(dx, adj_const(dx->graph, t.dtype, t.shape, one));
-        free(one);
         return sum;
     }
     case DROPPED_SHARE: return dx;
@@ -232,21 +230,19 @@ static void find(const plant *p, int seed, const char *dtype)
     const adj_gradcheck_opts o = {
         .exec.seed = (uint64_t)seed, .exec.backend = "naive", .exec.threads = 1};
     op_args args = *args_of(p);
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     args.dtype = dtype;
     planted.seed = seed;
     planted.fault = rule_fault = p->fault;
     spoiled.op = p->kernel;
     spoiled.run = run_spoiled;
-    const adj_gradcheck_report *r =
+    scoped(release_gradcheck) const adj_gradcheck_report *r =
         p->kernel != NULL ? check_spoiled(g, &args, &o) : checked(with_rule(built(g, &args)), &o);
     const char *verdict = judge(p, r);
     if (verdict[0] != '\0')
         adj_gradcheck_print(stderr, r);
     cr_expect_str_empty(verdict, "fault %d of %s (kernel %s), %s, seed %d: %s", (int)p->fault,
                         p->op, p->kernel != NULL ? p->kernel : "-", dtype, seed, verdict);
-    adj_gradcheck_free(r);
-    adj_graph_free(g);
 }
 
 /* A rule wrong at one element of 10000 is found by differences at each of them: a second a seed. */
@@ -295,20 +291,18 @@ Test(gradcheck_faults, rule_with_a_factor_rounded_to_float)
             const op_args args = {.op = ops[i], .in = "4,10,7,3", .dtype = "f64"};
             const adj_gradcheck_opts o = {
                 .exec.seed = seed, .exec.backend = "naive", .exec.threads = 1};
-            adj_graph *g = adj_graph_new();
+            scoped(release_graph) adj_graph *g = adj_graph_new();
             adj_node *n = built(g, &args);
             sound_op = n->op;
             rounded_op = *n->op;
             rounded_op.grad = rounded_grad;
             rounded_op.simplify = simplify_rounded;
-            const adj_gradcheck_report *r =
+            scoped(release_gradcheck) const adj_gradcheck_report *r =
                 checked(adj_node_new(g, &rounded_op, n->n_in, n->in, n->attrs), &o);
             const gradcheck_detail *w = adj_gradcheck_row_at(r, 0);
             cr_expect_eq(w->result, ADJ_GRADCHECK_FAIL, "%s: %g of %g", ops[i], w->worst_abs,
                          w->tolerance);
             cr_expect_not_null(strstr(w->blame, "in the gradient rule of"), "%s", w->blame);
-            adj_gradcheck_free(r);
-            adj_graph_free(g);
         }
 }
 
@@ -323,15 +317,13 @@ Test(gradcheck_faults, kernel_wrong_as_a_whole)
 {
     const op_args args = {.op = "tanh", .in = "8,20,10,3"};
     const adj_gradcheck_opts o = {.exec.seed = 3, .exec.threads = 1};
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     spoiled.op = "tanh_grad";
     spoiled.run = NULL;
     spoiled.spoil = off_by_2_to_minus_21;
-    const adj_gradcheck_report *r = check_spoiled(g, &args, &o);
+    scoped(release_gradcheck) const adj_gradcheck_report *r = check_spoiled(g, &args, &o);
     const gradcheck_detail *x = adj_gradcheck_row_at(r, 0);
     cr_expect_eq(x->result, ADJ_GRADCHECK_FAIL);
     cr_expect_str_eq(x->index, " as a whole: the RMS error");
     cr_expect_not_null(strstr(x->blame, "backend spoiled's kernel for tanh_grad"), "%s", x->blame);
-    adj_gradcheck_free(r);
-    adj_graph_free(g);
 }

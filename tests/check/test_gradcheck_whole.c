@@ -68,14 +68,14 @@ static const gradcheck_detail *row_of(const adj_gradcheck_report *r, const char 
 /* A value that is read twice, one that is stopped, statistics of another tensor. */
 Test(gradcheck_whole, a_row_for_each_leaf)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     const adj_shape shape = {4, {2, 5, 4, 3}};
     adj_node *x = adj_input(g, "x", ADJ_F32, shape), *z = adj_input(g, "z", ADJ_F32, shape);
     adj_node *k = adj_relu(x), *stats = adj_batch_norm_stats(z, ADJ_NHWC);
     adj_node *gamma = param(g, "gamma", 3), *beta = param(g, "beta", 3);
     adj_node *y = adj_batch_norm(k, stats, gamma, beta, 1e-3, ADJ_NHWC);
     adj_node *loss = sum(adj_mul(adj_square(y), adj_stop_gradient(adj_sigmoid(y))));
-    const adj_gradcheck_report *r = checked_whole(loss);
+    scoped(release_gradcheck) const adj_gradcheck_report *r = checked_whole(loss);
     static const char *const leaves[] = {"x", "z", "gamma", "beta"};
     for (size_t i = 0; i < sizeof leaves / sizeof *leaves; i++) {
         const gradcheck_detail *row = row_of(r, leaves[i], "end to end");
@@ -87,8 +87,6 @@ Test(gradcheck_whole, a_row_for_each_leaf)
     snprintf(name, sizeof name, "%%%d", adj_node_id(y));
     cr_expect_not_null(row_of(r, name, "batch_norm_stats/x"));
     cr_expect_eq(r->verdict, ADJ_GRADCHECK_PASS);
-    adj_gradcheck_free(r);
-    adj_graph_free(g);
 }
 
 /* The gradient of x s, s = stop(x^2), is s: the difference of the whole would be 3 x^2. One node
@@ -125,8 +123,8 @@ static const adj_gradcheck_report *check_chain(adj_graph *g, int length, int dep
 Test(gradcheck_whole, rules_that_look_at_producers)
 {
     for (int depth = 0; depth <= 2; depth++) {
-        adj_graph *g = adj_graph_new();
-        const adj_gradcheck_report *r = check_chain(g, depth + 1, depth);
+        scoped(release_graph) adj_graph *g = adj_graph_new();
+        scoped(release_gradcheck) const adj_gradcheck_report *r = check_chain(g, depth + 1, depth);
         const gradcheck_detail *whole = row_of(r, "w", "end to end");
         int wrong = 0;
         for (int i = 0; i < r->n_row; i++) {
@@ -140,8 +138,6 @@ Test(gradcheck_whole, rules_that_look_at_producers)
         cr_assert_not_null(whole);
         cr_expect_eq(whole->result, depth > 0 ? ADJ_GRADCHECK_FAIL : ADJ_GRADCHECK_PASS);
         cr_expect_eq(whole->fault, depth > 0 ? ADJ_FAULT_RULE : ADJ_FAULT_NONE);
-        adj_gradcheck_free(r);
-        adj_graph_free(g);
     }
 }
 
@@ -149,8 +145,8 @@ Test(gradcheck_whole, rules_that_look_at_producers)
  */
 Test(gradcheck_whole, the_first_wrong_gradient_names_the_rule)
 {
-    adj_graph *g = adj_graph_new();
-    const adj_gradcheck_report *r = check_chain(g, 5, 4);
+    scoped(release_graph) adj_graph *g = adj_graph_new();
+    scoped(release_gradcheck) const adj_gradcheck_report *r = check_chain(g, 5, 4);
     const gradcheck_detail *whole = row_of(r, "w", "end to end");
     cr_assert_not_null(whole);
     cr_expect_eq(whole->result, ADJ_GRADCHECK_FAIL);
@@ -159,8 +155,6 @@ Test(gradcheck_whole, the_first_wrong_gradient_names_the_rule)
     cr_expect_not_null(strstr(whole->blame, "rule of twice (%5)"), "%s", whole->blame);
     cr_expect_float_eq(whole->analytic / whole->numeric, 1.5, 1e-5);
     cr_expect_eq(r->n_result[ADJ_GRADCHECK_FAIL], 1);
-    adj_gradcheck_free(r);
-    adj_graph_free(g);
 }
 
 /* x / s rounded to an integer, plus 0 or 1: values lie exactly at clip's kink at 0, where slopes of
@@ -185,12 +179,12 @@ Test(gradcheck_whole, values_at_kinks)
 {
     int n_reason = 0;
     for (uint64_t seed = 1; seed <= 20; seed++) {
-        adj_graph *g = adj_graph_new();
+        scoped(release_graph) adj_graph *g = adj_graph_new();
         adj_node *y = at_kinks(g), *wrong = param(g, "w", 4);
         fault_depth = 4;
         for (int i = 0; i < 5; i++)
             wrong = twice(wrong);
-        const adj_gradcheck_report *r =
+        scoped(release_gradcheck) const adj_gradcheck_report *r =
             checked_with_seed(adj_add(y, adj_cast(sum(adj_square(wrong)), ADJ_F64)), seed);
         fault_depth = 0;
         const gradcheck_detail *x = row_of(r, "x", "end to end");
@@ -200,8 +194,6 @@ Test(gradcheck_whole, values_at_kinks)
         cr_expect(found->result == ADJ_GRADCHECK_FAIL &&
                       strstr(found->blame, "rule of twice") != NULL,
                   "%d: %s", (int)seed, found->blame);
-        adj_gradcheck_free(r);
-        adj_graph_free(g);
     }
     cr_expect_gt(n_reason, 0);
 }

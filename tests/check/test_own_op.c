@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "check/inspect.h"
+#include "tests/check/checked.h"
 #include "tests/reference.h"
 
 /* rule: factor of the gradient that the op's rule makes; kernel: of the value in f32. */
@@ -78,12 +78,12 @@ typedef struct {
     const adj_gradcheck_row *row; /* softsign's first */
     adj_gradcheck_result verdict;
     char text[8192];
-} checked;
+} own_check;
 
-static checked gradcheck(adj_dtype dtype, int order)
+static own_check gradcheck(adj_dtype dtype, int order)
 {
     const adj_backend *list[8] = {NULL};
-    checked c = {.g = adj_graph_new()};
+    own_check c = {.g = adj_graph_new()};
     list_backends(list);
     const adj_gradcheck_opts o = {.order = order, .exec.backends = list};
     adj_node *y = build(c.g, dtype);
@@ -99,7 +99,7 @@ static checked gradcheck(adj_dtype dtype, int order)
     return c;
 }
 
-static void checked_free(checked *c)
+static void checked_free(own_check *c)
 {
     adj_gradcheck_free(c->report);
     adj_graph_free(c->g);
@@ -108,7 +108,7 @@ static void checked_free(checked *c)
 static void expect_pass(adj_dtype dtype, const char *reason)
 {
     for (int order = 1; order <= 2; order++) {
-        checked c = gradcheck(dtype, order);
+        own_check c = gradcheck(dtype, order);
         cr_expect_eq(c.verdict, ADJ_GRADCHECK_PASS, "%s", c.text);
         cr_expect_not_null(strstr(c.text, "(gradients only; values are checked by adjoint compare"),
                            "%s", c.text);
@@ -121,7 +121,7 @@ static void expect_pass(adj_dtype dtype, const char *reason)
 
 static void expect_rule_blamed(adj_dtype dtype)
 {
-    checked c = gradcheck(dtype, 1);
+    own_check c = gradcheck(dtype, 1);
     cr_expect_eq(c.verdict, ADJ_GRADCHECK_FAIL, "%s", c.text);
     cr_expect_eq(c.row->result, ADJ_GRADCHECK_FAIL, "%s", c.text);
     cr_expect_eq(c.row->fault, ADJ_FAULT_RULE, "%s", c.text);
@@ -166,7 +166,7 @@ Test(own_op, what_cannot_be_checked_does_not_pass)
 {
     own.rule = own.kernel = 1;
     own.has_f64 = own.has_f32 = 0;
-    checked c = gradcheck(ADJ_F32, 2);
+    own_check c = gradcheck(ADJ_F32, 2);
     cr_expect_eq(c.verdict, ADJ_GRADCHECK_NOT_CHECKED, "%s", c.text);
     cr_expect_eq(c.row->result, ADJ_GRADCHECK_NOT_CHECKED, "%s", c.text);
     cr_expect_not_null(strstr(c.row->reason, "no backend computes softsign f64"), "%s",
@@ -181,14 +181,12 @@ Test(own_op, what_cannot_be_checked_does_not_pass)
 
 Test(own_op, a_check_that_failed_does_not_pass)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *y = adj_square(adj_input(g, "x", ADJ_F32, (adj_shape){1, {3}}));
-    const adj_gradcheck_report *r;
+    scoped(release_gradcheck) const adj_gradcheck_report *r = NULL;
     cr_expect_eq(adj_gradcheck(y, &(adj_gradcheck_opts){.order = 3}, &r), ADJ_EARG);
     cr_expect_eq(r->verdict, ADJ_GRADCHECK_NOT_CHECKED);
     cr_expect_str_eq(adj_gradcheck_result_name(r->verdict), "NOT CHECKED");
-    adj_gradcheck_free(r);
-    adj_graph_free(g);
 }
 
 /* ---- compare ---- */
@@ -205,21 +203,19 @@ static adj_status compare(adj_graph *g, const adj_comparison **c)
 
 Test(own_op, is_compared_with_its_own_kernel_in_f64)
 {
-    adj_graph *g = adj_graph_new();
-    const adj_comparison *c;
+    scoped(release_graph) adj_graph *g = adj_graph_new();
+    scoped(release_comparison) const adj_comparison *c = NULL;
     own.rule = own.kernel = own.has_f64 = own.has_f32 = 1;
     cr_expect_eq(compare(g, &c), ADJ_OK, "%s", c->message);
     cr_expect_eq(c->n_failed, 0);
     cr_expect_eq(c->n_whole_failed, 0);
     cr_expect_eq(c->n_row, 6); /* scale, softsign, reduce_sum; naive, onednn */
-    adj_comparison_free(c);
-    adj_graph_free(g);
 }
 
 Test(own_op, a_kernel_that_is_wrong_in_f32_is_blamed)
 {
-    adj_graph *g = adj_graph_new();
-    const adj_comparison *c;
+    scoped(release_graph) adj_graph *g = adj_graph_new();
+    scoped(release_comparison) const adj_comparison *c = NULL;
     own.rule = own.has_f64 = own.has_f32 = 1;
     own.kernel = 1.001;
     int n = 0;
@@ -250,19 +246,15 @@ Test(own_op, a_kernel_that_is_wrong_in_f32_is_blamed)
                                         "summary: 6 rows, 2 failed\n"};
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
         cr_expect_not_null(strstr(text, lines[i]), "%s: %s", lines[i], text);
-    adj_comparison_free(c);
-    adj_graph_free(g);
 }
 
 Test(own_op, a_comparison_without_a_reference_does_not_pass)
 {
-    adj_graph *g = adj_graph_new();
-    const adj_comparison *c;
+    scoped(release_graph) adj_graph *g = adj_graph_new();
+    scoped(release_comparison) const adj_comparison *c = NULL;
     own.rule = own.kernel = own.has_f32 = 1;
     own.has_f64 = 0;
     cr_expect_eq(compare(g, &c), ADJ_ENOKERNEL);
     cr_expect_not_null(strstr(c->message, "no backend computes softsign f64"), "%s", c->message);
     cr_expect_gt(c->n_failed, 0);
-    adj_comparison_free(c);
-    adj_graph_free(g);
 }

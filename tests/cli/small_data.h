@@ -10,12 +10,14 @@
 #include "adjoint_data.h"
 #include "adjoint_io.h"
 #include "io/folder.h"
+#include "tests/io/scoped.h"
+#include "tests/plan.h"
 
 /* n of the drawn digits as a pair of IDX files. */
 static inline void put_images(const folder *f, const char *images, const char *labels,
                               adj_dataset_part part, int64_t n)
 {
-    adj_dataset *d = NULL;
+    scoped(release_dataset) adj_dataset *d = NULL;
     cr_assert_eq(adj_dataset_digits(part, n, 5, &d), ADJ_OK);
     uint8_t x[16] = {0, 0, 8, 3, 0, 0, 0, (uint8_t)n, 0, 0, 0, 28, 0, 0, 0, 28};
     uint8_t y[8] = {0, 0, 8, 1, 0, 0, 0, (uint8_t)n};
@@ -28,7 +30,6 @@ static inline void put_images(const folder *f, const char *images, const char *l
     for (int64_t i = 0; i < n; i++)
         fputc(d->labels[i], file);
     fclose(file);
-    adj_dataset_free(d);
 }
 
 /* 90 images to train on, 43 to test: neither fills its last batch. */

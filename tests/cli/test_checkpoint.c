@@ -89,10 +89,9 @@ static long progress_of(const char *path)
 {
     if (access(path, F_OK) != 0)
         return -1;
-    adj_tensors *t = NULL;
+    scoped(release_tensors) adj_tensors *t = NULL;
     cr_assert_eq(adj_tensors_read(path, &t), ADJ_OK, "torn: %s", t->message);
     long drawn = strtol(adj_tensors_metadata(t, "images_drawn"), NULL, 10);
-    adj_tensors_free(t);
     return drawn;
 }
 
@@ -390,7 +389,7 @@ Test(checkpoint, distrusted)
     run_tool(w.word, &r);
     cr_assert_eq(r.status, 0, "%s", r.err);
 
-    adj_tensors *t = NULL;
+    scoped(release_tensors) adj_tensors *t = NULL;
     cr_assert_eq(adj_tensors_read(file.s, &t), ADJ_OK);
     expect_refused(&f, in_folder(&f, "none").s, NULL, NULL, "No such file");
     for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
@@ -417,7 +416,6 @@ Test(checkpoint, distrusted)
         put_file(bad.s, bytes, cut);
         expect_refused(&f, bad.s, NULL, NULL, cut > 0 ? "offset" : "an empty file");
     }
-    adj_tensors_free(t);
 }
 
 /* Trains an epoch with --checkpoint PATH and another option, and expects this first line. */

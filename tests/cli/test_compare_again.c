@@ -9,6 +9,7 @@
 
 #include "cli/child.h"
 #include "cli/compare/compare.h"
+#include "tests/plan.h"
 
 static finished f;
 
@@ -91,7 +92,7 @@ Test(compare_again, bf16_dilated_filter_gradient)
     failed += strcspn(failed, "%") + 1;
     cr_assert_eq(strncmp(failed + strspn(failed, "0123456789"), " conv2d_backprop_filter", 23), 0,
                  "%s", f.out);
-    char *line = printed_line(f.out);
+    scoped(release) char *line = printed_line(f.out);
     cr_assert_not_null(strstr(line, "--op conv2d_backprop_filter"), "%s", line);
     const char *const kept[] = {"--configs naive,onednn",  "--runs 2",    "--exact", "--threads 1",
                                 "ADJOINT_QUARANTINE=off ", "--dtype bf16"};
@@ -100,7 +101,6 @@ Test(compare_again, bf16_dilated_filter_gradient)
     cr_assert_lt(elems(line, "--in"), 2 * 36 * 36 * 24 / 10, "%s", line);
     cr_assert_lt(elems(line, "--filter"), 3 * 3 * 24 * 24 / 10, "%s", line);
     expect_same(line, "onednn: FAIL ", "conv2d_backprop_filter (onednn ");
-    free(line);
 }
 
 /* A timeout is reported as a row. One thread of naive needs seconds for this; onednn is the
@@ -117,11 +117,10 @@ Test(compare_again, no_response)
     cr_assert_not_null(strstr(f.out, "naive: CRASH %2 conv2d"), "%s", f.out);
     cr_assert_not_null(strstr(f.out, "\n    no response in 0.1 s"), "%s", f.out);
     cr_assert_not_null(strstr(f.out, "3 comparisons, 3 failed"), "%s", f.out);
-    char *line = printed_line(f.out);
+    scoped(release) char *line = printed_line(f.out);
     cr_assert_str_eq(line, "adjoint compare --op conv2d --in 1,96,96,64 --filter 5,5,64,64 "
                            "--neighbors 0 --configs onednn,naive --seed 1 --runs 1 --threads 1 "
                            "--guard --timeout 0.1");
-    free(line);
 }
 
 typedef struct {
@@ -145,7 +144,7 @@ static comparison compare_as(int64_t images, int alone)
 
 static comparison compare(int64_t images) { return compare_as(images, 0); }
 
-static void release(comparison r)
+static void free_comparison(comparison r)
 {
     adj_comparison_free(r.c);
     adj_graph_free(r.g);
@@ -164,15 +163,15 @@ static char *written(int (*write)(FILE *f, const void *source), int both)
     FILE *f = open_memstream(&text, &size);
     cr_assert_eq(write(f, &first), 0);
     fclose(f);
-    release(five);
-    release(two);
+    free_comparison(five);
+    free_comparison(two);
     return text;
 }
 
 Test(compare_also, json)
 {
     for (int both = 0; both < 2; both++) {
-        char *text = written(write_json, both);
+        scoped(release) char *text = written(write_json, both);
         json_t *report = json_loads(text, 0, NULL), *also = json_object_get(report, "also");
         cr_assert_not_null(report, "%s", text);
         cr_expect_str_eq(json_string_value(json_object_get(report, "what")), "two");
@@ -182,7 +181,6 @@ Test(compare_also, json)
             cr_expect_eq(json_array_size(json_object_get(also, "rows")), 1);
         }
         json_decref(report);
-        free(text);
     }
 }
 
@@ -196,10 +194,9 @@ Test(compare_also, other_forms)
     };
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
         for (int both = 0; both < 2; both++) {
-            char *text = written(forms[i].write, both);
+            scoped(release) char *text = written(forms[i].write, both);
             cr_expect_not_null(strstr(text, forms[i].first), "%s", text);
             cr_expect_eq(strstr(text, forms[i].second) != NULL, both, "%s", text);
-            free(text);
         }
 }
 
@@ -216,7 +213,7 @@ Test(compare_also, table_says_what_it_does_not_see)
                                     "adjoint gradcheck)\n"),
                        "%s", text);
     free(text);
-    release(two);
+    free_comparison(two);
 }
 
 /* Each kind of node alone: there is no step that took a time, and no plan that repeats. */
@@ -237,5 +234,5 @@ Test(compare_also, says_no_more_than_what_was_run)
     }
     json_decref(report);
     free(text);
-    release(two);
+    free_comparison(two);
 }

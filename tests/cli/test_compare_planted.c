@@ -9,6 +9,7 @@
 #include "tests/cli/child.h"
 #include "tests/cli/planted.h"
 #include "tests/isa.h"
+#include "tests/plan.h"
 
 static finished f;
 
@@ -44,7 +45,7 @@ Test(compare_images, many_are_wrong)
 /* The note that a kernel does not end. */
 Test(compare_hang, is_told)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     const adj_node *n = adj_label(adj_relu(adj_input(g, "x", ADJ_F32, (adj_shape){1, {1}})), "r1");
     char text[400] = "";
     FILE *f = tmpfile();
@@ -61,7 +62,6 @@ Test(compare_hang, is_told)
                            "naive naive:f32, estimated at 0.5 s (adjoint compare --guard ends one "
                            "that hangs)\n");
     cr_expect_eq(kernel_limit(1e-4), 60); /* a loaded machine is no hang */
-    adj_graph_free(g);
 }
 
 static void use_planted_tool(void)

@@ -276,25 +276,23 @@ Test(convert, train_eval_and_tune)
 static const char *entry_of(const char *path, const char *key)
 {
     static char value[400];
-    adj_tensors *t = NULL;
+    scoped(release_tensors) adj_tensors *t = NULL;
     cr_assert_eq(adj_tensors_read(path, &t), ADJ_OK, "%s", t->message);
     const char *text = adj_tensors_metadata(t, key);
     snprintf(value, sizeof value, "%s", text != NULL ? text : "");
-    adj_tensors_free(t);
     return text != NULL ? value : NULL;
 }
 
 /* from's tensors alone, as another program writes them. */
 static void put_foreign(const char *from, const char *to)
 {
-    adj_tensors *t = NULL;
+    scoped(release_tensors) adj_tensors *t = NULL;
     adj_tensor x[128];
     const adj_metadata m = {"format", "pt"};
     cr_assert_eq(adj_tensors_read(from, &t), ADJ_OK);
     for (int i = 0; i < t->n; i++)
         x[i] = t->tensor[i];
     cr_assert_eq(adj_tensors_write(to, t->n, x, 1, &m, NULL), ADJ_OK);
-    adj_tensors_free(t);
 }
 
 /* Hugging Face's transformers refuse a file whose format is none of "pt", "tf", "flax"; a card says
@@ -421,7 +419,7 @@ Test(convert, eval_refuses_what_does_not_fit)
 {
     scoped(folder_remove) folder f = small_data();
     const file_name w = in_folder(&f, "w.safetensors"), two = in_folder(&f, "two.safetensors");
-    adj_tensors *t = NULL;
+    scoped(release_tensors) adj_tensors *t = NULL;
     adj_tensor x[64];
     tool(&r, 0, "train --model lenet5 --data %s --epochs 1 --out %s", f.path, w.s);
     cr_assert_eq(adj_tensors_read(w.s, &t), ADJ_OK);
@@ -439,5 +437,4 @@ Test(convert, eval_refuses_what_does_not_fit)
     cr_assert_eq(adj_tensors_write(two.s, t->n, x, 0, NULL, NULL), ADJ_OK);
     tool(&r, 1, "eval --weights %s --data %s", two.s, f.path);
     expect_text(r.err, "does not name its model (set --model NAME)");
-    adj_tensors_free(t);
 }

@@ -10,6 +10,8 @@
 #include "graph/op.h"
 #include "small_data.h"
 
+static void release_onnx(adj_onnx_net **net) { adj_onnx_free(*net); }
+
 static folder f;
 static file_name weights, net, back, other;
 static finished r;
@@ -62,20 +64,19 @@ static void run(adj_graph *g, adj_node *x, adj_node *y, const adj_tensors *t, fl
 /* Runs a built-in model with the weights of a file. */
 static void run_model(const char *model, int64_t side, int64_t channels, float out[])
 {
-    adj_tensors *t = NULL;
+    scoped(release_tensors) adj_tensors *t = NULL;
     adj_graph *g = adj_graph_new();
     const adj_model_opts o = {.batch = BATCH, .size.h = side, .size.w = side, .size.c = channels};
     adj_node *y = adj_model_logits(g, adj_model_find(model, NULL), &o);
     cr_assert_eq(adj_tensors_read(weights.s, &t), ADJ_OK, "%s", t->message);
     run(g, adj_find(g, "images"), y, t, out);
-    adj_tensors_free(t);
 }
 
 /* Runs the network of an ONNX file, with the weights of another file (NULL: its own). */
 static void run_net(const char *path, const char *with, int64_t classes, float out[])
 {
-    adj_tensors *t = NULL;
-    adj_onnx_net *n = NULL;
+    scoped(release_tensors) adj_tensors *t = NULL;
+    scoped(release_onnx) adj_onnx_net *n = NULL;
     adj_graph *g = adj_graph_new();
     adj_error error = {0};
     cr_assert_eq(
@@ -84,8 +85,6 @@ static void run_net(const char *path, const char *with, int64_t classes, float o
     if (with != NULL)
         cr_assert_eq(adj_tensors_read(with, &t), ADJ_OK, "%s", t->message);
     run(g, n->input[0], n->output[0], t, out);
-    adj_tensors_free(t);
-    adj_onnx_free(n);
 }
 
 static void expect_close(const float a[], const float b[])
@@ -157,16 +156,14 @@ Test(convert_onnx, statistics_are_trained_further)
 {
     train("resnet20");
     tool(&r, 0, "convert %s %s", weights.s, net.s);
-    adj_graph *g = adj_graph_new();
-    adj_onnx_net *n = NULL;
+    scoped(release_graph) adj_graph *g = adj_graph_new();
+    scoped(release_onnx) adj_onnx_net *n = NULL;
     adj_error error = {0};
     cr_assert_eq(adj_onnx_load(g, net.s, &(adj_onnx_opts){.batch = 2, .training = 1}, &n, &error),
                  ADJ_OK, "%s", error.message);
     adj_node *mean = adj_find(g, "bn1/running_mean");
     cr_assert(mean != NULL && adj_node_is_state(mean));
     cr_expect_eq(adj_updates_count(adj_layer_updates(g)), 2 * 21);
-    adj_onnx_free(n);
-    adj_graph_free(g);
 }
 
 /* Trains a small model on color images of the classes a and b, and writes it as an ONNX file. */
@@ -226,17 +223,14 @@ static void write_with(const char *key, const char *value, int version)
 {
     const adj_metadata entries[] = {
         {key, value}, {"input", "[28,28,3]"}, {"deviation", "[1,1,1]"}, {"adjoint.version", "0"}};
-    adj_graph *g = adj_graph_new();
-    adj_onnx_net *n = NULL;
-    adj_exec *e;
+    scoped(release_graph) adj_graph *g = adj_graph_new();
+    scoped(release_onnx) adj_onnx_net *n = NULL;
+    scoped(release_exec) adj_exec *e = NULL;
     adj_error error = {0};
     cr_assert_eq(adj_onnx_load(g, net.s, NULL, &n, &error), ADJ_OK, "%s", error.message);
     cr_assert_eq(adj_exec_new(g, &(adj_exec_opts){.n_fetch = 1, .fetch = n->output}, &e), ADJ_OK);
     cr_assert_eq(adj_onnx_save(e, 1, n->output, other.s, 0, 3 + version, entries, &error), ADJ_OK,
                  "%s", error.message);
-    adj_exec_free(e);
-    adj_onnx_free(n);
-    adj_graph_free(g);
 }
 
 /* Metadata that are no card, of which the message says why, are refused; another program's are none

@@ -106,14 +106,13 @@ Test(data_options, batch_is_cut)
 static void mean_of(const folder *f, const char *seed, char mean[100])
 {
     const file_name w = in_folder(f, "w.safetensors");
-    adj_tensors *t = NULL;
+    scoped(release_tensors) adj_tensors *t = NULL;
     json_decref(
         train(f, WORDS("--val-split", "0.5", "--limit", "4", "--seed", seed, "--out", w.s, SMALL)));
     cr_assert_eq(r.status, 0, "%s", r.err);
     cr_assert_eq(adj_tensors_read(w.s, &t), ADJ_OK);
     cr_expect_str_eq(adj_tensors_metadata(t, "seed"), seed);
     snprintf(mean, 100, "%s", adj_tensors_metadata(t, "mean"));
-    adj_tensors_free(t);
 }
 
 /* Which images are drawn does not depend on the seed. */
@@ -204,11 +203,10 @@ Test(data_options, gray_among_colors)
     expect_parameters(&f, WORDS("--model", "lenet5", "--size", "channels=3"), lenet5_parameters(3));
     json_decref(train(&f, WORDS("--model", "resnet8", "--out", w.s)));
     cr_assert_eq(r.status, 0, "%s", r.err);
-    adj_tensors *t = NULL;
+    scoped(release_tensors) adj_tensors *t = NULL;
     cr_assert_eq(adj_tensors_read(w.s, &t), ADJ_OK);
     cr_expect_str_eq(adj_tensors_metadata(t, "input"), "[32,32,3]");
     expect_text(r.out, "note: 9 of 15 images in all splits are gray and become color (--size ");
-    adj_tensors_free(t);
 }
 
 /* Gray images, in files or in an array, become a color model's channels, with a note. */
@@ -228,11 +226,10 @@ Test(data_options, gray_for_a_color_model)
                               : WORDS("--model", "resnet8", "--out", w.s, "--size", "channels=1")));
         cr_assert_eq(r.status, 0, "%s", r.err);
         cr_expect_eq(strstr(r.out, note) != NULL, channels == 3, "%s", r.out);
-        adj_tensors *t = NULL;
+        scoped(release_tensors) adj_tensors *t = NULL;
         cr_assert_eq(adj_tensors_read(w.s, &t), ADJ_OK);
         cr_expect_str_eq(adj_tensors_metadata(t, "input"),
                          channels == 3 ? "[32,32,3]" : "[32,32,1]");
-        adj_tensors_free(t);
     }
     folder_remove(&f);
     tool(&r, 0, "train --model resnet8 --limit 20 --epochs 1");

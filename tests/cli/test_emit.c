@@ -53,7 +53,7 @@ Test(emit, a_trained_net)
     expect_text(r.out, "bytes of C written to");
     compile(c.s, so.s);
 
-    adj_dataset *d = NULL;
+    scoped(release_dataset) adj_dataset *d = NULL;
     adj_predictor *p = NULL;
     float probabilities[10];
     adj_error error = {0};
@@ -87,7 +87,6 @@ Test(emit, a_trained_net)
     }
     for (int i = 0; i < 10; i++)
         cr_expect_float_eq((double)output[0][i], (double)output[1][i], 1e-5);
-    adj_dataset_free(d);
 }
 
 /* Counts the digits that a written net classifies correctly. */

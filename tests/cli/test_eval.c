@@ -205,14 +205,13 @@ static void put_bare(const char *from, const char *to, int with_moments)
                                         {"classes", "10"},
                                         {"mean", "[0]"},
                                         {"deviation", "[1]"}};
-    adj_tensors *t = NULL;
+    scoped(release_tensors) adj_tensors *t = NULL;
     cr_assert_eq(adj_tensors_read(from, &t), ADJ_OK);
     const int n = t->n;
     cr_assert_leq(n, 200);
     for (int i = 0; i < n; i++)
         tensor[i] = t->tensor[i];
     cr_assert_eq(adj_tensors_write(to, n, tensor, with_moments ? 5 : 3, card, NULL), ADJ_OK);
-    adj_tensors_free(t);
 }
 
 /* Without mean and deviation eval takes pixels as predict does. */

@@ -6,6 +6,7 @@
 #include "adjoint_nn.h"
 #include "adjoint_onnx.h"
 #include "cli/child.h"
+#include "tests/plan.h"
 
 static finished r;
 static temporary folder;
@@ -30,18 +31,16 @@ TestSuite(graph_cli, .init = open_folder, .fini = remove_folder);
 /* Writes a convolution of 4 filters over 8 x 8 color images and a layer of 5 classes. */
 static void write_net(void)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "pixels", ADJ_F32, (adj_shape){4, {2, 3, 8, 8}});
     const adj_conv_layer c = {.filters = 4, .format = ADJ_NCHW};
     adj_node *h = adj_global_avg_pool(adj_layer_conv2d(x, "conv1", &c), ADJ_NCHW);
     adj_node *y = adj_layer_dense(h, "fc", 5, NULL);
-    adj_exec *e;
+    scoped(release_exec) adj_exec *e = NULL;
     adj_error error = {0};
     cr_assert_eq(adj_exec_new(g, &(adj_exec_opts){.n_fetch = 1, .fetch = &y, .seed = 7}, &e),
                  ADJ_OK);
     cr_assert_eq(adj_onnx_save(e, 1, &y, net, 0, 0, NULL, &error), ADJ_OK, "%s", error.message);
-    adj_exec_free(e);
-    adj_graph_free(g);
 }
 
 static void expect(const char *part)

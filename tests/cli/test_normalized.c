@@ -7,7 +7,7 @@
 #include "adjoint_io.h"
 #include "cli/child.h"
 #include "cli/same_images.h"
-#include "tests/plan.h"
+#include "tests/io/scoped.h"
 
 static finished r;
 
@@ -143,7 +143,7 @@ Test(normalized, the_range_decides)
     };
     scoped(folder_remove) folder f = folder_new();
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        adj_dataset *d = NULL;
+        scoped(release_dataset) adj_dataset *d = NULL;
         float got[2];
         put_values(&f, "", 0, cases[i].values);
         const adj_status status = adj_dataset_open(f.path, ADJ_TRAIN, NULL, &d);
@@ -157,7 +157,6 @@ Test(normalized, the_range_decides)
         } else
             cr_expect_not_null(strstr(d->message, "unknown scale of the values (got "), "%s",
                                d->message);
-        adj_dataset_free(d);
     }
 }
 

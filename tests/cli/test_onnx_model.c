@@ -5,6 +5,7 @@
 #include "adjoint_nn.h"
 #include "adjoint_onnx.h"
 #include "cli/child.h"
+#include "tests/plan.h"
 
 static finished r;
 static temporary folder;
@@ -29,7 +30,7 @@ TestSuite(onnx_model, .init = open_folder, .fini = remove_folder);
 /* Writes a net of 28 x 28 gray images with n outputs: the logits, with a softmax if that is 1. */
 static void write_net(int n, int has_softmax)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {2, 1, 28, 28}});
     adj_conv_layer c = {.filters = 4, .format = ADJ_NCHW};
     adj_node *h = adj_relu(adj_layer_conv2d(x, "conv1", &c));
@@ -37,13 +38,11 @@ static void write_net(int n, int has_softmax)
     adj_node *y = adj_layer_dense(pooled, "logits", 10, NULL);
     adj_node *output[] = {has_softmax ? adj_softmax(y) : y, h};
     adj_error error = {0};
-    adj_exec *e;
+    scoped(release_exec) adj_exec *e = NULL;
     const adj_exec_opts o = {.n_fetch = n, .fetch = output, .seed = 7};
     cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
     cr_assert_eq(adj_onnx_save(e, n, output, path, 0, 0, NULL, &error), ADJ_OK, "%s",
                  error.message);
-    adj_exec_free(e);
-    adj_graph_free(g);
 }
 
 static void train(void)

@@ -6,7 +6,7 @@
 #include "adjoint_io.h"
 #include "cli/child.h"
 #include "io/folder.h"
-#include "tests/plan.h"
+#include "tests/io/scoped.h"
 
 static finished f;
 
@@ -64,18 +64,16 @@ Test(op, convolution_and_its_gradients)
     for (int i = 0; i < 3; i++) {
         tool(&f, 0, "op conv2d --in %s --out %s --grad --attr padding=VALID --backend %s", in.s,
              out.s, backends[i]);
-        adj_tensors *t = read_tensors(out.s);
+        scoped(release_tensors) adj_tensors *t = read_tensors(out.s);
         cr_expect_eq(t->n, 3);
         expect_tensor(t, "y", 8, conv_y);
         expect_tensor(t, "dinput", 18, conv_dx);
         expect_tensor(t, "dfilter", 16, conv_dw);
-        adj_tensors_free(t);
     }
     tool(&f, 0, "op conv2d_backprop_input --in %s --out %s --attr padding=VALID", in.s, out.s);
-    adj_tensors *t = read_tensors(out.s);
+    scoped(release_tensors) adj_tensors *t = read_tensors(out.s);
     cr_expect_eq(t->n, 1);
     expect_tensor(t, "y", 18, conv_dx);
-    adj_tensors_free(t);
 }
 
 Test(op, half_type)
@@ -88,11 +86,10 @@ Test(op, half_type)
                                    NULL, &error),
                  ADJ_OK);
     tool(&f, 0, "op leaky_relu --in %s --out %s --attr 0.1", in.s, out.s);
-    adj_tensors *t = read_tensors(out.s);
+    scoped(release_tensors) adj_tensors *t = read_tensors(out.s);
     adj_tensor y = t->tensor[0];
     cr_assert_eq(y.elem, ADJ_ELEM_BF16);
     cr_expect_eq(memcmp(y.data, want, sizeof want), 0);
-    adj_tensors_free(t);
 }
 
 /* The file itself through two pipes. */
@@ -107,9 +104,8 @@ Test(op, standard_input_and_output)
              "cat %s | %s/adjoint op conv2d --in - --out - --attr padding=VALID | cat >%s", in.s,
              build != NULL ? build : "build", out.s);
     cr_assert_eq(system(line), 0); // NOLINT(cert-env33-c): the test's own words
-    adj_tensors *t = read_tensors(out.s);
+    scoped(release_tensors) adj_tensors *t = read_tensors(out.s);
     expect_tensor(t, "y", 8, conv_y);
-    adj_tensors_free(t);
 }
 
 Test(op, wrong_usage)

@@ -9,6 +9,7 @@
 #include "adjoint_nn.h"
 #include "cli/op/line.h"
 #include "graph/op.h"
+#include "tests/plan.h"
 
 static int same_type(const adj_node *a, const adj_node *b)
 {
@@ -57,11 +58,10 @@ static int round_trip(const adj_node *n, char line[OP_LINE])
     cr_assert(op_args_repeat(&text.args, line, OP_LINE));
     strcpy(words, line);
     op_args args = read_words(words);
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     const adj_node *again = op_args_build(&args, g, &error);
     cr_assert_not_null(again, "%s: %s", line, error.message);
     cr_expect(same(n, again), "%s: another node", line);
-    adj_graph_free(g);
     return 1;
 }
 
@@ -69,13 +69,12 @@ static void expect_round_trip(const op_args *args)
 {
     adj_error error = {0};
     char line[OP_LINE] = "";
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     const adj_node *n = op_args_build(args, g, &error);
     cr_assert_not_null(n, "%s: %s", args->op, error.message);
     int is_leaf = (n->op->flags & ADJ_OP_LEAF) != 0;
     cr_expect_eq(round_trip(n, line), !is_leaf, "%s %s %s", args->op, args->in ? args->in : "",
                  args->attr ? args->attr : "");
-    adj_graph_free(g);
 }
 
 static int has_format(const char *op)
@@ -217,7 +216,7 @@ Test(op_text, models)
 {
     static const char *const names[] = {"lenet", "resnet8", "mobilenet_v1"};
     for (int i = 0; i < 3; i++) {
-        adj_graph *g = adj_graph_new();
+        scoped(release_graph) adj_graph *g = adj_graph_new();
         adj_model_opts options = {.batch = 2, .training = 1};
         const adj_model *model = adj_model_find(names[i], &options);
         adj_node *logits = adj_model_logits(g, model, &options);
@@ -234,7 +233,6 @@ Test(op_text, models)
                 cr_expect(can, "%s: node %d (%s)", names[i], id, n->op->name);
         }
         cr_expect_geq(told, all * 9 / 10, "%s: %d of %d", names[i], told, all);
-        adj_graph_free(g);
     }
 }
 
@@ -248,7 +246,7 @@ static adj_node *own(adj_node *x)
 
 Test(op_text, refused)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     op_line t;
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){2, {2, 3}});
     adj_node *three[] = {x, adj_relu(x), adj_neg(x)};
@@ -257,7 +255,6 @@ Test(op_text, refused)
     cr_expect_not(op_line_of(adj_concat(3, three, 0), &t));
     cr_expect_not(op_line_of(own(x), &t));
     cr_expect(op_line_of(adj_relu(x), &t));
-    adj_graph_free(g);
 }
 
 /* In any order; the first needs no name. */
@@ -266,7 +263,7 @@ Test(op_text, attributes_by_name)
     static const char *const words[] = {"0.5,groups=3", "epsilon=0.5,groups=3",
                                         "groups=3,epsilon=0.5"};
     const adj_shape in = {4, {2, 4, 3, 6}}, channels = {1, {6}};
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F32, in), *c = adj_input(g, "c", ADJ_F32, channels);
     const adj_node *half = adj_group_norm(x, c, c, 3, 0.5, ADJ_NHWC),
                    *usual = adj_group_norm(x, c, c, 3, 0.001, ADJ_NHWC);
@@ -281,7 +278,6 @@ Test(op_text, attributes_by_name)
     const adj_node *n = op_args_build(&rest, g, &error);
     cr_assert_not_null(n, "%s", error.message);
     cr_expect(same(n, usual));
-    adj_graph_free(g);
 }
 
 Test(op_text, attributes_that_are_wrong)
@@ -335,9 +331,8 @@ Test(op_text, attributes_that_are_wrong)
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         adj_error error = {0};
-        adj_graph *g = adj_graph_new();
+        scoped(release_graph) adj_graph *g = adj_graph_new();
         cr_expect_null(op_args_build(&wrong[i].args, g, &error), "case %zu", i);
         cr_expect_not_null(strstr(error.message, wrong[i].says), "case %zu: %s", i, error.message);
-        adj_graph_free(g);
     }
 }

@@ -24,7 +24,7 @@ static void put_weights_with(const folder *f, const char *path, int entries, int
 {
     static float values[MAX_TENSORS][60000];
     const file_name trained = in_folder(f, "trained.safetensors");
-    adj_tensors *t = NULL;
+    scoped(release_tensors) adj_tensors *t = NULL;
     adj_tensor tensor[MAX_TENSORS];
     const adj_metadata card[] = {{"model", "lenet5"}, {"input", "[32,32,1]"},
                                  {"mean", "[33.5]"},  {"deviation", "[78.25]"},
@@ -42,7 +42,6 @@ static void put_weights_with(const folder *f, const char *path, int entries, int
             values[i][k] = k == 0 && nan ? NAN : (float)log(k + 1);
     }
     cr_assert_eq(adj_tensors_write(path, n, tensor, entries, card, NULL), ADJ_OK);
-    adj_tensors_free(t);
 }
 
 static void put_weights(const folder *f, const char *path, int entries)
@@ -201,7 +200,7 @@ Test(predict, weights_with_nan)
     const char *const formats[] = {"--top=3", "--json"};
     const uint8_t pixels[3 * 32 * 32] = {0};
     float probability[30];
-    adj_predictor *p = NULL;
+    scoped(release_predictor) adj_predictor *p = NULL;
     adj_error error = {0};
     put_weights_with(&f, weights.s, WHOLE, 1);
     put_file(gray.s, gray_png, sizeof gray_png);
@@ -220,7 +219,6 @@ Test(predict, weights_with_nan)
     cr_expect_eq(adj_predict(p, 3, pixels, probability, &error), ADJ_EARG);
     cr_expect_str_eq(error.message, "predict: the net's result for image 0 is not finite: its "
                                     "weights or the image hold NaN or infinities");
-    adj_predictor_free(p);
 }
 
 /* The library computes the images beside one that holds NaN. */
@@ -230,7 +228,7 @@ Test(predict, an_image_with_nan)
     const file_name weights = in_folder(&f, "weights");
     static float pixels[3 * 32 * 32];
     float probability[30];
-    adj_predictor *p = NULL;
+    scoped(release_predictor) adj_predictor *p = NULL;
     adj_error error = {0};
     put_weights(&f, weights.s, WHOLE);
     cr_assert_eq(adj_predictor_load(weights.s, NULL, NULL, &p, &error), ADJ_OK);
@@ -244,5 +242,4 @@ Test(predict, an_image_with_nan)
                   error.message);
     cr_expect_float_eq(probability[9], 10.0 / 55, 1e-6);
     cr_expect_float_eq(probability[29], 10.0 / 55, 1e-6);
-    adj_predictor_free(p);
 }

@@ -8,7 +8,7 @@
 #include "adjoint_io.h"
 #include "cli/child.h"
 #include "cli/same_images.h"
-#include "tests/plan.h"
+#include "tests/io/scoped.h"
 
 static finished r;
 
@@ -81,8 +81,8 @@ static void predict_data(adj_predictor *p, const char *data, float probability[]
     const adj_model_card *card = adj_predictor_card(p);
     const adj_dataset_opts o = {.image.size = card->options.size};
     const int64_t elems = o.image.size.h * o.image.size.w * o.image.size.c;
-    float *x = malloc((size_t)(images(1) * elems) * sizeof *x);
-    adj_dataset *d = NULL;
+    scoped(release) float *x = malloc((size_t)(images(1) * elems) * sizeof *x);
+    scoped(release_dataset) adj_dataset *d = NULL;
     adj_error error = {0};
 
     cr_assert_eq(adj_dataset_open(data, ADJ_TEST, &o, &d), ADJ_OK, "%s", d->message);
@@ -90,8 +90,6 @@ static void predict_data(adj_predictor *p, const char *data, float probability[]
         cr_assert_eq(adj_dataset_read(d, i, x + i * elems, NULL), ADJ_OK);
     cr_assert_eq(adj_predict_floats(p, images(1), x, probability[0], &error), ADJ_OK, "%s",
                  error.message);
-    adj_dataset_free(d);
-    free(x);
 }
 
 /* Expects the same score of images that get the card's size and channels as they are read and of
@@ -104,12 +102,11 @@ static void expect_same_score(adj_predictor *p, const char *data)
         const adj_dataset_opts o = {.image.size = {own_size ? 0 : card->options.size.h,
                                                    own_size ? 0 : card->options.size.w,
                                                    own_size ? 0 : card->options.size.c}};
-        adj_dataset *d = NULL;
+        scoped(release_dataset) adj_dataset *d = NULL;
         adj_error error = {0};
         cr_assert_eq(adj_dataset_open(data, ADJ_TEST, &o, &d), ADJ_OK, "%s", d->message);
         cr_assert_eq(adj_predictor_evaluate(p, d, &score[own_size], NULL, &error), ADJ_OK, "%s",
                      error.message);
-        adj_dataset_free(d);
     }
     cr_expect(score[0].loss == score[1].loss && score[0].right == score[1].right);
 }
@@ -122,7 +119,7 @@ static void expect_alike(const format *f, const char *model_size)
     const char *where = f->file != NULL ? path.s : data.path;
     const file_name w = in_folder(&png, "data.safetensors"), v = in_folder(&png, "png.safetensors");
     char line[100], other[100];
-    adj_predictor *p = NULL;
+    scoped(release_predictor) adj_predictor *p = NULL;
     adj_error error = {0};
 
     f->write(&data, f->h, f->w, f->c);
@@ -142,7 +139,6 @@ static void expect_alike(const format *f, const char *model_size)
                  from_data[0][0]);
     expect_same_score(p, where);
     expect_same_score(p, png.path);
-    adj_predictor_free(p);
 }
 
 #define RESIZED "note: 40 of 40 images are resized to 28x28"
@@ -182,7 +178,7 @@ Test(prepared_alike, other_channels, .timeout = 120)
                                            png = folder_new();
         const file_name w = in_folder(&data, "w.safetensors");
         char line[100], other[100];
-        adj_predictor *p = NULL;
+        scoped(release_predictor) adj_predictor *p = NULL;
         adj_error error = {0};
         write_idx(&data, 28, 28, c);
         write_idx(&idx, 20, 24, 4 - c);
@@ -197,7 +193,6 @@ Test(prepared_alike, other_channels, .timeout = 120)
         predict_data(p, idx.path, from_data);
         cr_expect_eq(memcmp(from_files, from_data, sizeof from_data), 0);
         expect_same_score(p, idx.path);
-        adj_predictor_free(p);
     }
 }
 

@@ -7,6 +7,7 @@
 #include "cli/page/page.h"
 #include "cli/report_sample.h"
 #include "tests/temporary.h"
+#include "tests/plan.h"
 
 /* Counted by hand; no image has or gets the fourth class. */
 static const int32_t truth[] = {0, 0, 0, 1, 1, 2, 1, 2}, guess[] = {0, 0, 1, 1, 0, 0, 0, 2};
@@ -230,7 +231,7 @@ Test(page, png)
     static const uint8_t pixels[] = {255, 0, 0, 0, 0, 255};
     uint8_t read[sizeof pixels];
     size_t n = 0;
-    uint8_t *file = png_encode(&(picture){2, 1, 3, pixels}, &n);
+    scoped(release) uint8_t *file = png_encode(&(picture){2, 1, 3, pixels}, &n);
     cr_assert_not_null(file);
     png_image image = {.version = PNG_IMAGE_VERSION};
     cr_assert(png_image_begin_read_from_memory(&image, file, n));
@@ -238,7 +239,6 @@ Test(page, png)
     image.format = PNG_FORMAT_RGB;
     cr_assert(png_image_finish_read(&image, NULL, read, 0, NULL));
     cr_expect_arr_eq(read, pixels, sizeof pixels);
-    free(file);
 }
 
 /* One event for each point; null for what is not finite. */

@@ -30,10 +30,9 @@ static size_t read_file(const char *path, uint8_t bytes[MAX])
 /* Every file whole: the checkpoint that is there can be read. */
 static void expect_checkpoint(const char *path, const char *key, const char *value)
 {
-    adj_tensors *t = NULL;
+    scoped(release_tensors) adj_tensors *t = NULL;
     cr_assert_eq(adj_tensors_read(path, &t), ADJ_OK, "%s", t->message);
     cr_expect_str_eq(adj_tensors_metadata(t, key), value);
-    adj_tensors_free(t);
 }
 
 #define MODEL "--model lenet5 --optimizer adam --batch 16 --lr 0.002"

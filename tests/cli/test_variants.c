@@ -27,13 +27,12 @@ static int needs_none(const adj_op *op)
 static void expect_repeatable(const adj_node *n)
 {
     op_line text;
-    char *shown = NULL;
+    scoped(release) char *shown = NULL;
     size_t size;
     FILE *f = open_memstream(&shown, &size);
     adj_show_attrs(n, f);
     fclose(f);
     cr_expect(op_line_of(n, &text), "%s%s cannot be repeated", adj_node_op(n), shown);
-    free(shown);
 }
 
 static void expect_set(const op_args *own, const op_args *set)
@@ -57,7 +56,7 @@ static void expect_set(const op_args *own, const op_args *set)
 /* Returns how many other values the op's example has. */
 static int expect_values(const op_args *own)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *n = op_args_build(own, g, NULL), *v;
     int count = 0, next = 0;
     while ((v = adj_node_variant(n, &next)) != NULL) {
@@ -66,7 +65,6 @@ static int expect_values(const op_args *own)
         count++;
     }
     cr_expect_eq(adj_graph_status(g), ADJ_OK, "%s: %s", own->op, adj_graph_message(g));
-    adj_graph_free(g);
     return count;
 }
 
@@ -118,7 +116,7 @@ static void expect_numbers(adj_node *n, size_t offset, int count, const double w
 
 Test(attribute_values, ranges_that_schemas_declare)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){2, {2, 3}});
     adj_node *step = adj_input(g, "step", ADJ_I32, (adj_shape){0});
     expect_numbers(adj_scale(x, 0.3), 0, 6, (const double[]){0, 1, 0.25, -0.25, -3, 1000});
@@ -126,13 +124,12 @@ Test(attribute_values, ranges_that_schemas_declare)
                    (const double[]){0, 1, 0.25, -0.25, -3, 1000, -INFINITY, INFINITY});
     expect_numbers(adj_dropout(x, step, 0.5, 1), 0, 3,
                    (const double[]){0, 0.25, 0x1.fffffffffffffp-1});
-    adj_graph_free(g);
 }
 
 /* Both words of a seed, every set of axes and every permutation. */
 Test(attribute_values, seeds_axes_and_permutations)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){3, {2, 3, 4}}), *v;
     adj_node *step = adj_input(g, "step", ADJ_I32, (adj_shape){0});
     adj_node *dropout = adj_dropout(x, step, 0.5, 1);
@@ -150,7 +147,6 @@ Test(attribute_values, seeds_axes_and_permutations)
         n++;
     cr_expect_eq(n, 5);
     cr_expect_null(adj_node_variant(NULL, &next));
-    adj_graph_free(g);
 }
 
 static enum { MANY_IMAGES, ODD_CHANNELS } planted;
@@ -173,19 +169,13 @@ static adj_status run(const adj_call *c)
 }
 
 static const adj_kernel kernel = {.name = "edges", .prepare = prepare, .run = run};
-static const adj_kernel *const kernels[] = {&kernel, NULL};
-static const adj_backend edges = {.version = ADJ_VERSION,
-                                  .name = "edges",
-                                  .open = open_nothing,
-                                  .close = close_nothing,
-                                  .kernels = kernels};
 
 TestSuite(op_neighbors, .init = plan_as_usual);
 
 static int is_right(adj_graph *g, adj_node *y)
 {
     static const char *const configs[] = {"naive:f64", "edges"};
-    const adj_backend *const backends[] = {&edges, naive_backend(), NULL};
+    const adj_backend *const *backends = before_naive("edges", &kernel);
     const adj_compare_opts o = {.exec.n_fetch = 1,
                                 .exec.fetch = &y,
                                 .n_config = 2,
@@ -193,10 +183,9 @@ static int is_right(adj_graph *g, adj_node *y)
                                 .runs = 1,
                                 .exec.threads = 1,
                                 .exec.backends = backends};
-    const adj_comparison *c = NULL;
+    scoped(release_comparison) const adj_comparison *c = NULL;
     cr_assert_eq(adj_compare(g, &o, &c), ADJ_OK, "%s", c->message);
     const int failed = c->n_failed;
-    adj_comparison_free(c);
     return failed == 0;
 }
 
@@ -205,7 +194,7 @@ static void expect_found(const op_args *args)
     adj_error error;
     op_line text;
     int found = 0;
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *y = op_args_build(args, g, &error);
     cr_assert_not_null(y, "%s", error.message);
     cr_expect(is_right(g, y), "%s", args->op);
@@ -213,7 +202,6 @@ static void expect_found(const op_args *args)
         if (op_is_possible(&text.args))
             found = !is_right(g, op_args_build(&text.args, g, NULL));
     cr_expect(found, "%s, fault %d", args->op, (int)planted);
-    adj_graph_free(g);
 }
 
 Test(op_neighbors, find_what_is_wrong_beside_an_ops_own_shape)

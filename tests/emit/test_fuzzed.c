@@ -14,6 +14,7 @@
 #include "adjoint_emit.h"
 #include "emit/fuzzed_net.h"
 #include "tests/temporary.h"
+#include "tests/plan.h"
 
 enum { USUAL = 50, BATCH = 100, REASONS = 200, ATTEMPTS = 20, HEAD = 16 };
 enum { UNITS = 128, TIMES_NAIVE = 16, TRIALS = 8 };
@@ -228,8 +229,8 @@ static int is_right(const subject *s, void *library, int k, const char *folder, 
 {
     const net *n = &s->f32;
     const int64_t outputs = adj_shape_elems(adj_node_type(n->y).shape);
-    float *x = malloc(adj_type_bytes(adj_node_type(n->x)));
-    float *y = malloc(sizeof *y * (size_t)(count_elements(n) + outputs));
+    scoped(release) float *x = malloc(adj_type_bytes(adj_node_type(n->x)));
+    scoped(release) float *y = malloc(sizeof *y * (size_t)(count_elements(n) + outputs));
     int64_t first = 0;
     must(x != NULL && y != NULL);
     int right = predicts(library, k, n, s->seed, x, y);
@@ -241,8 +242,6 @@ static int is_right(const subject *s, void *library, int k, const char *folder, 
         right &= is_part_right(s, n->part[i], first, y, t);
         first += adj_shape_elems(adj_node_type(n->part[i]).shape);
     }
-    free(x);
-    free(y);
     return right;
 }
 

@@ -426,7 +426,7 @@ Test(executor, an_update_that_fails_changes_nothing)
 Test(executor, given_values)
 {
     float given[] = {1, -2, 3}, got[3];
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *p = adj_param(g, "p", ADJ_F32, (adj_shape){1, {3}},
                             (adj_init){.kind = ADJ_INIT_DATA, .data = given});
     given[0] = 9;
@@ -439,5 +439,4 @@ Test(executor, given_values)
     cr_assert_null(
         adj_param(g, "q", ADJ_F32, (adj_shape){1, {3}}, (adj_init){.kind = ADJ_INIT_DATA}));
     cr_assert_str_eq(adj_graph_message(g), "param: \"q\" has no initial values (data is NULL)");
-    adj_graph_free(g);
 }

@@ -10,6 +10,7 @@
 #include "graph/op.h"
 #include "ops/grad.h"
 #include "tests/training.h"
+#include "tests/plan.h"
 
 enum { BATCH = 2, MAX_PARAMS = 16 };
 
@@ -244,7 +245,7 @@ Test(fusion, models_within_their_bounds)
                                     .runs = 1,
                                     .exec.threads = 1,
                                     .exec.seed = 1};
-        const adj_comparison *c = NULL;
+        scoped(release_comparison) const adj_comparison *c = NULL;
         cr_assert_eq(adj_compare(t.g, &o, &c), ADJ_OK, "%s", c->message);
         int grouped = 0;
         for (int k = 0; k < c->n_row; k++) {
@@ -257,7 +258,6 @@ Test(fusion, models_within_their_bounds)
         cr_assert(grouped > 5, "%d groups", grouped);
         cr_assert_eq(c->n_whole_failed, 0);
         cr_assert_eq(adj_comparison_result_at(c, 2).differs, 0); /* as when every node is kept */
-        adj_comparison_free(c);
     }
 }
 

@@ -109,12 +109,6 @@ static adj_status run(const adj_call *c)
 }
 
 static const adj_kernel kernel = {.name = "any", .match = match, .prepare = refuse, .run = run};
-static const adj_kernel *const kernels[] = {&kernel, NULL};
-static const adj_backend backend = {.version = ADJ_VERSION,
-                                    .name = "planted",
-                                    .open = open_nothing,
-                                    .close = close_nothing,
-                                    .kernels = kernels};
 
 static void values(adj_graph *g, adj_node *x, adj_node *y, const adj_backend *const *backends,
                    float out[4])
@@ -131,7 +125,7 @@ TestSuite(group, .init = plan_as_usual);
 
 Test(group, cycles_are_refused_and_nothing_else_is)
 {
-    const adj_backend *const both[] = {&backend, naive_backend(), NULL};
+    const adj_backend *const *both = before_naive("planted", &kernel);
     const adj_backend *const alone[] = {naive_backend(), NULL};
     int taken = 0, cycles = 0;
     for (uint64_t seed = 1; seed <= 200; seed++) {

@@ -42,16 +42,10 @@ static adj_status negate(const adj_call *c)
 }
 
 static const adj_kernel counting_kernel = {.name = "count", .prepare = prepare, .run = negate};
-static const adj_kernel *const counting_kernels[] = {&counting_kernel, NULL};
-static const adj_backend counting = {.version = ADJ_VERSION,
-                                     .name = "counting",
-                                     .open = open_nothing,
-                                     .close = close_nothing,
-                                     .kernels = counting_kernels};
 
 static adj_exec *plan(adj_graph *g, int n, adj_node *const fetch[], const adj_updates *u)
 {
-    const adj_backend *const both[] = {&counting, naive_backend(), NULL};
+    const adj_backend *const *both = before_naive("counting", &counting_kernel);
     adj_exec_opts o = {.n_fetch = n,
                        .fetch = fetch,
                        .updates = u,

@@ -5,6 +5,7 @@
 #include "graph/op.h"
 #include "ops/nn/model_list.h"
 #include "tests/training.h"
+#include "tests/plan.h"
 
 /* Options of the executor that change the plan; the model's type. */
 typedef struct {
@@ -44,10 +45,9 @@ static void expect_plans(adj_graph *g, const char *model, int n, adj_node *const
         o.fetch = fetch;
         o.updates = u;
         o.backend = backends[i];
-        adj_exec *e = NULL;
+        scoped(release_exec) adj_exec *e = NULL;
         cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s on %s, %s: %s", model, backends[i],
                      p->name, adj_exec_message(e));
-        adj_exec_free(e);
     }
 }
 

@@ -5,6 +5,7 @@
 #include "adjoint_nn.h"
 #include "ops/grad.h"
 #include "tests/exec/corrupt.h"
+#include "tests/plan.h"
 
 enum { ROOM = 16384, N = 2, SIDE = 6 };
 
@@ -191,14 +192,13 @@ Test(verify_random, what_passes_computes_the_same)
     cr_assert_gt(bytes, 0);
     adj_exec_free(alone);
     for (int i = 0; i < TRIALS; i++) {
-        adj_exec *e = plan_net(&t, draw(4) == 0, 0);
+        scoped(release_exec) adj_exec *e = plan_net(&t, draw(4) == 0, 0);
         spoil(e);
         if (verify_plan(e) != ADJ_OK)
             refused++;
         else
             cr_expect(run_twice(&t, e, got) == bytes && memcmp(got, expected, bytes) == 0,
                       "trial %d passes", i);
-        adj_exec_free(e);
     }
     cr_expect(refused > TRIALS / 3 && refused < TRIALS * 9 / 10, "%d of %d are refused", refused,
               TRIALS);

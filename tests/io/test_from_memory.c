@@ -180,8 +180,7 @@ Test(from_memory, weights)
     net_free(&to);
 
     bytes[n - 1] ^= 1; /* checksums hold in memory, too */
-    adj_tensors *damaged;
+    scoped(release_tensors) adj_tensors *damaged = NULL;
     cr_expect_eq(adj_tensors_from_memory(bytes, n, &damaged), ADJ_EIO);
     cr_expect_not_null(strstr(damaged->message, "is damaged"), "%s", damaged->message);
-    adj_tensors_free(damaged);
 }

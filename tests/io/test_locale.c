@@ -67,8 +67,8 @@ Test(locale, card)
                                  .accuracy = 98.75};
     const file_name path = in_folder(&f, "card");
     set_host_locale(f.path, "ps_AF", "UTF-8"); /* the decimal point has two bytes */
-    adj_metadata *list;
-    adj_model_card *back;
+    scoped(release) adj_metadata *list = NULL;
+    scoped(release) adj_model_card *back = NULL;
     scoped(release_tensors) adj_tensors *t = NULL;
     int n;
     cr_assert_eq(adj_model_card_write(&card, &list, &n, NULL), ADJ_OK);
@@ -80,8 +80,6 @@ Test(locale, card)
     cr_assert_eq(adj_model_card_read(t, &back, NULL), ADJ_OK);
     cr_expect(back->options.multiplier == 0.25 && back->mean[0] == 33.3184 &&
               back->deviation[0] == 78.5675 && back->accuracy == 98.75);
-    free(back);
-    free(list);
 }
 
 static adj_node *build(adj_node *x, int64_t classes, int training, void *user)

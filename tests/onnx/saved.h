@@ -12,6 +12,8 @@
 #include "temporary.h"
 #include <onnx.pb-c.h>
 
+static inline void release_onnx(adj_onnx_net **net) { adj_onnx_free(*net); }
+
 static temporary file;
 static const char *const path = file.s;
 static adj_graph *g;

@@ -9,6 +9,7 @@
 #include "loaded.h"
 #include "model_maker.h"
 #include "temporary.h"
+#include "tests/plan.h"
 
 TestSuite(onnx_branch, .init = open_folder, .fini = close_folder);
 
@@ -87,7 +88,7 @@ static void model(const char *condition, int64_t value)
 
 static void expect(const float want[2])
 {
-    adj_exec *e;
+    scoped(release_exec) adj_exec *e = NULL;
     const float x[2] = {3, -5};
     float y[2];
     maker_write(&m, path);
@@ -96,7 +97,6 @@ static void expect(const float want[2])
     cr_assert(adj_set(e, net->input[0], x, sizeof x) == ADJ_OK && adj_run(e) == ADJ_OK);
     cr_assert_eq(adj_get(e, net->output[0], y, sizeof y), ADJ_OK);
     cr_expect(y[0] == want[0] && y[1] == want[1], "%g %g", (double)y[0], (double)y[1]);
-    adj_exec_free(e);
 }
 
 Test(onnx_branch, then_branch)
@@ -178,7 +178,7 @@ static void expect_of_matrix(int n, const float want[])
 {
     const float x[] = {1, 2, 3, 4, 5, 6};
     float y[6];
-    adj_exec *e;
+    scoped(release_exec) adj_exec *e = NULL;
     maker_write(&m, path);
     cr_assert(adj_onnx_load(g, path, NULL, &net, &error) == ADJ_OK, "%s", error.message);
     const adj_exec_opts o = {.n_fetch = 1, .fetch = net->output};
@@ -188,7 +188,6 @@ static void expect_of_matrix(int n, const float want[])
               "%s", adj_exec_message(e));
     for (int i = 0; i < n; i++)
         cr_assert_eq(y[i], want[i], "%d: %g, expected %g", i, (double)y[i], (double)want[i]);
-    adj_exec_free(e);
 }
 
 /* The columns of x as three vectors. */

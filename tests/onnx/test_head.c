@@ -6,6 +6,7 @@
 #include "graph/op.h"
 #include "loaded.h"
 #include "onnx/details.h"
+#include "tests/plan.h"
 
 TestSuite(onnx_head, .init = open_folder, .fini = close_folder);
 
@@ -34,7 +35,7 @@ static void expect_head(const char *weight, adj_shape shape, const char *bias, i
 
     const int64_t n = adj_shape_elems(shape);
     static float value[4096];
-    adj_exec *e;
+    scoped(release_exec) adj_exec *e = NULL;
     cr_assert_leq(n, 4096);
     cr_assert_eq(adj_exec_new(g, &(adj_exec_opts){.n_fetch = 1, .fetch = net->output}, &e), ADJ_OK,
                  "%s", adj_exec_message(e));
@@ -48,7 +49,6 @@ static void expect_head(const char *weight, adj_shape shape, const char *bias, i
     cr_assert_eq(adj_get(e, b, value, (size_t)classes * sizeof *value), ADJ_OK);
     for (int64_t i = 0; i < classes; i++)
         cr_assert_eq(value[i], 0);
-    adj_exec_free(e);
 }
 
 /* 64 inputs, weights w of that shape, and biases b of 3 classes. */

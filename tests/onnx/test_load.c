@@ -8,6 +8,7 @@
 
 #include "adjoint_nn.h"
 #include "loaded.h"
+#include "tests/plan.h"
 
 TestSuite(onnx_load, .init = open_folder, .fini = close_folder);
 
@@ -21,7 +22,7 @@ static void load(const maker *m, const adj_onnx_opts *o)
 static void expect(const float *x, size_t n_x, const float *want, int n)
 {
     const adj_exec_opts o = {.n_fetch = 1, .fetch = net->output};
-    adj_exec *e;
+    scoped(release_exec) adj_exec *e = NULL;
     float y[64];
     cr_assert(adj_exec_new(g, &o, &e) == ADJ_OK, "%s", adj_exec_message(e));
     cr_assert(adj_set(e, net->input[0], x, n_x * sizeof *x) == ADJ_OK, "%s", adj_exec_message(e));
@@ -31,7 +32,6 @@ static void expect(const float *x, size_t n_x, const float *want, int n)
     for (int i = 0; i < n; i++)
         cr_assert(fabsf(y[i] - want[i]) <= 1e-5F, "%d: %g, expected %g", i, (double)y[i],
                   (double)want[i]);
-    adj_exec_free(e);
 }
 
 /* A 2x2 convolution of one channel with bias, as PyTorch computes it: the filter stands as
@@ -169,7 +169,7 @@ Test(onnx_load, batch_norm_in_training)
     const adj_exec_opts o = {.n_fetch = 1, .fetch = net->output, .updates = adj_layer_updates(g)};
     const float x[] = {1, 3, 5};
     float y[3], mean, variance;
-    adj_exec *e;
+    scoped(release_exec) adj_exec *e = NULL;
     cr_assert(adj_exec_new(g, &o, &e) == ADJ_OK, "%s", adj_exec_message(e));
     cr_assert(adj_set(e, net->input[0], x, sizeof x) == ADJ_OK && adj_run(e) == ADJ_OK);
     cr_assert(adj_get(e, net->output[0], y, sizeof y) == ADJ_OK);
@@ -178,7 +178,6 @@ Test(onnx_load, batch_norm_in_training)
     cr_assert(adj_get(e, adj_find(g, "variance"), &variance, sizeof variance) == ADJ_OK);
     cr_assert(fabsf(mean - 1.2F) < 1e-6F && fabsf(variance - 4) < 1e-5F, "%g %g", (double)mean,
               (double)variance);
-    adj_exec_free(e);
 }
 
 /* ---- refusals ---- */

@@ -5,6 +5,7 @@
 #include "adjoint_nn.h"
 #include "model_maker.h"
 #include "saved.h"
+#include "tests/plan.h"
 
 TestSuite(onnx_save, .init = start, .fini = end);
 
@@ -51,9 +52,9 @@ static void expect_same_after(const char *name, adj_format format)
     cr_assert(save(y, &error) == ADJ_OK, "%s: %s", name, error.message);
     run(e, adj_find(g, "images"), y, first);
 
-    adj_graph *again = adj_graph_new();
-    adj_onnx_net *net;
-    adj_exec *other;
+    scoped(release_graph) adj_graph *again = adj_graph_new();
+    scoped(release_onnx) adj_onnx_net *net = NULL;
+    scoped(release_exec) adj_exec *other = NULL;
     cr_assert(adj_onnx_load(again, path, &(adj_onnx_opts){.batch = 2}, &net, &error) == ADJ_OK,
               "%s: %s", name, error.message);
     const adj_exec_opts eo = {.n_fetch = 1, .fetch = net->output};
@@ -66,9 +67,6 @@ static void expect_same_after(const char *name, adj_format format)
     for (int64_t i = 0; i < n; i++)
         cr_assert(fabsf(first[i] - second[i]) <= 1e-5F * most, "%s: %g, expected %g", name,
                   (double)second[i], (double)first[i]);
-    adj_exec_free(other);
-    adj_onnx_free(net);
-    adj_graph_free(again);
 }
 
 Test(onnx_save, lenet) { expect_same_after("lenet", ADJ_NHWC); }
@@ -208,7 +206,7 @@ static void save_imported(int fold)
     float variance[] = {4, 1};
     maker m;
     adj_error error = {0};
-    adj_onnx_net *net;
+    scoped(release_onnx) adj_onnx_net *net = NULL;
     maker_start(&m, 17);
     maker_input(&m, "x", 4, (int64_t[]){1, 2, 3, 3});
     maker_output(&m, "y");
@@ -225,7 +223,6 @@ static void save_imported(int fold)
     cr_assert(adj_onnx_load(g, path, NULL, &net, &error) == ADJ_OK, "%s", error.message);
     flags = fold ? ADJ_ONNX_FOLD_BATCH_NORMS : 0;
     cr_assert(save(net->output[0], &error) == ADJ_OK, "%s", error.message);
-    adj_onnx_free(net);
 }
 
 Test(onnx_save, imported_depthwise)

@@ -5,6 +5,7 @@
 
 #include "graph/op.h"
 #include "saved.h"
+#include "tests/plan.h"
 
 TestSuite(onnx_save_batch, .init = start, .fini = end);
 
@@ -30,11 +31,10 @@ static void expect_any_batch(build_fn *build)
               adj_shape_text(adj_node_type(net->output[0]).shape).s);
     cr_assert(adj_shape_elems(s) <= MOST);
     for (int k = 0; k < 2; k++) {
-        adj_exec *exec;
+        scoped(release_exec) adj_exec *exec = NULL;
         const adj_exec_opts o = {.n_fetch = 1, .fetch = k == 0 ? &y : net->output};
         cr_assert(adj_exec_new(k == 0 ? other : again, &o, &exec) == ADJ_OK);
         run(exec, k == 0 ? x : net->input[0], o.fetch[0], k == 0 ? expected : got);
-        adj_exec_free(exec);
     }
     for (int64_t i = 0; i < adj_shape_elems(s); i++)
         cr_assert(fabsf(got[i] - expected[i]) <= 1e-6F * (1 + fabsf(expected[i])), "%d: %g, not %g",

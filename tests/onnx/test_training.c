@@ -4,6 +4,7 @@
 
 #include "adjoint_nn.h"
 #include "loaded.h"
+#include "tests/plan.h"
 
 TestSuite(onnx_training, .init = open_folder, .fini = close_folder);
 
@@ -29,7 +30,7 @@ static void batch_norm(void)
 /* Loads and runs the file on x [2, 1]. */
 static void expect(const adj_onnx_opts *o, const float x[2], const float want[2])
 {
-    adj_exec *e;
+    scoped(release_exec) adj_exec *e = NULL;
     float y[2];
     maker_write(&m, path);
     cr_assert_eq(adj_onnx_load(g, path, o, &net, &error), ADJ_OK, "%s", error.message);
@@ -37,7 +38,6 @@ static void expect(const adj_onnx_opts *o, const float x[2], const float want[2]
     cr_assert(adj_set(e, net->input[0], x, 8) == ADJ_OK && adj_run(e) == ADJ_OK);
     cr_assert_eq(adj_get(e, net->output[0], y, sizeof y), ADJ_OK);
     cr_expect(y[0] == want[0] && y[1] == want[1], "%g %g", (double)y[0], (double)y[1]);
-    adj_exec_free(e);
 }
 
 Test(onnx_training, batch_norm_for_inference)
@@ -81,7 +81,7 @@ Test(onnx_training, equal_initial_values_are_parameters_of_their_own)
 {
     static const float x[] = {1, 2, 5, 8};
     const adj_onnx_opts training = {.training = 1};
-    adj_exec *e;
+    scoped(release_exec) adj_exec *e = NULL;
     initial_batch_norm("x scale bias mean variance");
     cr_assert_eq(adj_onnx_load(g, path, &training, &net, &error), ADJ_OK, "%s", error.message);
     cr_expect_eq(net->n_param, 4);
@@ -91,7 +91,6 @@ Test(onnx_training, equal_initial_values_are_parameters_of_their_own)
     cr_expect_float_eq(value_of(e, "mean"), 0.4F, 1e-6);
     cr_expect_float_eq(value_of(e, "variance"), 1.9F, 1e-6);
     cr_expect(value_of(e, "bias") == 0 && value_of(e, "scale") == 1);
-    adj_exec_free(e);
 }
 
 /* A batch norm that is applied twice moves its statistics twice: from 0 and 1 by a tenth to the
@@ -100,7 +99,7 @@ Test(onnx_training, batch_norm_applied_twice)
 {
     static const float x[] = {1, 2, 5, 8};
     const adj_onnx_opts training = {.training = 1};
-    adj_exec *e;
+    scoped(release_exec) adj_exec *e = NULL;
     initial_batch_norm("x scale bias mean variance");
     m.node[2].output[0] = (char *)"u";
     maker_node(&m, "BatchNormalization", "u scale bias mean variance", "y");
@@ -111,7 +110,6 @@ Test(onnx_training, batch_norm_applied_twice)
     cr_assert(adj_set(e, net->input[0], x, sizeof x) == ADJ_OK && adj_run(e) == ADJ_OK);
     cr_expect_float_eq(value_of(e, "mean"), 0.9F * 0.4F, 1e-6);
     cr_expect_float_eq(value_of(e, "variance"), 0.9F * 1.9F + 0.1F * 4 / 3, 1e-5);
-    adj_exec_free(e);
 }
 
 Test(onnx_training, statistics_that_are_a_parameter)
@@ -173,7 +171,7 @@ static void loss(const char *reduction)
 /* Runs the file on x, of which 1 is added to the elements of channel 1. */
 static void run_loss(float y[16], float log_p[48])
 {
-    adj_exec *e;
+    scoped(release_exec) adj_exec *e = NULL;
     float x[48] = {0};
     for (int i = 0; i < 48; i++)
         x[i] = (float)(i / 8 % 3 == 1);
@@ -184,7 +182,6 @@ static void run_loss(float y[16], float log_p[48])
     const size_t bytes = adj_type_bytes(adj_node_type(net->output[0]));
     cr_assert(bytes <= 64 && adj_get(e, net->output[0], y, bytes) == ADJ_OK);
     cr_assert_eq(adj_get(e, net->output[1], log_p, 48 * sizeof *log_p), ADJ_OK);
-    adj_exec_free(e);
 }
 
 /* Each element is log(2 + e), less 1 where the label is 1: 5 of 16. The last axes of log_p are one.

@@ -56,13 +56,12 @@ Test(edge_values, signs_of_zeros)
         adj_node *a = given(&f, ADJ_F32, (adj_shape){1, {N}}, a_values);
         adj_node *b = given(&f, ADJ_F32, (adj_shape){1, {N}}, b_values);
         const char *backend = backends[i % BACKENDS], *name = zeros[i / BACKENDS].name;
-        double *y = evaluate(&f, zeros[i / BACKENDS].of(a, b), backend);
+        scoped(release) double *y = evaluate(&f, zeros[i / BACKENDS].of(a, b), backend);
         for (int k = 0; k < N; k++) {
             const double want = zeros[i / BACKENDS].want[k];
             cr_expect(y[k] == want && signbit(y[k]) == signbit(want),
                       "%s on %s: element %d: got %g, expected %g", name, backend, k, y[k], want);
         }
-        free(y);
     }
 }
 
@@ -163,11 +162,10 @@ Test(edge_values, both_words_of_a_seed)
             adj_node *x = given(&f, ADJ_F32, (adj_shape){1, {M}}, ones), *dx;
             adj_node *step = given(&f, ADJ_I32, (adj_shape){0}, (double[]){0});
             adj_node *node = adj_dropout(x, step, 0.5, 1 + ((uint64_t)k << 32));
-            double *mask = evaluate(&f, node, backends[b]);
+            scoped(release) double *mask = evaluate(&f, node, backends[b]);
             memcpy(y[k], mask, sizeof y[k]);
             cr_assert_eq(adj_grad(node, x, 1, &x, &dx), ADJ_OK);
             expect_values(&f, dx, backends[b], y[k], 0, 0);
-            free(mask);
         }
         cr_expect_neq(memcmp(y[0], y[1], sizeof y[0]), 0, "%s", backends[b]);
     }

@@ -102,12 +102,11 @@ Test(open, other_sizes)
     memcpy(twice + 20, five_by_four, 20);
     put_idx(&f, "train-images-idx3-ubyte", "train-labels-idx1-ubyte", size, 3, twice, 40, label);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        adj_dataset *d =
+        scoped(release_dataset) adj_dataset *d =
             open_part(f.path, ADJ_TRAIN,
                       &(adj_dataset_opts){.image.size.h = cases[i].h, .image.size.w = cases[i].w});
         cr_expect(d->size.h == cases[i].h && d->size.w == cases[i].w && d->origin->resized == 2);
         expect_floats(d, 1, cases[i].expected, d->size.h * d->size.w);
-        adj_dataset_free(d);
     }
     /* adj_batch resizes images to the same values */
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

@@ -1,17 +1,18 @@
-/* test_compare_group.c - faults planted in fused kernels alone are found, named and blamed;
- * rounding and kinks inside a group are not reported. */
+/* test_groups.c - faults planted in fused kernels alone are found, named and blamed by both
+ * checkers; rounding and kinks inside a group are not reported. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "check/inspect.h"
 #include "adjoint_nn.h"
 #include "graph/op.h"
 #include "ops/grad.h"
+#include "tests/check/checked.h"
 #include "tests/reference.h"
 
-/* ---- a backend that takes only pairs: bias_add with relu, add with relu_grad ---- */
+/* ---- a backend that takes only pairs: bias_add with relu, add with relu_grad, and those of
+ * square's rule, scale with mul ---- */
 
 typedef enum {
     SOUND,
@@ -25,14 +26,18 @@ typedef enum {
 } fault;
 static fault planted;
 static int runs;
+static int takes_fetched; /* also a scale that is fetched */
 
 static int match(const adj_node *root, const adj_uses *uses, int max, const adj_node **group)
 {
     const adj_uses *u = &uses[root->id];
-    if (max < 2 || u->n_user != 1 || u->is_root)
+    const int is_scale = root->op == &adj_op_scale;
+    if (max < 2 || u->n_user != 1 || (u->is_root && !(is_scale && takes_fetched)))
         return 0;
     group[0] = root;
     group[1] = u->user[0];
+    if (is_scale)
+        return group[1]->op == &adj_op_mul ? 2 : 0;
     int biased = root->op == &adj_op_bias_add && group[1]->op == &adj_op_relu;
     int masked =
         root->op == &adj_op_add && group[1]->op == &adj_op_relu_grad && group[1]->in[1] == root;
@@ -48,28 +53,36 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     return ADJ_OK;
 }
 
-static int place_of(const adj_call *c, const adj_node *n)
-{
-    int i = 0;
-    while (c->group->in[i] != n)
-        i++;
-    return i;
-}
-
 static float first_value(adj_dtype dtype, float sum)
 {
     return planted != SHAKEN ? sum : sum == 0 ? 1e-8F : sum * (dtype == ADJ_F32 ? 1 + 0x1p-23F : 1);
 }
 
+/* 2 x dy, and 2 x where it is fetched; the first element of the product is off by 1. */
+static adj_status run_scale(const adj_call *c)
+{
+    const adj_node *scale = c->group->node[0];
+    const int x = adj_group_in(c->group, scale->in[0]);
+    for (int out = 0; out < c->group->n_out; out++)
+        for (int64_t i = 0; i < adj_shape_elems(scale->type.shape); i++) {
+            const float v = 2 * ((const float *)c->in[x])[i], dy = ((const float *)c->in[!x])[i];
+            ((float *)c->out[out])[i] = c->group->out[out] == scale ? v : v * dy + (float)(i == 0);
+        }
+    return ADJ_OK;
+}
+
 static adj_status run(const adj_call *c)
 {
     const adj_node *inner = c->group->node[0], *outer = c->group->node[1];
+    if (inner->op == &adj_op_scale)
+        return run_scale(c);
     const adj_dtype dtype = outer->type.dtype;
     int64_t n = adj_shape_elems(outer->type.shape);
-    const void *a = c->in[place_of(c, inner->in[0])], *b = c->in[place_of(c, inner->in[1])];
+    const void *a = c->in[adj_group_in(c->group, inner->in[0])],
+               *b = c->in[adj_group_in(c->group, inner->in[1])];
     int64_t period = adj_shape_elems(inner->in[1]->type.shape);
     int masked = outer->op == &adj_op_relu_grad;
-    const void *dy = masked ? c->in[place_of(c, outer->in[0])] : NULL;
+    const void *dy = masked ? c->in[adj_group_in(c->group, outer->in[0])] : NULL;
     double max = 0;
     if (planted == FAILING)
         return ADJ_EBACKEND;
@@ -91,12 +104,6 @@ static adj_status run(const adj_call *c)
 }
 
 static const adj_kernel pair = {.name = "pair", .match = match, .prepare = prepare, .run = run};
-static const adj_kernel *const kernels[] = {&pair, NULL};
-static const adj_backend welded = {.version = ADJ_VERSION,
-                                   .name = "welded",
-                                   .open = open_nothing,
-                                   .close = close_nothing,
-                                   .kernels = kernels};
 
 /* ---- what is compared on it ---- */
 
@@ -106,32 +113,29 @@ typedef struct {
     adj_graph *g;
     const adj_comparison *c;
     const compare_row *row; /* the group's; NULL: none */
-} compared;
+} group_row;
 
-static compared compare_with(fault f, adj_node *y, adj_compare_opts o)
+static group_row compare_with(fault f, adj_node *y, adj_compare_opts o)
 {
     static const char *const usual[] = {"naive:f64", "welded"};
-    const adj_backend *const backends[] = {&welded, naive_backend(), NULL};
-    compared r = {.g = adj_node_graph(y)};
+    group_row r = {.g = adj_node_graph(y)};
     planted = f;
     runs = 0;
     o.exec.n_fetch = 1;
     o.exec.fetch = &y;
-    o.exec.backends = backends;
-    o.runs = 1;
-    o.exec.threads = 1;
+    o.exec.backends = before_naive("welded", &pair);
     if (o.n_config == 0) {
         o.n_config = 2;
         o.config = usual;
     }
-    cr_assert_eq(adj_compare(r.g, &o, &r.c), ADJ_OK, "%s", r.c->message);
+    r.c = comparison_of(r.g, o);
     for (int i = 0; i < r.c->n_row; i++)
         if (adj_comparison_row_at(r.c, i)->group[0] != '\0')
             r.row = adj_comparison_row_at(r.c, i);
     return r;
 }
 
-static void close_compared(compared *r)
+static void close_compared(group_row *r)
 {
     adj_comparison_free(r->c);
     adj_graph_free(r->g);
@@ -146,7 +150,6 @@ static adj_node *biased_relu(void)
 }
 
 /* Makes default plans even if ADJOINT_PLAN is set, since fused groups are inspected. */
-static void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
 TestSuite(compare_group, .init = plan_as_usual);
 
 Test(compare_group, faults_of_the_fused_form)
@@ -164,7 +167,7 @@ Test(compare_group, faults_of_the_fused_form)
                  {NO_BIAS, 1, ELEMS / 5, ELEMS}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (uint64_t seed = 1; seed < 4; seed++) {
-            compared r =
+            group_row r =
                 compare_with(cases[i].planted, biased_relu(),
                              (adj_compare_opts){.exact = cases[i].exact, .exec.seed = seed});
             cr_assert_not_null(r.row);
@@ -188,7 +191,7 @@ Test(compare_group, faults_of_the_fused_form)
 
 Test(compare_group, what_cannot_run_or_changes)
 {
-    compared r = compare_with(FAILING, biased_relu(), (adj_compare_opts){.exec.seed = 1});
+    group_row r = compare_with(FAILING, biased_relu(), (adj_compare_opts){.exec.seed = 1});
     cr_assert_null(r.row, "the whole run says so");
     cr_assert_eq(adj_comparison_result_at(r.c, 1).verdict, ADJ_VERDICT_ERROR);
     close_compared(&r);
@@ -199,7 +202,7 @@ Test(compare_group, what_cannot_run_or_changes)
 }
 
 /* relu_grad whose mask is a sum inside the group. */
-static compared compare_masked(fault f, const char *config, double moved)
+static group_row compare_masked(fault f, const char *config, double moved)
 {
     const char *const configs[] = {"naive:f64", config};
     float a[ELEMS], b[ELEMS];
@@ -223,7 +226,7 @@ Test(compare_group, kinks_inside)
 {
     static const char *const configs[] = {"welded", "welded:bf16"};
     for (int i = 0; i < 2; i++) {
-        compared r = compare_masked(SHAKEN, configs[i], 1);
+        group_row r = compare_masked(SHAKEN, configs[i], 1);
         cr_assert_not_null(r.row);
         cr_assert_str_eq(r.row->group, "add+relu_grad");
         cr_assert_eq(r.row->isolated.wrong, 0);
@@ -255,7 +258,7 @@ Test(compare_group, sound_groups_pass)
                                           "direct"};
     for (uint64_t seed = 1; seed < 4; seed++)
         for (int exact = 0; exact < 2; exact++) {
-            adj_graph *g = adj_graph_new();
+            scoped(release_graph) adj_graph *g = adj_graph_new();
             adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {2, 6, 5, 8}});
             adj_node *w = adj_input(g, "w", ADJ_F32, (adj_shape){4, {3, 3, 8, 16}});
             adj_node *b = adj_input(g, "b", ADJ_F32, (adj_shape){1, {16}});
@@ -266,16 +269,13 @@ Test(compare_group, sound_groups_pass)
             adj_node *dz = adj_relu_grad(dy, z), *stats = adj_batch_norm_stats(z, ADJ_NHWC);
             adj_node *sums = adj_bias_add_grad(adj_square(dz), ADJ_NHWC);
             adj_node *roots[] = {y, dz, stats, sums, z};
-            const adj_comparison *c = NULL;
-            const adj_compare_opts o = {.exec.n_fetch = 5,
-                                        .exec.fetch = roots,
-                                        .n_config = 5,
-                                        .config = configs,
-                                        .exec.seed = seed,
-                                        .exact = exact,
-                                        .runs = 1,
-                                        .exec.threads = 1};
-            cr_assert_eq(adj_compare(g, &o, &c), ADJ_OK, "%s", c->message);
+            scoped(release_comparison) const adj_comparison *c =
+                comparison_of(g, (adj_compare_opts){.exec.n_fetch = 5,
+                                                    .exec.fetch = roots,
+                                                    .n_config = 5,
+                                                    .config = configs,
+                                                    .exec.seed = seed,
+                                                    .exact = exact});
             cr_assert_eq(c->n_failed, 0);
             for (int i = 0; i < c->n_row; i++)
                 cr_assert_str_eq(adj_comparison_row_at(c, i)->group[0] != '\0'
@@ -290,8 +290,6 @@ Test(compare_group, sound_groups_pass)
                 fused += strchr(adj_comparison_row_at(c, i)->group, '+') != NULL &&
                          adj_comparison_row_at(c, i)->config == 4;
             cr_assert_gt(fused, 3, "%d results of fused groups", fused);
-            adj_comparison_free(c);
-            adj_graph_free(g);
         }
 }
 
@@ -301,7 +299,7 @@ Test(compare_group, bounds_of_what_cancels)
 {
     static const char *const configs[] = {"naive:f64", "direct"};
     for (uint64_t seed = 1; seed < 80; seed++) {
-        adj_graph *g = adj_graph_new();
+        scoped(release_graph) adj_graph *g = adj_graph_new();
         adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {2, 1, 1, 16}});
         adj_node *w = adj_param(g, "w", ADJ_F32, (adj_shape){1, {1}},
                                 (adj_init){.kind = ADJ_INIT_NORMAL, .b = 1});
@@ -311,23 +309,38 @@ Test(compare_group, bounds_of_what_cancels)
         adj_node *dx = NULL;
         cr_assert_eq(adj_grad(loss, NULL, 1, &x, &dx), ADJ_OK);
         const adj_optimizer_opts momentum = {.kind = ADJ_SGD, .momentum = 0.9};
-        const adj_comparison *c = NULL;
-        const adj_compare_opts o = {.exec.n_fetch = 1,
-                                    .exec.fetch = &dx,
-                                    .exec.updates = adj_training_updates(loss, &momentum),
-                                    .n_config = 2,
-                                    .config = configs,
-                                    .exec.seed = seed,
-                                    .exact = seed % 2 == 0,
-                                    .runs = 1,
-                                    .exec.threads = 1};
-        cr_assert_eq(adj_compare(g, &o, &c), ADJ_OK, "%s", c->message);
+        scoped(release_comparison) const adj_comparison *c = comparison_of(
+            g, (adj_compare_opts){.exec.n_fetch = 1,
+                                  .exec.fetch = &dx,
+                                  .exec.updates = adj_training_updates(loss, &momentum),
+                                  .n_config = 2,
+                                  .config = configs,
+                                  .exec.seed = seed,
+                                  .exact = seed % 2 == 0});
         for (int i = 0; i < c->n_row; i++) {
             const compare_row *row = adj_comparison_row_at(c, i);
             cr_assert_eq(row->verdict, ADJ_VERDICT_PASS, "seed %d: %s: %g of %s", (int)seed,
                          adj_compare_row_name(row), row->isolated.worst, row->origin);
         }
-        adj_comparison_free(c);
-        adj_graph_free(g);
+    }
+}
+
+/* gradcheck blames the kernel of a fused group that is wrong, by the names of its nodes: of one
+ * that leaves no value of its nodes, and of one that gives them all. */
+Test(gradcheck_group, a_wrong_pair)
+{
+    const adj_backend *const *backends = before_naive("welded", &pair);
+    const adj_gradcheck_opts o = {
+        .exec.backend = "welded", .exec.threads = 1, .exec.backends = backends};
+    for (takes_fetched = 0; takes_fetched < 2; takes_fetched++) {
+        scoped(release_graph) adj_graph *g = adj_graph_new();
+        scoped(release_gradcheck) const adj_gradcheck_report *r =
+            checked(adj_square(adj_input(g, "x", ADJ_F32, (adj_shape){2, {5, 7}})), &o);
+        cr_assert_eq(r->n_row, 1);
+        cr_expect_eq(r->row[0].result, ADJ_GRADCHECK_FAIL);
+        cr_expect_eq(r->row[0].fault, ADJ_FAULT_KERNEL);
+        cr_expect_str_eq(r->row[0].blame,
+                         "naive float64 backward agrees with numeric -> fault is in backend "
+                         "welded's kernel for scale+mul (welded:pair)");
     }
 }
