@@ -258,18 +258,16 @@ adj_status adj_compare_with(adj_graph *g, const adj_compare_opts *opts,
     if (c == NULL)
         return ADJ_ENOMEM;
     c->log = (check_log){.region.allocator = a, .name = "adj_compare"};
-    comparing r = {.c = c, .g = g, .opts = opts, .trials = t, .known.region.allocator = a};
+    comparing r = {.c = c, .g = g, .opts = opts, .trials = t};
     if (check_graph_of(c, g, opts) == ADJ_OK && check_numbers(c, opts, t) == ADJ_OK &&
         read_configs(c, opts, t) == ADJ_OK && list_nodes(&r) == ADJ_OK) {
         const int runs = opts->runs > 0 ? opts->runs : 5;
         r.runner = (runner){.opts = opts,
                             .trials = t,
                             .reference = &c->config[0],
-                            .known = &r.known,
                             .runs = t->alone ? 1 : runs,
                             .scales = !opts->exact};
         compare_all(&r);
-        region_free(&r.known.region);
     }
     fill_report(c);
     return c->log.status;

@@ -109,18 +109,10 @@ adj_node *config_rule(const adj_compare_config *c, adj_graph *to, const adj_node
 adj_dtype config_dtype(const adj_compare_config *c, adj_dtype dtype);
 
 /* node.c: one node alone. */
-typedef struct known_run known_run;
-typedef struct {
-    region region;
-    const adj_node *node;
-    known_run *last;
-} known_runs;
-
 typedef struct {
     const adj_compare_opts *opts;
     const adj_trial_opts *trials; /* NULL: every trial runs here */
     const adj_compare_config *reference;
-    known_runs *known; /* the reference's, of the last node; NULL: none is kept */
     int runs;
     int scales; /* mixed f16 scales the gradients that a node alone reads, as within the graph */
 } runner;
@@ -206,7 +198,7 @@ adj_status node_bound(const runner *b, const bound_case *n, region *p, expectati
 /* operand: in the types that c gives the node's operands. */
 adj_status run_node(const runner *b, const adj_node *n, void *const operand[],
                     const adj_compare_config *c, region *p, outcome *o);
-/* The reference's own run, once for operands that several configurations share. */
+/* The reference's own run. */
 adj_status run_reference(const runner *b, const adj_node *n, void *const operand[], region *p,
                          outcome *o);
 /* True if Winograd's algorithm may compute it. A result is then a sum of terms that are far larger
@@ -276,7 +268,6 @@ typedef struct {
     const adj_compare_opts *opts;
     const adj_trial_opts *trials;
     runner runner;
-    known_runs known;
     int n_root, n_node; /* n_node: that are compared */
     const adj_node **root;
     char *needed;            /* by id */

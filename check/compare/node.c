@@ -3,7 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/hash.h"
 #include "check/formula.h"
 #include "compare.h"
 
@@ -120,58 +119,12 @@ adj_status run_node(const runner *b, const adj_node *n, void *const operand[],
     return status;
 }
 
-/* ---- runs of the reference ---- */
-
-struct known_run {
-    known_run *older;
-    uint64_t operands; /* hash of their values */
-    outcome o;
-};
-
-static uint64_t hash_operands(const runner *b, const adj_node *n, void *const operand[])
-{
-    uint64_t hash = HASH_START;
-    for (int k = 0; k < n->n_in; k++)
-        hash = hash_words(hash, operand[k],
-                          (size_t)node_elems(n->in[k]) *
-                              adj_dtype_size(type_under(b->reference, n->in[k])));
-    return hash;
-}
-
 adj_status run_reference(const runner *b, const adj_node *n, void *const operand[], region *p,
                          outcome *o)
 {
     runner untimed = *b;
-    known_runs *known = b->known;
     untimed.runs = 0;
-    if (known == NULL)
-        return run_node(&untimed, n, operand, b->reference, p, o);
-    if (known->node != n) {
-        region_free(&known->region);
-        known->node = n;
-        known->last = NULL;
-    }
-    const uint64_t hash = hash_operands(b, n, operand);
-    known_run *run = known->last;
-    while (run != NULL && run->operands != hash)
-        run = run->older;
-    if (run == NULL) { /* what is kept lives as long as the node is the last one */
-        run = region_alloc(&known->region, 1, sizeof *run);
-        if (run == NULL ||
-            run_node(&untimed, n, operand, b->reference, &known->region, &run->o) != ADJ_OK)
-            return ADJ_ENOMEM;
-        run->older = known->last;
-        run->operands = hash;
-        known->last = run;
-    }
-    *o = run->o;
-    if (o->status != ADJ_OK)
-        return ADJ_OK;
-    const adj_dtype dtype = type_under(b->reference, n); /* the caller may change the values */
-    o->value = region_alloc(p, 1, sizeof *o->value);
-    if (o->value != NULL)
-        o->value[0] = convert(p, dtype, run->o.value[0], dtype, node_elems(n));
-    return o->value != NULL && o->value[0] != NULL ? ADJ_OK : ADJ_ENOMEM;
+    return run_node(&untimed, n, operand, b->reference, p, o);
 }
 
 /* ---- operands ---- */

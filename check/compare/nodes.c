@@ -93,15 +93,13 @@ static adj_status within_the_graph(comparing *r, int k, region *p, compare_row *
     const int at = r->index[row->node->id];
     const void *value = r->whole[k].value[at];
     const node_case n = case_of(r, k, row->node);
-    runner own = r->runner;
-    own.known = NULL; /* its operands are this configuration's alone */
     expectation e;
     outcome o;
-    adj_status status = node_expect(&own, &n, config, p, &e, &o);
+    adj_status status = node_expect(&r->runner, &n, config, p, &e, &o);
     if (status == ADJ_OK && o.status == ADJ_OK)
         row->in_plan = judge(row->type, value, &e);
     if (is_wrong(&row->in_plan) && !is_wrong(&row->isolated) &&
-        (status = node_run(&own, &n, config, p, &o)) == ADJ_OK && o.status == ADJ_OK) {
+        (status = node_run(&r->runner, &n, config, p, &o)) == ADJ_OK && o.status == ADJ_OK) {
         const adj_compare_error alone = judge(row->type, o.value[0], &e);
         row->wrong_on_own = is_wrong(&alone);
     }
