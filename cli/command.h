@@ -3,6 +3,7 @@
 #define CLI_COMMAND_H
 
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/nearest.h"
 
@@ -18,7 +19,7 @@ typedef struct {
     const char *name, *summary;
     int (*run)(int argc, char **argv); /* argv[0] is the sub-command's name; returns exit status */
 } command;
-/* Commands shown in the overview (overview.c); the last has no name. */
+/* Commands shown in the overview (help.c); the last has no name. */
 extern const command commands[];
 
 int command_train(int argc, char **argv);
@@ -123,5 +124,19 @@ int parse_options(const usage *u, int argc, char **argv);
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int complain(const char *command, int status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* ---- help and completion scripts from the tables of options (help.c) ---- */
+
+/* Prints an error for the first environment variable of the command that has an unknown value.
+ * CONTINUE, or an exit status after a complaint. */
+int check_variables(const usage *u);
+/* Prints the help in at most 80 columns. */
+void print_help(const usage *u);
+void print_overview(FILE *f);
+/* Prints the sub-command's section for "bash" or "zsh". Returns an exit status. */
+int print_document(const usage *u, const char *form);
+/* Runs the hidden adjoint --document FORM: prints a whole script for "bash" or "zsh", the names of
+ * the sub-commands for "commands". Returns an exit status. */
+int command_document(int argc, char **argv);
 
 #endif

@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #include "base/printable.h"
-#include "help.h"
+#include "command.h"
 #include "json.h"
-#include "spin.h"
+#include "environment.h"
 
 /* No file may get the number of a closed stdin, stdout or stderr, which others print to. Writing to
  * such a stdout fails with a message; messages to such a stderr are lost. */

@@ -12,7 +12,7 @@
 #include "onnx/details.h"
 #include "onnx_model.h"
 #include "ops/nn/names.h"
-#include "output.h"
+#include "standard.h"
 
 /* ---- a recipe ---- */
 

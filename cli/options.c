@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "help.h"
+#include "command.h"
 
 enum { MAX_OPTIONS = 64, INSIDE = 176 };
 

@@ -1,14 +1,238 @@
 /* standard.c - see standard.h. */
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "adjoint_io.h"
 #include "base/temporary.h"
 #include "command.h"
+#include "io/io.h"
 #include "standard.h"
+
+/* ---- output ---- */
+
+int is_stdout(const char *path) { return path != NULL && strcmp(path, "-") == 0; }
+
+static int is_the_output(const output_file *f)
+{
+    return (f->kind == OUTPUT_REPLACED_OR_STDOUT || f->kind == OUTPUT_OR_STDOUT ||
+            f->kind == OUTPUT_REPORT) &&
+           is_stdout(f->path);
+}
+
+/* True if the path is compared with the others: an output's, or an existing input file's. */
+static int is_file(const output_file *f)
+{
+    struct stat s;
+    if (f->kind == INPUT)
+        return f->path != NULL && !is_stdout(f->path) && stat(f->path, &s) == 0 &&
+               S_ISREG(s.st_mode);
+    return f->path != NULL && !is_the_output(f);
+}
+
+/* True if the path is a device, which may be named twice and is not replaced. */
+static int is_device(const char *path)
+{
+    struct stat s;
+    return stat(path, &s) == 0 && !S_ISREG(s.st_mode);
+}
+
+/* True if the file is replaced by a new one. A file behind /dev/stdout or /dev/fd/N is written in
+ * place. */
+static int is_replaced(const output_file *f)
+{
+    return f->kind == OUTPUT_REPLACED || f->kind == OUTPUT_REPLACED_OR_STDOUT ||
+           (f->kind == OUTPUT_REPORT && !is_device(f->path) &&
+            strncmp(f->path, "/dev/", strlen("/dev/")) != 0);
+}
+
+/* Opens a pipe and keeps it open, since closing it before the command writes would end the stream
+ * for its reader. */
+static int hold_pipe(const char *command, const output_file *f)
+{
+    struct stat s;
+    if (stat(f->path, &s) != 0 || !S_ISFIFO(s.st_mode) ||
+        open(f->path, O_WRONLY | O_NONBLOCK | O_CLOEXEC) >= 0)
+        return CONTINUE;
+    return complain(command, EXIT_FAILED, "%s: %s: %s", f->option, f->path,
+                    errno == ENXIO ? "is a pipe without a reader" : strerror(errno));
+}
+
+static int check(const char *command, const output_file *f)
+{
+    adj_error error;
+    if (adj_file_check(f->path, !is_replaced(f), &error) != ADJ_OK)
+        return complain(command, EXIT_FAILED, "%s: %s", f->option, error.message);
+    return is_replaced(f) ? CONTINUE : hold_pipe(command, f);
+}
+
+static int identify(const char *command, const output_file *f, int partial, adj_file_id *id)
+{
+    adj_error error;
+    if (adj_file_identify(f->path, partial, id, &error) != ADJ_OK)
+        return complain(command, EXIT_FAILED, "%s: %s", f->option, error.message);
+    return CONTINUE;
+}
+
+/* Fails if the file is the other one or the other's temporary file. */
+static int compare(const char *command, const output_file *f, const output_file *other)
+{
+    adj_file_id id, of_other;
+    if (is_device(f->path) || (f->kind == INPUT && other->kind == INPUT))
+        return CONTINUE;
+    int names = is_replaced(other) ? 2 : 1;
+    int status = identify(command, f, 0, &id);
+    for (int partial = 0; partial < names && status == CONTINUE; partial++) {
+        status = identify(command, other, partial, &of_other);
+        if (status == CONTINUE && memcmp(&id, &of_other, sizeof id) == 0)
+            status =
+                complain(command, EXIT_USAGE, "%s and %s name the same file (%s%s)", other->option,
+                         f->option, f->path, partial ? ", the temporary name of the first" : "");
+    }
+    return status;
+}
+
+int refuse_standard(const char *command, const char *option, const char *path)
+{
+    if (!is_stdout(path))
+        return CONTINUE;
+    return complain(command, EXIT_USAGE,
+                    "%s: expected a file, not standard input or output (./- names a file called -)",
+                    option);
+}
+
+/* Fails if more than one file is standard output. */
+static int check_stdout(const char *command, int n, const output_file file[])
+{
+    const char *first = NULL;
+    for (int i = 0; i < n; i++) {
+        if (!is_the_output(&file[i]))
+            continue;
+        if (first != NULL)
+            return complain(command, EXIT_USAGE, "%s and %s cannot both be standard output", first,
+                            file[i].option);
+        first = file[i].option;
+    }
+    return CONTINUE;
+}
+
+/* True if path, its links followed, lies in the folder or deeper. */
+static int is_below(const char *path, const char *folder)
+{
+    char *full = realpath(path, NULL), *top = realpath(folder, NULL);
+    const size_t n = top != NULL ? strlen(top) : 0;
+    const int result = full != NULL && top != NULL && strncmp(full, top, n) == 0 &&
+                       (full[n] == '/' || full[n] == '\0' || n == 1);
+    free(full);
+    free(top);
+    return result;
+}
+
+/* True if the file is empty or begins like one that a command writes: JSON, safetensors, whose JSON
+ * is behind eight bytes, HTML or a tune file. */
+static int begins_like_output(const char *path)
+{
+    static const char tune[] = "adjoint tune";
+    char bytes[16] = "";
+    FILE *f = fopen(path, "r");
+    const size_t n = f != NULL ? fread(bytes, 1, sizeof bytes, f) : sizeof bytes;
+    if (f != NULL)
+        fclose(f);
+    return n == 0 || bytes[0] == '{' || bytes[8] == '{' || bytes[0] == '<' ||
+           strncmp(bytes, tune, sizeof tune - 1) == 0;
+}
+
+/* Refuses to write into a folder of input where a file is that no command wrote. */
+static int compare_with_folder(const char *command, const output_file *f, const output_file *input)
+{
+    struct stat s;
+    if (input->path == NULL || stat(input->path, &s) != 0 || !S_ISDIR(s.st_mode) ||
+        stat(f->path, &s) != 0 || !S_ISREG(s.st_mode) || begins_like_output(f->path))
+        return CONTINUE;
+    char *folder = strdup(f->path); /* of a link as well as of its file */
+    const int is_input =
+        folder == NULL || is_below(dirname(folder), input->path) || is_below(f->path, input->path);
+    free(folder);
+    return is_input ? complain(command, EXIT_USAGE, "%s: %s: belongs to the input %s", f->option,
+                               f->path, input->option)
+                    : CONTINUE;
+}
+
+int check_outputs(const char *command, int n, const output_file file[])
+{
+    int status = check_stdout(command, n, file);
+    for (int i = 0; i < n && status == CONTINUE; i++) {
+        if (!is_file(&file[i]))
+            continue;
+        if (file[i].path[0] == '\0')
+            return complain(command, EXIT_USAGE, "%s: the file's name is empty", file[i].option);
+        if (refuse_standard(command, file[i].option, file[i].path) != CONTINUE)
+            return EXIT_USAGE;
+        for (int k = 0; k < i && status == CONTINUE; k++)
+            if (is_file(&file[k])) {
+                status = compare(command, &file[i], &file[k]);
+                if (status == CONTINUE && is_replaced(&file[i]))
+                    status = compare(command, &file[k], &file[i]);
+            }
+    }
+    for (int i = 0; i < n && status == CONTINUE; i++) {
+        if (file[i].kind == INPUT || !is_file(&file[i]))
+            continue;
+        for (int k = 0; k < n && status == CONTINUE; k++)
+            if (file[k].kind == INPUT)
+                status = compare_with_folder(command, &file[i], &file[k]);
+        if (status == CONTINUE)
+            status = check(command, &file[i]);
+    }
+    return status;
+}
+
+typedef struct {
+    int (*write)(FILE *f, const void *source);
+    const void *source;
+} writer;
+
+static int write_new(FILE *f, void *user)
+{
+    const writer *w = user;
+    return w->write(f, w->source) != 0 || ferror(f);
+}
+
+int write_output(const char *command, const output_file *file,
+                 int (*write)(FILE *f, const void *source), const void *source)
+{
+    writer w = {write, source};
+    adj_error error;
+    if (file->path == NULL)
+        return EXIT_OK;
+    if (is_the_output(file))
+        return write_new(stdout, &w) == 0 && fflush(stdout) == 0 ? EXIT_OK : EXIT_FAILED;
+    if (is_replaced(file))
+        return adj_file_replace(file->path, write_new, &w, &error) == ADJ_OK
+                   ? EXIT_OK
+                   : complain(command, EXIT_FAILED, "%s: %s", file->option, error.message);
+    FILE *f = fopen(file->path, "w");
+    int failed = f == NULL || write_new(f, &w) != 0;
+    if (f != NULL)
+        failed |= fclose(f) != 0;
+    return failed ? complain(command, EXIT_FAILED, "%s: %s: cannot be written", file->option,
+                             file->path)
+                  : EXIT_OK;
+}
+
+int write_only(const char *command, const output_file *file,
+               int (*write)(FILE *f, const void *source), const void *source)
+{
+    int status = check_outputs(command, 1, file);
+    return status == CONTINUE ? write_output(command, file, write, source) : status;
+}
+
+/* ---- "-" for library functions, which need the name of a file ---- */
 
 enum { CHUNK = 1 << 16 };
 

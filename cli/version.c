@@ -9,8 +9,8 @@
 #include "exec/report.h"
 #include "command.h"
 #include "json.h"
-#include "output.h"
-#include "spin.h"
+#include "standard.h"
+#include "environment.h"
 
 typedef struct {
     char onednn[32], onednn_isa[32], direct_isa[32];

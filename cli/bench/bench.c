@@ -6,7 +6,7 @@
 #include "cli/command.h"
 #include "cli/json.h"
 #include "cli/mpirun.h"
-#include "cli/output.h"
+#include "cli/standard.h"
 
 /* ---- options ---- */
 

@@ -7,7 +7,7 @@
 #include "cli/command.h"
 #include "base/ranks_meter.h"
 #include "cli/json.h"
-#include "cli/output.h"
+#include "cli/standard.h"
 #include "bench.h"
 
 enum { TURNS = 3, MIN_RUNS = 3 };

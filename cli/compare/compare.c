@@ -7,7 +7,7 @@
 #include "exec/internal.h"
 #include "compare.h"
 #include "cli/guard.h"
-#include "cli/output.h"
+#include "cli/standard.h"
 
 enum { FORMS = 2 };
 static int (*const write_form[FORMS])(FILE *f, const void *source) = {write_json, write_junit};

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cli/command.h"
-#include "cli/output.h"
+#include "cli/standard.h"
 #include "cli/repeat.h"
 #include "compare.h"
 

@@ -13,7 +13,7 @@
 #include "cli/emitted.h"
 #include "cli/json.h"
 #include "cli/op/graph.h"
-#include "cli/output.h"
+#include "cli/standard.h"
 #include "cli/repeat.h"
 #include "exec/internal.h"
 

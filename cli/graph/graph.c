@@ -10,7 +10,7 @@
 #include "base/printable.h"
 #include "cli/command.h"
 #include "cli/model.h"
-#include "cli/output.h"
+#include "cli/standard.h"
 #include "exec/report.h"
 #include "graph/op.h"
 

@@ -7,7 +7,7 @@
 
 #include "args.h"
 #include "cli/json.h"
-#include "cli/output.h"
+#include "cli/standard.h"
 
 enum { N_DTYPE = 4 };
 static const adj_dtype dtypes[N_DTYPE] = {ADJ_F32, ADJ_F64, ADJ_F16, ADJ_BF16};

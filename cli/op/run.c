@@ -8,7 +8,6 @@
 #include "adjoint_io.h"
 #include "base/backend_option.h"
 #include "args.h"
-#include "cli/output.h"
 #include "cli/standard.h"
 #include "io/tensors/formats.h"
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "cli/command.h"
-#include "cli/output.h"
+#include "cli/standard.h"
 #include "cli/page/page.h"
 #include "saliency.h"
 

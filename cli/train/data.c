@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "cli/model.h"
 #include "cli/onnx_model.h"
-#include "cli/output.h"
+#include "cli/standard.h"
 #include "cli/terminal.h"
 #include "data.h"
 #include "io/data/origin.h"

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "adjoint_fit.h"
-#include "cli/cache.h"
+#include "cli/environment.h"
 #include "cli/command.h"
 #include "cli/standard.h"
 #include "eval.h"

@@ -5,7 +5,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
-#include "cli/output.h"
+#include "cli/standard.h"
 #include "train.h"
 
 /* ---- locks, which keep two trainings from writing one file ---- */

@@ -5,7 +5,7 @@
 #include "adjoint_nn.h"
 #include "cli/command.h"
 #include "cli/onnx_model.h"
-#include "cli/output.h"
+#include "cli/standard.h"
 #include "settings.h"
 
 /* Range of adj_augment.mixup, besides 0. */
