@@ -91,12 +91,19 @@ static work work_of_conv(const adj_conv_geom *g, int direction)
     return w;
 }
 
-static work work_of(const adj_node *n)
+int conv_direction(const adj_op *op)
 {
     for (size_t i = 0; i < sizeof convolutions / sizeof *convolutions; i++)
-        if (convolutions[i].op == n->op)
-            return work_of_conv(&((const adj_conv_attrs *)n->attrs)->geom,
-                                convolutions[i].direction);
+        if (convolutions[i].op == op)
+            return convolutions[i].direction;
+    return 0;
+}
+
+static work work_of(const adj_node *n)
+{
+    const int direction = conv_direction(n->op);
+    if (direction != 0)
+        return work_of_conv(&((const adj_conv_attrs *)n->attrs)->geom, direction);
     if (n->op == &adj_op_matmul)
         return (work){FORWARD, MATMUL, class_of(n->type.shape.dim[0])};
     return (work){0};

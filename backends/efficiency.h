@@ -39,6 +39,8 @@ typedef struct {
 
 extern const efficiency direct_efficiencies[], onednn_efficiencies[];
 
+/* Returns the direction of a convolution, dense or depthwise; 0 for any other op. */
+int conv_direction(const adj_op *op);
 /* Returns the estimated seconds in which an implementation, by its name ("jit:avx512_core"),
  * computes the group: arithmetic at the fraction of the peak in the first matching row, plus
  * bytes in and out. Returns p->seconds if no row matches. */

@@ -263,7 +263,7 @@ static adj_status reorder_run(void *state, const void *in, void *out, void *scra
 
 /* ---- the backend ---- */
 
-static adj_status open(const adj_backend_opts *opts, void **backend)
+static adj_status open_backend(const adj_backend_opts *opts, void **backend)
 {
     const char *limit = getenv("ADJOINT_MAX_ISA");
     int max = max_allowed(limit);
@@ -289,7 +289,7 @@ static adj_status open(const adj_backend_opts *opts, void **backend)
     return ADJ_OK;
 }
 
-static void close(void *backend)
+static void close_backend(void *backend)
 {
     direct *d = backend;
     if (d == NULL)
@@ -321,8 +321,8 @@ static const adj_kernel *const kernels[] = {&direct_fused_pointwise,
 
 const adj_backend adj_backend_direct = {.version = ADJ_VERSION,
                                         .name = "direct",
-                                        .open = open,
-                                        .close = close,
+                                        .open = open_backend,
+                                        .close = close_backend,
                                         .kernels = kernels,
                                         .describe = describe,
                                         .layout_bytes = layout_bytes,

@@ -16,18 +16,14 @@
 typedef enum { X, W, Y, B, N_ROLE } role;
 typedef enum { CHANNELS_LAST, ANY_LAYOUT, WINOGRAD, N_CHOICE } choice;
 
+/* By direction: the roles of the operands and of the result. */
 static const struct {
-    const adj_op *op;
     role in[2], result;
-} ops[] = {
-    {&adj_op_conv2d, {X, W}, Y},
-    {&adj_op_conv2d_backprop_input, {W, Y}, X},
-    {&adj_op_conv2d_backprop_filter, {X, Y}, W},
-    {&adj_op_depthwise_conv2d_native, {X, W}, Y},
-    {&adj_op_depthwise_conv2d_native_backprop_input, {W, Y}, X},
-    {&adj_op_depthwise_conv2d_native_backprop_filter, {X, Y}, W},
+} roles[] = {
+    [FORWARD] = {{X, W}, Y},
+    [INPUT] = {{W, Y}, X},
+    [FILTER] = {{X, Y}, W},
 };
-enum { N_OP = sizeof ops / sizeof *ops };
 
 /* Indexed by the role of the result. */
 static const dnnl_prop_kind_t directions[] = {
@@ -70,25 +66,16 @@ typedef struct {
     const char *why_not; /* reason why the last implementation was skipped */
 } conv;
 
-/* Returns the row of an op, N_OP if it is not a convolution. */
-static int row_of(const adj_op *op)
-{
-    int i = 0;
-    while (i < N_OP && ops[i].op != op)
-        i++;
-    return i;
-}
-
 /* Matches a convolution with its bias. Biases after gradients are left to other kernels, as are
  * those after a depthwise convolution with a multiplier, for which oneDNN has no kernel of its
  * own. */
 static int match(const adj_node *root, const adj_uses *uses, int max, const adj_node **group)
 {
-    int i = row_of(root->op);
-    if (i == N_OP || max < 1)
+    const int direction = conv_direction(root->op);
+    if (direction == 0 || max < 1)
         return 0;
     int n = tail_match(root, uses, max, group);
-    if (n <= 1 || (group[1]->op == &adj_op_bias_add && ops[i].result != Y))
+    if (n <= 1 || (group[1]->op == &adj_op_bias_add && direction != FORWARD))
         return n > 1 ? 1 : n;
     const adj_conv_geom *g = &((const adj_conv_attrs *)root->attrs)->geom;
     return g->groups > 1 && g->oc > g->ic ? 1 : n;
@@ -106,14 +93,14 @@ static int fits_int(const adj_conv_geom *g)
 static adj_status read_node(conv *c, char *why)
 {
     const adj_node *n = c->group->node[0];
-    int i = row_of(n->op);
-    if (i == N_OP || !tail_of(c->group, &c->value[B]))
+    const int direction = conv_direction(n->op);
+    if (direction == 0 || !tail_of(c->group, &c->value[B]))
         return ADJ_ENOKERNEL; /* left to another kernel, which gives the reason */
     c->geom = &((const adj_conv_attrs *)n->attrs)->geom;
     c->grouped = c->geom->groups > 1;
-    c->result = ops[i].result;
-    c->value[ops[i].in[0]] = n->in[0];
-    c->value[ops[i].in[1]] = n->in[1];
+    c->result = roles[direction].result;
+    c->value[roles[direction].in[0]] = n->in[0];
+    c->value[roles[direction].in[1]] = n->in[1];
     c->value[c->result] = c->group->out[0];
     adj_status status = onednn_check_image(n, c->geom, why);
     if (status == ADJ_OK)

@@ -1,4 +1,4 @@
-/* matmul.c - op(a) op(b), with the nodes that fuse.c fuses.
+/* matmul.c - op(a) op(b), with the nodes fused by tail_match.
  *
  * A transposed operand is the same memory with its strides swapped. Candidates: all operands
  * plain, and b in oneDNN's preferred layout; the latter first if a reorder of b runs only once. */

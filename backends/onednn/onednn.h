@@ -25,7 +25,7 @@ typedef struct {
     adj_math math;
 } onednn;
 
-/* ---- onednn.c: statuses, types, sizes ---- */
+/* ---- onednn.c: statuses, types, sizes, fused nodes ---- */
 
 /* Returns ADJ_ENOMEM, or ADJ_ENOKERNEL with why: "op: oneDNN refuses ...". */
 adj_status onednn_refuse(dnnl_status_t status, const char *op, char *why);
@@ -43,6 +43,11 @@ adj_status onednn_check_products(const onednn *o, const adj_node *n, char *why);
 const char *pd_name(const_pd d);
 /* True if it is oneDNN's reference code, which is slower than naive. */
 int is_reference(const_pd d);
+/* Writes {root, bias_add, cast to f32}, or root with one of them or alone, to group; max is at
+ * least 1. */
+int tail_match(const adj_node *root, const adj_uses *uses, int max, const adj_node **group);
+/* True if g is such a group. *bias: the vector that it adds, NULL if none. */
+int tail_of(const adj_group *g, const adj_node **bias);
 
 /* ---- layout.c ---- */
 
@@ -92,14 +97,6 @@ void primitives_drop(void *backend, void *state); /* state may be NULL */
  * d's name. On failure returns a status and sets p->why. */
 adj_status primitives_prepare(onednn *o, const adj_node *n, const_pd d, const primitive_arg *args,
                               adj_prep *p);
-
-/* ---- fuse.c: nodes fused after a node ---- */
-
-/* Writes {root, bias_add, cast to f32}, or root with one of them or alone, to group; max is at
- * least 1. */
-int tail_match(const adj_node *root, const adj_uses *uses, int max, const adj_node **group);
-/* True if g is such a group. *bias: the vector that it adds, NULL if none. */
-int tail_of(const adj_group *g, const adj_node **bias);
 
 /* ---- quarantine.c ---- */
 
