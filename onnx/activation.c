@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "table.h"
+#include "import.h"
 
 int import_leaky_relu(call *n)
 {
@@ -43,17 +43,9 @@ int import_thresholded_relu(call *n)
     return give(n, adj_mul(x, above));
 }
 
-int import_softsign(call *n)
-{
-    adj_node *x = in_node(n, 0);
-    return give(n, adj_div(x, adj_add(adj_abs(x), scalar(x, 1))));
-}
-
-int import_mish(call *n)
-{
-    adj_node *x = in_node(n, 0);
-    return give(n, adj_mul(x, adj_tanh(adj_softplus(x))));
-}
+adj_node *softsign(adj_node *x) { return adj_div(x, adj_add(adj_abs(x), scalar(x, 1))); }
+adj_node *mish(adj_node *x) { return adj_mul(x, adj_tanh(adj_softplus(x))); }
+adj_node *reciprocal(adj_node *x) { return adj_div(scalar(x, 1), x); }
 
 int import_swish(call *n)
 {
@@ -66,13 +58,6 @@ int import_gelu(call *n)
 {
     const int is_tanh = attr_is(n, "approximate", "tanh", "none");
     return give(n, adj_gelu(in_node(n, 0), is_tanh ? ADJ_GELU_TANH : ADJ_GELU_ERF));
-}
-
-/* 1 / x */
-int import_reciprocal(call *n)
-{
-    adj_node *x = in_node(n, 0);
-    return give(n, adj_div(scalar(x, 1), x));
 }
 
 /* The slope's shape is broadcast to x's; one slope for each channel is adj_prelu's. */
@@ -131,17 +116,7 @@ int fold_clip(call *n)
 
 /* ---- softmax ---- */
 
-/* Applies a function of the last axis to `axis`. */
-static adj_node *along(adj_node *x, int axis, adj_node *(*function)(adj_node *x))
-{
-    if (x == NULL)
-        return NULL;
-    int perm[ADJ_MAX_RANK];
-    swap_with_last((int)shape_of(x).rank, axis, perm);
-    return permute(function(permute(x, perm)), perm);
-}
-
-static int softmax(call *n, adj_node *(*function)(adj_node *x))
+int import_softmax(call *n)
 {
     const adj_shape s = in_shape(n, 0);
     const int is_flat = n->opset < 13; /* the axes from `axis` on are one */
@@ -150,10 +125,7 @@ static int softmax(call *n, adj_node *(*function)(adj_node *x))
     if (axis < 0 || x == NULL)
         return 0;
     if (!is_flat)
-        return give(n, along(x, axis, function));
+        return give(n, along(x, axis, n->row->unary));
     const adj_shape rows = {2, {product(&s, 0, axis), product(&s, axis, (int)s.rank)}};
-    return give(n, adj_reshape(function(adj_reshape(x, rows)), s));
+    return give(n, adj_reshape(n->row->unary(adj_reshape(x, rows)), s));
 }
-
-int import_softmax(call *n) { return softmax(n, adj_softmax); }
-int import_log_softmax(call *n) { return softmax(n, adj_log_softmax); }

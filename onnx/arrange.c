@@ -3,43 +3,42 @@
 #include <string.h>
 
 #include "graph/op.h"
-#include "table.h"
+#include "import.h"
 
 /* ---- shapes ---- */
 
-int import_reshape(call *n)
+/* Sets *to to the shape that is named; an axis may be -1. */
+int reshaped_shape(call *n, adj_shape *to)
 {
     const int64_t *list;
     const int count = int_list(n, "shape", 1, &list);
-    adj_node *x = in_node(n, 0);
-    if (count < 0 || x == NULL)
+    const adj_shape from = in_shape(n, 0);
+    if (count < 0)
         return count == -1 ? refuse(n, "its shape is missing") : 0;
     if (count > ADJ_MAX_RANK)
         return refuse(n, "rank (got %d, expected at most %d)", count, ADJ_MAX_RANK);
-    adj_shape s = {.rank = count};
-    const adj_shape from = shape_of(x);
+    *to = (adj_shape){.rank = count};
     for (int i = 0; i < count; i++) {
         const int is_copied = list[i] == 0 && attr_int(n, "allowzero", 0) == 0;
         if (is_copied && i >= from.rank)
             return refuse(n, "entry %d of the shape is 0 without an axis to copy", i);
-        s.dim[i] = is_copied ? from.dim[i] : list[i];
+        to->dim[i] = is_copied ? from.dim[i] : list[i];
     }
     /* The sizes of a file without a dynamic batch begin with its own. */
     if (n->in[0]->is_rebatched && count > 0 && list[0] == n->f->file_batch && from.rank > 0 &&
         from.dim[0] == n->f->o->batch)
-        s.dim[0] = n->f->o->batch;
-    return give(n, adj_reshape(x, s));
+        to->dim[0] = n->f->o->batch;
+    return 1;
 }
 
-int import_flatten(call *n)
+int flattened_shape(call *n, adj_shape *to)
 {
     const adj_shape s = in_shape(n, 0);
     const int64_t given = attr_int(n, "axis", 1);
     const int axis = given == s.rank ? (int)given : axis_of(n, given, s.rank);
-    if (axis < 0)
-        return 0;
-    const adj_shape to = {2, {product(&s, 0, axis), product(&s, axis, (int)s.rank)}};
-    return give(n, adj_reshape(in_node(n, 0), to));
+    if (axis >= 0)
+        *to = (adj_shape){2, {product(&s, 0, axis), product(&s, axis, (int)s.rank)}};
+    return axis >= 0;
 }
 
 /* Sets *to to the shape without the axes of size 1 that are named, or without all of them. */
@@ -87,16 +86,12 @@ int unsqueezed_shape(call *n, adj_shape *to)
     return 1;
 }
 
-int import_squeeze(call *n)
+/* Gives the elements the shape of the row. */
+int import_reshape(call *n)
 {
     adj_shape s = {0};
-    return squeezed_shape(n, &s) && give(n, adj_reshape(in_node(n, 0), s));
-}
-
-int import_unsqueeze(call *n)
-{
-    adj_shape s = {0};
-    return unsqueezed_shape(n, &s) && give(n, adj_reshape(in_node(n, 0), s));
+    adj_node *x = in_node(n, 0);
+    return x != NULL && n->row->shape(n, &s) && give(n, adj_reshape(x, s));
 }
 
 int read_perm(call *n, int perm[])
@@ -123,13 +118,17 @@ int import_transpose(call *n)
     return x != NULL && read_perm(n, perm) && give(n, permute(x, perm));
 }
 
-int import_expand(call *n)
+int expanded_shape(call *n, adj_shape *to)
 {
     const adj_shape s = in_shape(n, 0);
-    adj_shape given = {0}, to = {0};
-    if (!shape_from(n, in_known(n, 1), &given) || !joint_shape(n, &s, &given, &to))
-        return 0;
-    return give(n, adj_broadcast_to(in_node(n, 0), to));
+    adj_shape given = {0};
+    return shape_from(n, in_known(n, 1), &given) && joint_shape(n, &s, &given, to);
+}
+
+int import_expand(call *n)
+{
+    adj_shape s = {0};
+    return expanded_shape(n, &s) && give(n, adj_broadcast_to(in_node(n, 0), s));
 }
 
 int import_tile(call *n)

@@ -1,4 +1,4 @@
-/* elementwise.c - arithmetic of several operands, comparisons, logic, casts.
+/* elementwise.c - arithmetic of several operands, comparisons, logic, selection, casts.
  *
  * Truth values in a run are 0 and 1 of the float type in which the file's float is computed. */
 #include <inttypes.h>
@@ -7,7 +7,7 @@
 
 #include "graph/op.h"
 #include "ops/grad.h"
-#include "table.h"
+#include "import.h"
 
 /* Returns operand i; truth values and integers as floats of that type. */
 static adj_node *as_float(call *n, int i, adj_dtype dtype)
@@ -54,9 +54,16 @@ int import_pow(call *n)
 
 /* ---- comparisons ---- */
 
-typedef adj_node *compare_fn(adj_node *a, adj_node *b);
+adj_node *greater(adj_node *a, adj_node *b)
+{
+    adj_node *above = adj_greater_equal(a, b);
+    return adj_sub(above, adj_equal(a, b));
+}
 
-static int compare(call *n, compare_fn *function, int is_turned)
+adj_node *less(adj_node *a, adj_node *b) { return greater(b, a); }
+adj_node *less_or_equal(adj_node *a, adj_node *b) { return adj_greater_equal(b, a); }
+
+int import_comparison(call *n)
 {
     adj_node *a = in_node(n, 0), *b = in_beside(n, 1);
     if (a == NULL || b == NULL)
@@ -65,27 +72,19 @@ static int compare(call *n, compare_fn *function, int is_turned)
         a = adj_cast(a, ADJ_F64);
         b = adj_cast(b, ADJ_F64);
     }
-    adj_node *y = is_turned ? function(b, a) : function(a, b);
+    adj_node *y = n->row->binary(a, b);
     const adj_dtype dtype = n->f->o->dtype;
     if (y != NULL && adj_node_type(y).dtype != dtype)
         y = adj_cast(y, dtype);
     return give_at(n, 0, y, ELEM_BOOL);
 }
 
-int import_equal(call *n) { return compare(n, adj_equal, 0); }
-int import_greater(call *n) { return compare(n, greater, 0); }
-int import_greater_or_equal(call *n) { return compare(n, adj_greater_equal, 0); }
-int import_less(call *n) { return compare(n, greater, 1); }
-int import_less_or_equal(call *n) { return compare(n, adj_greater_equal, 1); }
-
 /* -1, 0 or 1; no gradient passes. */
-static adj_node *sign_of(adj_node *x)
+adj_node *sign_of(adj_node *x)
 {
     adj_node *zero = scalar(x, 0);
     return adj_sub(adj_greater_equal(x, zero), adj_greater_equal(zero, x));
 }
-
-int import_sign(call *n) { return give(n, sign_of(in_node(n, 0))); }
 
 /* x moved towards 0 by a bias where |x| > lambd, else 0. */
 int import_shrink(call *n)
@@ -98,22 +97,18 @@ int import_shrink(call *n)
 
 /* ---- logic ---- */
 
-static adj_node *different(adj_node *a, adj_node *b)
+adj_node *different(adj_node *a, adj_node *b)
 {
     adj_node *equal = adj_equal(a, b);
     return adj_sub(scalar(equal, 1), equal);
 }
 
-static int logic(call *n, compare_fn *function)
+int import_logic(call *n)
 {
     const adj_dtype dtype = n->f->o->dtype;
     adj_node *a = as_float(n, 0, dtype), *b = as_float(n, 1, dtype);
-    return give_at(n, 0, function(a, b), ELEM_BOOL);
+    return give_at(n, 0, n->row->binary(a, b), ELEM_BOOL);
 }
-
-int import_and(call *n) { return logic(n, adj_mul); }
-int import_or(call *n) { return logic(n, adj_maximum); }
-int import_xor(call *n) { return logic(n, different); }
 
 int import_not(call *n)
 {
@@ -186,5 +181,31 @@ int import_identity(call *n)
     n->out[0] = *v;
     if (v->is_weight)
         return give_at(n, 0, in_node(n, 0), v->elem);
+    return 1;
+}
+
+/* The nodes of one branch take the place of an If whose condition is known while loading. */
+int import_if(call *n)
+{
+    import *f = n->f;
+    const numbers *condition = in_known(n, 0);
+    if (condition == NULL || condition->n != 1)
+        return refuse(n, "its condition is no truth value");
+    const int is_true = number_at(condition, 0) != 0;
+    const Onnx__AttributeProto *a = attribute(n, is_true ? "then_branch" : "else_branch");
+    const int n_refused = f->n_refused;
+    if (a == NULL || a->g == NULL || (int)a->g->n_output != n->n_out)
+        return refuse(n, "its branch is missing, or has another number of results");
+    if (!add_initializers(f, a->g) || !import_nodes(f, a->g))
+        return 0;
+    if (f->n_refused > n_refused)
+        return refuse(n, "a node of its branch is not supported");
+    for (int i = 0; i < n->n_out; i++) {
+        const char *name = a->g->output[i]->name;
+        const value *v = name != NULL ? find_value(f, name) : NULL;
+        if (v == NULL)
+            return refuse(n, "no node computes a result of its branch");
+        n->out[i] = *v;
+    }
     return 1;
 }

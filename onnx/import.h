@@ -7,6 +7,7 @@
 #define ONNX_IMPORT_H
 
 #include "adjoint_onnx.h"
+#include "graph/op.h"
 #include <onnx.pb-c.h>
 
 /* Short names of element types. */
@@ -54,11 +55,13 @@ enum {
 };
 
 typedef struct import import;
+typedef struct operator_row operator_row;
 
 /* A node of the file while it is imported. */
 typedef struct {
     import *f;
     const Onnx__NodeProto *proto;
+    const operator_row *row;
     int64_t opset; /* version of the operator's domain */
     int n_in, n_out;
     value **in;              /* NULL: an operand left out */
@@ -112,6 +115,8 @@ int elem_is_float(int elem);
 /* True for integers and truth values. */
 int elem_is_integer(int elem);
 const char *elem_name(int elem);
+/* Sets the least and the largest integer of 8 or 16 bits; returns 0 for other types. */
+int elem_limits(int elem, double *low, double *high);
 /* Returns numbers of that type and shape, up to MAX_COMPUTED, all 0; NULL on failure. */
 numbers *new_numbers(import *f, int elem, adj_shape shape);
 /* Converts a tensor of the file; NULL on failure. */
@@ -150,6 +155,8 @@ int replace_head(import *f);
 
 /* ---- value.c ---- */
 
+extern const int axes_in_order[ADJ_MAX_RANK]; /* 0, 1, ... */
+
 /* Returns the value of that name, or NULL if there is none. */
 value *find_value(import *f, const char *name);
 /* Adds a value; NULL when the name is in use or out of memory. */
@@ -187,8 +194,9 @@ int give_at(call *n, int i, adj_node *y, int elem);
 /* Makes y, of operand 0 by in_real, the first result in operand 0's type. */
 int give_like(call *n, adj_node *y);
 int give_known(call *n, const numbers *v);
+int give_int(call *n, int64_t i);
 
-/* ---- attribute.c ---- */
+/* ---- helpers.c ---- */
 
 const Onnx__AttributeProto *attribute(const call *n, const char *name);
 int64_t attr_int(const call *n, const char *name, int64_t otherwise);
@@ -209,8 +217,6 @@ int attr_ints(const call *n, const char *name, const int64_t **list);
  * are not given, -2 having refused the node. */
 int int_list(call *n, const char *name, int i, const int64_t **list);
 
-/* ---- helpers for operators ---- */
-
 adj_shape shape_of(const adj_node *x);
 /* Returns an axis counted from the front; -1, having refused the node, if there is none. */
 int axis_of(call *n, int64_t axis, int64_t rank);
@@ -228,16 +234,16 @@ adj_node *strided(adj_node *x, int axis, int64_t begin, int64_t count, int64_t s
 adj_node *slice_axis(adj_node *x, int axis, int64_t begin, int64_t size);
 /* The elements of the given numbers along an axis; NULL if there are too many runs of them. */
 adj_node *pick(adj_node *x, int axis, int64_t count, const int64_t index[]);
+/* Applies a function of the last axis to `axis`. */
+adj_node *along(adj_node *x, int axis, adj_node *(*function)(adj_node *x));
+int64_t clamp(int64_t v, int64_t low, int64_t high);
 /* The product of sizes from .. to - 1. */
 int64_t product(const adj_shape *s, int from, int to);
 /* x padded by a value along an axis. */
 adj_node *pad_axis(adj_node *x, int axis, int64_t before, int64_t after, double with);
-/* 1 where a > b, else 0, also for NaN. */
-adj_node *greater(adj_node *a, adj_node *b);
-/* a b; the product of x and sigmoid(x), as exporters write silu, is one node. */
-adj_node *product_or_silu(adj_node *a, adj_node *b);
 
-typedef int import_fn(call *n);
+/* ---- operators (table.c) ---- */
+
 /* Operations on known operands, from left to right. */
 typedef enum {
     FOLD_NONE,
@@ -258,24 +264,81 @@ typedef enum {
     FOLD_OR,
     FOLD_XOR
 } operation;
-int fold_all(call *n, operation o);
-/* Applies a function to each element of a known operand. */
-int fold_each(call *n, double (*function)(double x));
 
-/* Row of the table of operators. build, unary or binary adds nodes; fold, operation or each
- * computes results of known operands while loading. */
-typedef struct {
+typedef int import_fn(call *n);
+typedef int shape_fn(call *n, adj_shape *to);
+/* Row of the table of operators. build, unary or binary adds nodes, build by what else the row has;
+ * fold, operation or each computes results of known operands while loading. */
+struct operator_row {
     const char *name;
+    const adj_op *op; /* that this operator alone is in a file; NULL: none */
     import_fn *build;
     adj_node *(*unary)(adj_node *x);               /* a builder of one operand */
     adj_node *(*binary)(adj_node *a, adj_node *b); /* of two or more, from left to right */
+    adj_node *(*reduce)(adj_node *x, adj_axes axes), *(*after)(adj_node *x);
+    double of_none;  /* what no elements reduce to */
+    shape_fn *shape; /* that the elements get */
     import_fn *fold;
     double (*each)(double x); /* of each element */
     operation operation;
     int since;        /* the first opset in which it is as here; 0: it was always */
     int takes_merged; /* 1: its results are the same for operands whose last axes are one */
-} operator_row;
+};
 /* Returns the row of that operator, or NULL. */
 const operator_row *find_operator(const char *name);
+
+import_fn import_leaky_relu, import_elu, import_celu, import_selu, import_hard_sigmoid,
+    import_thresholded_relu, import_swish, import_gelu, import_prelu, import_clip, fold_clip,
+    import_softmax;
+import_fn import_reshape, import_transpose, import_expand, import_tile, import_concat, import_split,
+    import_depth_to_space, import_space_to_depth;
+import_fn import_conv, import_conv_transpose;
+import_fn import_mean, import_pow, import_comparison, import_shrink, import_logic, import_not,
+    import_where, import_cast, import_cast_like, import_identity, import_if;
+import_fn fold_constant, import_shape, import_size, fold_constant_of_shape, fold_range, fold_cast,
+    fold_reshape, fold_concat, fold_gather, fold_slice, fold_transpose, fold_expand, fold_where,
+    fold_reduce_prod;
+import_fn import_gemm, import_matmul;
+import_fn import_batch_norm, import_group_norm, import_instance_norm, import_layer_norm, import_lrn,
+    import_dropout;
+import_fn import_max_pool, import_average_pool, import_lp_pool, import_global_average_pool,
+    import_global_max_pool, import_global_lp_pool;
+import_fn import_quantize, import_dequantize;
+import_fn import_reduce, import_arg_max, import_nll_loss, import_softmax_cross_entropy;
+import_fn import_resize, import_upsample;
+import_fn import_split_to_sequence, import_sequence_construct, import_sequence_empty,
+    import_sequence_insert, import_sequence_erase, import_sequence_at, import_sequence_length,
+    import_concat_from_sequence;
+import_fn import_slice, import_gather, import_gather_nd, import_pad;
+int fold_all(call *n, operation o);
+/* Applies a function to each element of a known operand. */
+int fold_each(call *n, double (*function)(double x));
+
+/* Shapes of Reshape, Flatten, Squeeze, Unsqueeze and Expand; ranges of Slice, for each axis. Return
+ * 0 having refused. */
+shape_fn reshaped_shape, flattened_shape, squeezed_shape, unsqueezed_shape, expanded_shape;
+int read_slice(call *n, int64_t begin[], int64_t count[], int64_t step[]);
+/* The elements along an axis that Gather takes, and its result's shape. */
+typedef struct {
+    int axis;
+    int64_t n;
+    const int64_t *index;
+    adj_shape shape;
+} gathered;
+int read_gather(call *n, gathered *to); /* returns 0 having refused */
+/* Sets *to to a shape given as numbers. Returns 0 having refused. */
+int shape_from(call *n, const numbers *list, adj_shape *to);
+/* Reads perm, the reverse of the axes by default. Returns 0 having refused. */
+int read_perm(call *n, int perm[]);
+
+/* 1 where a > b, else 0, also for NaN; likewise the others. */
+adj_node *greater(adj_node *a, adj_node *b), *less(adj_node *a, adj_node *b);
+adj_node *less_or_equal(adj_node *a, adj_node *b), *different(adj_node *a, adj_node *b);
+/* a b; the product of x and sigmoid(x), as exporters write silu, is one node. */
+adj_node *product_or_silu(adj_node *a, adj_node *b);
+adj_node *softsign(adj_node *x), *mish(adj_node *x), *reciprocal(adj_node *x),
+    *sign_of(adj_node *x);
+adj_node *log_sum_exp(adj_node *x, adj_axes axes);
+double minus(double x), is_zero(double x), sign(double x);
 
 #endif

@@ -12,7 +12,7 @@
 #include "base/c_locale.h"
 #include "details.h"
 #include "import.h"
-#include "memory.h"
+#include "shared.h"
 
 void *import_alloc(import *f, int64_t count, size_t size)
 {
@@ -118,7 +118,7 @@ static int has_merged(const call *n)
 
 static void build(call *n)
 {
-    const operator_row *row = find_operator(n->proto->op_type);
+    const operator_row *row = n->row;
     const char *domain = n->proto->domain;
     if (row == NULL || (domain != NULL && domain[0] != '\0' && strcmp(domain, "ai.onnx") != 0))
         refuse(n, "the operator is not supported");
@@ -193,6 +193,7 @@ static int import_node(import *f, const Onnx__NodeProto *proto)
 {
     call n = {.f = f,
               .proto = proto,
+              .row = find_operator(proto->op_type),
               .opset = f->opset,
               .n_in = (int)proto->n_input,
               .n_out = (int)proto->n_output};
@@ -206,7 +207,7 @@ static int import_node(import *f, const Onnx__NodeProto *proto)
     const int is_complete = find_operands(&n);
     if (f->status != ADJ_OK)
         return 0;
-    if (is_complete || find_operator(proto->op_type) == NULL)
+    if (is_complete || n.row == NULL)
         build_named(&n);
     if (f->status != ADJ_OK)
         return 0;
@@ -360,16 +361,13 @@ static int import_all(import *f)
     return 1;
 }
 
-static char *folder_of(const char *path)
+/* Returns the path's folder, with a final slash. */
+static char *folder_of(import *f)
 {
-    const char *slash = strrchr(path, '/');
-    return slash != NULL ? strndup(path, (size_t)(slash - path) + 1) : strdup("./");
-}
-
-static void free_import(import *f)
-{
-    chunk_free(f->memory);
-    free(f->folder);
+    const char *slash = strrchr(f->path, '/');
+    const size_t n = slash != NULL ? (size_t)(slash - f->path) + 1 : 2;
+    char *folder = import_alloc(f, (int64_t)n + 1, 1);
+    return folder != NULL ? memcpy(folder, slash != NULL ? f->path : "./", n) : NULL;
 }
 
 adj_status adj_onnx_load(adj_graph *g, const char *path, const adj_onnx_opts *options,
@@ -382,16 +380,14 @@ adj_status adj_onnx_load(adj_graph *g, const char *path, const adj_onnx_opts *op
     if (adj_graph_status(g) != ADJ_OK)
         return adj_error_set(error, adj_graph_status(g), "%s", adj_graph_message(g));
 import f = {.g = g, .o = options != NULL ? options: & none, .path = path, .error = error };
-    f.folder = folder_of(path);
-    if (f.folder == NULL)
-        import_fail(&f, ADJ_ENOMEM, "out of memory");
+    f.folder = folder_of(&f);
     Onnx__ModelProto *model = f.status == ADJ_OK ? read_model(&f) : NULL;
     f.model = model;
     if (model != NULL && import_all(&f))
         *net = make_net(&f);
     if (*net == NULL && f.status == ADJ_OK)
         import_fail(&f, adj_graph_status(g), "%s", adj_graph_message(g));
-    free_import(&f);
+    chunk_free(f.memory);
     if (model != NULL)
         onnx__model_proto__free_unpacked(model, NULL);
     return f.status;

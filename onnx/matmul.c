@@ -2,7 +2,7 @@
 #include <inttypes.h>
 
 #include "graph/op.h"
-#include "table.h"
+#include "import.h"
 
 enum { MAX_PRODUCTS = 1024 };
 

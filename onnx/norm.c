@@ -6,7 +6,7 @@
 #include "graph/op.h"
 #include "adjoint_nn.h"
 #include "ops/nn/names.h"
-#include "table.h"
+#include "import.h"
 
 /* x of rank 2 to 5, which the channel axis of these ops needs; else x as [n, c, all the rest]. */
 static adj_node *as_channels(adj_node *x)

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -9,33 +10,35 @@
 
 #include "graph/op.h"
 #include "import.h"
+#include "save.h"
 
 /* Element types: where their values stand in a TensorProto, and how wide they are in raw data. */
 typedef enum { FIELD_FLOAT, FIELD_DOUBLE, FIELD_INT32, FIELD_INT64, FIELD_UINT64 } tensor_field;
 typedef struct {
-    int elem;
     const char *name;
     size_t bytes;
+    int elem;
     tensor_field field;
     int is_float, is_signed;
-    adj_dtype dtype; /* of raw floats */
+    adj_dtype dtype; /* of raw floats; the first row of a dtype is how it is saved */
+    adj_elem known;  /* of the caller's tensors */
 } elem_row;
 
 #define ELEM(name) ONNX__TENSOR_PROTO__DATA_TYPE__##name
 static const elem_row elems[] = {
-    {ELEM(FLOAT), "float", 4, FIELD_FLOAT, 1, 1, ADJ_F32},
-    {ELEM(DOUBLE), "double", 8, FIELD_DOUBLE, 1, 1, ADJ_F64},
-    {ELEM(FLOAT16), "float16", 2, FIELD_INT32, 1, 1, ADJ_F16},
-    {ELEM(BFLOAT16), "bfloat16", 2, FIELD_INT32, 1, 1, ADJ_BF16},
-    {ELEM(INT8), "int8", 1, FIELD_INT32, 0, 1, ADJ_I32},
-    {ELEM(UINT8), "uint8", 1, FIELD_INT32, 0, 0, ADJ_I32},
-    {ELEM(INT16), "int16", 2, FIELD_INT32, 0, 1, ADJ_I32},
-    {ELEM(UINT16), "uint16", 2, FIELD_INT32, 0, 0, ADJ_I32},
-    {ELEM(INT32), "int32", 4, FIELD_INT32, 0, 1, ADJ_I32},
-    {ELEM(UINT32), "uint32", 4, FIELD_UINT64, 0, 0, ADJ_I32},
-    {ELEM(INT64), "int64", 8, FIELD_INT64, 0, 1, ADJ_I32},
-    {ELEM(UINT64), "uint64", 8, FIELD_UINT64, 0, 0, ADJ_I32},
-    {ELEM(BOOL), "bool", 1, FIELD_INT32, 0, 0, ADJ_I32},
+    {"float", 4, ELEM(FLOAT), FIELD_FLOAT, 1, 1, ADJ_F32, ADJ_ELEM_F32},
+    {"double", 8, ELEM(DOUBLE), FIELD_DOUBLE, 1, 1, ADJ_F64, ADJ_ELEM_F64},
+    {"float16", 2, ELEM(FLOAT16), FIELD_INT32, 1, 1, ADJ_F16, ADJ_ELEM_F16},
+    {"bfloat16", 2, ELEM(BFLOAT16), FIELD_INT32, 1, 1, ADJ_BF16, ADJ_ELEM_BF16},
+    {"int32", 4, ELEM(INT32), FIELD_INT32, 0, 1, ADJ_I32, ADJ_ELEM_I32},
+    {"int8", 1, ELEM(INT8), FIELD_INT32, 0, 1, ADJ_I32, ADJ_ELEM_I8},
+    {"uint8", 1, ELEM(UINT8), FIELD_INT32, 0, 0, ADJ_I32, ADJ_ELEM_U8},
+    {"int16", 2, ELEM(INT16), FIELD_INT32, 0, 1, ADJ_I32, ADJ_ELEM_I16},
+    {"uint16", 2, ELEM(UINT16), FIELD_INT32, 0, 0, ADJ_I32, ADJ_ELEM_U16},
+    {"uint32", 4, ELEM(UINT32), FIELD_UINT64, 0, 0, ADJ_I32, ADJ_ELEM_U32},
+    {"int64", 8, ELEM(INT64), FIELD_INT64, 0, 1, ADJ_I32, ADJ_ELEM_I64},
+    {"uint64", 8, ELEM(UINT64), FIELD_UINT64, 0, 0, ADJ_I32, ADJ_ELEM_U64},
+    {"bool", 1, ELEM(BOOL), FIELD_INT32, 0, 0, ADJ_I32, ADJ_ELEM_BOOL},
 };
 
 static const elem_row *find_elem(int elem)
@@ -77,6 +80,24 @@ const char *elem_name(int elem)
     const int is_other = elem >= 0 && elem < (int)(sizeof others / sizeof *others);
     const char *other = is_other ? others[elem] : NULL;
     return row != NULL ? row->name : other != NULL ? other : "unknown";
+}
+
+int32_t elem_of(adj_dtype dtype)
+{
+    const elem_row *row = elems;
+    while (row->dtype != dtype)
+        row++;
+    return row->elem;
+}
+
+int elem_limits(int elem, double *low, double *high)
+{
+    const elem_row *row = find_elem(elem);
+    if (row == NULL || row->is_float || row->bytes > 2 || elem == ELEM_BOOL)
+        return 0;
+    *low = row->is_signed ? -ldexp(1, 8 * (int)row->bytes - 1) : 0;
+    *high = *low + ldexp(1, 8 * (int)row->bytes) - 1;
+    return 1;
 }
 
 adj_dtype dtype_of_elem(const import *f, int elem)
@@ -359,25 +380,13 @@ const numbers *read_tensor(import *f, const Onnx__TensorProto *t)
 
 const numbers *known_tensor(import *f, const adj_tensor *t)
 {
-    static const struct {
-        adj_elem elem;
-        int onnx;
-    } types[] = {{ADJ_ELEM_F32, ELEM(FLOAT)},   {ADJ_ELEM_F64, ELEM(DOUBLE)},
-                 {ADJ_ELEM_F16, ELEM(FLOAT16)}, {ADJ_ELEM_BF16, ELEM(BFLOAT16)},
-                 {ADJ_ELEM_I32, ELEM(INT32)},   {ADJ_ELEM_I64, ELEM(INT64)},
-                 {ADJ_ELEM_I16, ELEM(INT16)},   {ADJ_ELEM_I8, ELEM(INT8)},
-                 {ADJ_ELEM_U64, ELEM(UINT64)},  {ADJ_ELEM_U32, ELEM(UINT32)},
-                 {ADJ_ELEM_U16, ELEM(UINT16)},  {ADJ_ELEM_U8, ELEM(UINT8)},
-                 {ADJ_ELEM_BOOL, ELEM(BOOL)}};
-    for (size_t k = 0; k < sizeof types / sizeof types[0]; k++) {
-        if (types[k].elem != t->elem)
-            continue;
-        const elem_row *row = find_elem(types[k].onnx);
-        numbers *v = row != NULL ? allocate(f, row->elem, t->shape) : NULL;
-        if (v != NULL)
-            from_raw(row, t->data, v);
-        return v;
-    }
+    for (size_t k = 0; k < sizeof elems / sizeof elems[0]; k++)
+        if (elems[k].known == t->elem) {
+            numbers *v = allocate(f, elems[k].elem, t->shape);
+            if (v != NULL)
+                from_raw(&elems[k], t->data, v);
+            return v;
+        }
     import_fail(f, ADJ_EDTYPE, "known input \"%s\": its element type is not supported", t->name);
     return NULL;
 }

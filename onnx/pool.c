@@ -7,7 +7,8 @@
 #include <string.h>
 
 #include "graph/op.h"
-#include "table.h"
+#include "import.h"
+#include "shared.h"
 #include "windows.h"
 
 /* Pads that ceil_mode adds at the end so that a last, partial window fits. */
@@ -119,13 +120,7 @@ static adj_node *maxima(call *n, adj_node *x, const windows *w)
     if (is_dilated(w))
         return over_windows(padded(x, w, -INFINITY), w, adj_maximum);
     adj_pool a = pool_of(w);
-    if (w->pad[1] + w->pad[2] + w->pad[4] + w->pad[5] > 0) {
-        a.padding = ADJ_EXPLICIT;
-        for (int i = 1; i < 3; i++) {
-            a.pad[1 + i][0] = w->pad[i];
-            a.pad[1 + i][1] = w->pad[3 + i];
-        }
-    }
+    a.padding = padding_of(w, a.pad);
     return adj_max_pool(x, &a);
 }
 
@@ -153,14 +148,15 @@ static numbers *places(call *n, adj_shape s)
 {
     const int is_turned = attr_int(n, "storage_order", 0) != 0;
     numbers *v = new_numbers(n->f, ELEM_INT64, s);
-    int64_t at[ADJ_MAX_RANK] = {0};
-    for (int64_t k = 0; v != NULL && k < v->n; k++, next_place(&s, at)) {
-        v->i[k] = at[0] * s.dim[1] + at[1];
-        for (int i = 2; i < s.rank; i++) {
-            const int axis = is_turned ? (int)s.rank + 1 - i : i;
-            v->i[k] = v->i[k] * s.dim[axis] + at[axis];
-        }
+    adj_shape turned = s;
+    int perm[ADJ_MAX_RANK] = {0, 1};
+    for (int i = 2; i < s.rank; i++) {
+        perm[i] = is_turned ? (int)s.rank + 1 - i : i;
+        turned.dim[perm[i]] = s.dim[i];
     }
+    order o = order_permuted(turned, perm);
+    for (int64_t k = 0; v != NULL && k < v->n; k++, order_next(&o))
+        v->i[k] = o.from;
     return v;
 }
 
@@ -243,7 +239,7 @@ int import_average_pool(call *n)
 /* x raised to a whole or fractional power p, of values that are not negative. */
 static adj_node *power(adj_node *x, double p)
 {
-    return p == 1 ? x : p == 2 ? adj_square(x) : adj_pow(x, scalar(x, p));
+    return p == 1 ? x : p == 2 ? adj_square(x) : p == 0.5 ? adj_sqrt(x) : adj_pow(x, scalar(x, p));
 }
 
 int import_lp_pool(call *n)
@@ -253,7 +249,7 @@ int import_lp_pool(call *n)
     if (!read_pool(n, &w))
         return 0;
     adj_node *sums = pool_all(n, power(adj_abs(in_node(n, 0)), p), &w, window_sums);
-    return give(n, p == 2 ? adj_sqrt(sums) : power(sums, 1 / p));
+    return give(n, power(sums, 1 / p));
 }
 
 /* ---- pools over whole images ---- */
@@ -291,5 +287,5 @@ int import_global_lp_pool(call *n)
     if (x == NULL)
         return 0;
     adj_node *sum = adj_reduce_sum(power(adj_abs(x), p), spatial_axes(x));
-    return give(n, p == 2 ? adj_sqrt(sum) : power(sum, 1 / p));
+    return give(n, power(sum, 1 / p));
 }

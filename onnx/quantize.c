@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "table.h"
+#include "import.h"
 
 /* v's elements along an axis, each block times, cut off at size. */
 static adj_node *repeated(adj_node *v, int axis, int64_t block, int64_t size)
@@ -52,25 +52,6 @@ static adj_node *rounded(adj_node *x)
     return adj_sub(adj_add(x, large), large);
 }
 
-/* Sets the least and the largest integer of an element type that floats hold. */
-static int limits_of(int elem, double *low, double *high)
-{
-    static const struct {
-        int elem;
-        double low, high;
-    } limits[] = {{ONNX__TENSOR_PROTO__DATA_TYPE__UINT8, 0, 255},
-                  {ONNX__TENSOR_PROTO__DATA_TYPE__INT8, -128, 127},
-                  {ONNX__TENSOR_PROTO__DATA_TYPE__UINT16, 0, 65535},
-                  {ONNX__TENSOR_PROTO__DATA_TYPE__INT16, -32768, 32767}};
-    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++)
-        if (limits[i].elem == elem) {
-            *low = limits[i].low;
-            *high = limits[i].high;
-            return 1;
-        }
-    return 0;
-}
-
 int import_quantize(call *n)
 {
     const int given = (int)attr_int(n, "output_dtype", 0);
@@ -79,7 +60,7 @@ int import_quantize(call *n)
                                   : ONNX__TENSOR_PROTO__DATA_TYPE__UINT8;
     double low, high;
     adj_node *x = in_node(n, 0);
-    if (!limits_of(elem, &low, &high))
+    if (!elem_limits(elem, &low, &high))
         return refuse(n, "quantization to %s (expected integers of 8 or 16 bits)", elem_name(elem));
     if (x == NULL || (adj_node_type(x).dtype != ADJ_F32 && adj_node_type(x).dtype != ADJ_F64))
         return refuse(n, "quantization of a half type");

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "table.h"
+#include "import.h"
 
 /* Sizes and scale of an axis. */
 typedef struct {
@@ -59,8 +59,6 @@ static int64_t nearest_of(const resize_plan *p, double x)
     return (int64_t)floor(x + 0.5);
 }
 
-static int64_t inside(int64_t at, int64_t size) { return at < 0 ? 0 : at >= size ? size - 1 : at; }
-
 /* Weight of an element at a distance from the coordinate. */
 static double weight_at(const resize_plan *p, double distance)
 {
@@ -80,10 +78,10 @@ static void fill_row(const resize_plan *p, const axis_plan *a, double x, double 
     double sum = 0;
     const int64_t last = (int64_t)floor(x + reach);
     for (int64_t i = (int64_t)floor(x - reach); i <= last; i++) {
-        if (p->is_excluding && i != inside(i, a->in))
+        if (p->is_excluding && i != clamp(i, 0, a->in - 1))
             continue;
         const double weight = weight_at(p, ((double)i - x) * shrunk);
-        row[inside(i, a->in)] += weight;
+        row[clamp(i, 0, a->in - 1)] += weight;
         sum += weight;
     }
     for (int64_t k = 0; sum != 0 && k < a->in; k++)
@@ -102,7 +100,7 @@ static int64_t fill_weights(const resize_plan *p, const axis_plan *a, numbers *m
             with->f[o] = p->outside;
             outside++;
         } else if (strcmp(p->mode.s, "nearest") == 0) {
-            row[inside(nearest_of(p, x), a->in)] = 1;
+            row[clamp(nearest_of(p, x), 0, a->in - 1)] = 1;
         } else {
             fill_row(p, a, x, row);
         }

@@ -9,7 +9,7 @@
 #include "base/c_locale.h"
 #include "base/new_file.h"
 #include "graph/op.h"
-#include "memory.h"
+#include "shared.h"
 
 enum { OPSET = 17, IR_VERSION = 8 };
 
@@ -21,23 +21,22 @@ void *writer_alloc(writer *w, int64_t count, size_t size)
     return data;
 }
 
-int writer_fail(writer *w, adj_status status, const char *format, ...)
+void writer_fail(writer *w, adj_status status, const char *format, ...)
 {
     char text[ADJ_MESSAGE];
     va_list args;
     if (w->status != ADJ_OK)
-        return 0;
+        return;
     va_start(args, format);
     c_vsnprintf(text, sizeof text, format, args);
     va_end(args);
     w->status = adj_error_set(w->error, status, "%s", text);
-    return 0;
 }
 
-int cannot_save(writer *w, const adj_node *n, const char *why)
+void cannot_save(writer *w, const adj_node *n, const char *why)
 {
-    return writer_fail(w, ADJ_EARG, "adj_onnx_save: %s \"%s\" (node %u) cannot be saved: %s",
-                       n->op->name, adj_node_name(n), n->id, why);
+    writer_fail(w, ADJ_EARG, "adj_onnx_save: %s \"%s\" (node %u) cannot be saved: %s", n->op->name,
+                adj_node_name(n), n->id, why);
 }
 
 /* Writes the size of an axis; a multiple of the batch stays unknown. */
@@ -56,17 +55,13 @@ static void set_size(const writer *w, Onnx__TensorShapeProto__Dimension *to, int
 static Onnx__ValueInfoProto *value_info(writer *w, const adj_node *n, const char *name)
 {
     const adj_type t = adj_node_type(n);
-    Onnx__ValueInfoProto *info = writer_alloc(w, 1, sizeof *info);
-    Onnx__TypeProto *type = writer_alloc(w, 1, sizeof *type);
-    Onnx__TypeProto__Tensor *tensor = writer_alloc(w, 1, sizeof *tensor);
-    Onnx__TensorShapeProto *shape = writer_alloc(w, 1, sizeof *shape);
+    Onnx__ValueInfoProto *info = new_message(w, &onnx__value_info_proto__descriptor);
+    Onnx__TypeProto *type = new_message(w, &onnx__type_proto__descriptor);
+    Onnx__TypeProto__Tensor *tensor = new_message(w, &onnx__type_proto__tensor__descriptor);
+    Onnx__TensorShapeProto *shape = new_message(w, &onnx__tensor_shape_proto__descriptor);
     Onnx__TensorShapeProto__Dimension **dims = writer_alloc(w, t.shape.rank + 1, sizeof *dims);
     if (info == NULL || type == NULL || tensor == NULL || shape == NULL || dims == NULL)
         return NULL;
-    onnx__value_info_proto__init(info);
-    onnx__type_proto__init(type);
-    onnx__type_proto__tensor__init(tensor);
-    onnx__tensor_shape_proto__init(shape);
     info->name = (char *)name;
     info->type = type;
     type->value_case = ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE;
@@ -77,10 +72,9 @@ static Onnx__ValueInfoProto *value_info(writer *w, const adj_node *n, const char
     shape->dim = dims;
     shape->n_dim = (size_t)t.shape.rank;
     for (int i = 0; i < t.shape.rank; i++) {
-        dims[i] = writer_alloc(w, 1, sizeof **dims);
+        dims[i] = new_message(w, &onnx__tensor_shape_proto__dimension__descriptor);
         if (dims[i] == NULL)
             return NULL;
-        onnx__tensor_shape_proto__dimension__init(dims[i]);
         set_size(w, dims[i], t.shape.dim[i], batch_axis(w, n) == i);
     }
     return info;
@@ -158,20 +152,18 @@ static int write_packed(FILE *f, void *user)
     return fwrite(p->data, 1, p->n, f) == p->n ? 0 : -1;
 }
 
-/* Adds the caller's metadata. Returns 0 on failure. */
-static int add_metadata(writer *w, Onnx__ModelProto *model, int n, const adj_metadata metadata[])
+static void add_metadata(writer *w, Onnx__ModelProto *model, int n, const adj_metadata metadata[])
 {
     model->metadata_props = writer_alloc(w, n + 1, sizeof *model->metadata_props);
     for (int i = 0; i < n && w->status == ADJ_OK; i++) {
-        Onnx__StringStringEntryProto *entry = writer_alloc(w, 1, sizeof *entry);
+        Onnx__StringStringEntryProto *entry =
+            new_message(w, &onnx__string_string_entry_proto__descriptor);
         if (entry == NULL)
-            return 0;
-        onnx__string_string_entry_proto__init(entry);
+            return;
         entry->key = (char *)metadata[i].key;
         entry->value = (char *)metadata[i].value;
         model->metadata_props[model->n_metadata_props++] = entry;
     }
-    return w->status == ADJ_OK;
 }
 
 static adj_status write_file(writer *w, const char *path, int n_metadata,
@@ -191,7 +183,8 @@ static adj_status write_file(writer *w, const char *path, int n_metadata,
     model.opset_import = opsets;
     model.n_opset_import = 1;
     model.graph = &w->graph;
-    if (!add_metadata(w, &model, n_metadata, metadata))
+    add_metadata(w, &model, n_metadata, metadata);
+    if (w->status != ADJ_OK)
         return w->status;
     packed p = {.n = onnx__model_proto__get_packed_size(&model)};
     uint8_t *data = writer_alloc(w, (int64_t)p.n + 1, 1);
@@ -230,8 +223,8 @@ adj_status adj_onnx_save(adj_exec *e, int n, adj_node *const output[], const cha
         write_inputs(&w);
     }
     for (int id = 0; id < adj_graph_node_count(w.g) && w.status == ADJ_OK; id++)
-        if (w.of[id].readers > 0 && !save_node(&w, adj_graph_node_at(w.g, id)))
-            writer_fail(&w, ADJ_ENOMEM, "adj_onnx_save: out of memory");
+        if (w.of[id].readers > 0)
+            save_node(&w, adj_graph_node_at(w.g, id));
     if (w.status == ADJ_OK)
         write_outputs(&w, n, output);
     if (w.status == ADJ_OK)

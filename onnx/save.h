@@ -30,18 +30,23 @@ typedef struct {
     int n_made; /* names made so far */
     Onnx__GraphProto graph;
     size_t max_node, max_initializer;
+    Onnx__AttributeProto dropped; /* attribute of no node, after a failure */
 } writer;
 
+/* After a failure all functions may be called: what they write is dropped. */
 void *writer_alloc(writer *w, int64_t count, size_t size);
-/* Sets status and message, unless writing has failed before. Returns 0. */
-int writer_fail(writer *w, adj_status status, const char *format, ...)
+/* Sets status and message, unless writing has failed before. */
+void writer_fail(writer *w, adj_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Fails because a node has no form in ONNX. Returns 0. */
-int cannot_save(writer *w, const adj_node *n, const char *why);
+/* Fails because a node has no form in ONNX. */
+void cannot_save(writer *w, const adj_node *n, const char *why);
 
 static inline adj_shape dims(const adj_node *n) { return adj_node_type(n).shape; }
 /* Returns an axis of NHWC as an axis of the same images as NCHW. */
 static inline int64_t turned_axis(int64_t axis) { return axis == 0 ? 0 : axis == 3 ? 1 : axis + 1; }
+
+/* Returns an empty message of that kind. */
+void *new_message(writer *w, const ProtobufCMessageDescriptor *kind);
 
 /* ---- names ---- */
 
@@ -70,12 +75,11 @@ void set_word(writer *w, Onnx__NodeProto *n, const char *name, const char *word)
 const char *ints(writer *w, int count, const int64_t list[]);
 /* Writes a number of x's element type as an initializer and returns its name. */
 const char *number(writer *w, const adj_node *x, double value);
-/* Initializers: an integer; two scales behind two ones, for Resize; a number `count` times, and a
- * list, of x's element type. */
+/* Initializers: an integer; two scales behind two ones, for Resize; every step-th number of a list,
+ * of x's element type. */
 const char *ints_scalar(writer *w, int64_t value);
 const char *factors(writer *w, double height, double width);
-const char *repeated(writer *w, const adj_node *x, int64_t count, double value);
-const char *listed(writer *w, const adj_node *x, int64_t count, const double list[]);
+const char *listed(writer *w, const adj_node *x, adj_shape shape, const double list[], int step);
 /* Returns the leaf or fill whose elements n has, reshaped or not; NULL if n is computed in a run.
  */
 const adj_node *stored(const adj_node *n);
@@ -87,7 +91,10 @@ const char *arranged(writer *w, const adj_node *n, const int perm[], adj_shape s
 /* Writes row i of a state as an initializer "NAME_part", unless it is there, and returns its name.
  */
 const char *state_row(writer *w, const adj_node *n, int64_t i, const char *part);
-int32_t elem_of(adj_dtype dtype);
+int32_t elem_of(adj_dtype dtype); /* numbers.c */
+
+/* Returns the operator that this op alone is in a file, or NULL (table.c). */
+const char *operator_of(const adj_op *op);
 
 /* ---- save_batch.c ---- */
 
@@ -95,8 +102,8 @@ int32_t elem_of(adj_dtype dtype);
 void find_batch(writer *w);
 /* Returns the axis of n's value of which the batch is a factor; -1 if there is none. */
 int batch_axis(const writer *w, const adj_node *n);
-/* Fails if an operand of n, whose shapes broadcast, allows one batch only. Returns 0 then. */
-int check_batch(writer *w, const adj_node *n);
+/* Fails if an operand of n, whose shapes broadcast, allows one batch only. */
+void check_batch(writer *w, const adj_node *n);
 /* Returns n's sizes, that with the batch as -1. */
 const char *sizes(writer *w, const adj_node *n);
 /* Returns sizes for n of which the first, if it has the batch, is computed from an input. */
@@ -104,15 +111,15 @@ const char *batch_sizes(writer *w, const adj_node *n, adj_shape s);
 
 /* ---- save_ops.c ---- */
 
-/* Writes the operators that compute n. Returns 0 on failure. */
-int save_node(writer *w, const adj_node *n);
+/* Writes the operators that compute n. */
+void save_node(writer *w, const adj_node *n);
 /* Lists the nodes whose values save_node(n) reads, up to two more than n has operands. Returns how
  * many. */
 int list_needed(const writer *w, const adj_node *n, const adj_node *needed[]);
 
 /* ---- save_shapes.c ---- */
 
-typedef int save_fn(writer *w, const adj_node *n);
+typedef void save_fn(writer *w, const adj_node *n);
 save_fn save_reshape, save_transpose, save_concat, save_pad, save_slice, save_broadcast;
 
 /* ---- save_layers.c ---- */

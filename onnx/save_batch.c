@@ -100,15 +100,15 @@ static const adj_node *operand_of_one_batch(const writer *w, const adj_node *n)
     return NULL;
 }
 
-int check_batch(writer *w, const adj_node *n)
+void check_batch(writer *w, const adj_node *n)
 {
     const adj_node *x = operand_of_one_batch(w, n);
-    return x == NULL ||
-           writer_fail(
-               w, ADJ_EARG,
-               "adj_onnx_save: %s \"%s\" (node %u) cannot be saved: \"%s\" (node %u) has the "
-               "size of the batch, so that no other batch is possible; set ADJ_ONNX_FIXED_BATCH",
-               n->op->name, adj_node_name(n), n->id, adj_node_name(x), x->id);
+    if (x != NULL)
+        writer_fail(
+            w, ADJ_EARG,
+            "adj_onnx_save: %s \"%s\" (node %u) cannot be saved: \"%s\" (node %u) has the "
+            "size of the batch, so that no other batch is possible; set ADJ_ONNX_FIXED_BATCH",
+            n->op->name, adj_node_name(n), n->id, adj_node_name(x), x->id);
 }
 
 const char *sizes(writer *w, const adj_node *n)

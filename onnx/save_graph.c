@@ -4,10 +4,18 @@
 
 #include "base/c_locale.h"
 #include "graph/op.h"
-#include "order.h"
 #include "save.h"
+#include "shared.h"
 
 /* ---- messages ---- */
+
+void *new_message(writer *w, const ProtobufCMessageDescriptor *kind)
+{
+    void *message = writer_alloc(w, 1, kind->sizeof_message);
+    if (message != NULL)
+        protobuf_c_message_init(kind, message);
+    return message;
+}
 
 /* Appends to a list of pointers, which doubles. */
 static int append(writer *w, void ***list, size_t *n, size_t *max, void *item)
@@ -32,13 +40,12 @@ Onnx__NodeProto *emit(writer *w, const char *op, const char *const in[], const c
     size_t n_in = 0;
     while (in[n_in] != NULL)
         n_in++;
-    Onnx__NodeProto *n = writer_alloc(w, 1, sizeof *n);
+    Onnx__NodeProto *n = new_message(w, &onnx__node_proto__descriptor);
     char **names = writer_alloc(w, (int64_t)n_in + 1, sizeof *names);
     Onnx__AttributeProto **attributes = writer_alloc(w, MAX_ATTRIBUTES, sizeof *attributes);
     if (n == NULL || names == NULL || attributes == NULL || out == NULL ||
         !append(w, (void ***)&w->graph.node, &w->graph.n_node, &w->max_node, n))
         return NULL;
-    onnx__node_proto__init(n);
     n->op_type = (char *)op;
     n->name = (char *)out;
     memcpy(names, in, n_in * sizeof *names);
@@ -61,13 +68,13 @@ Onnx__NodeProto *emit2(writer *w, const char *op, const char *a, const char *b, 
     return a != NULL && b != NULL ? emit(w, op, (const char *[]){a, b, NULL}, out) : NULL;
 }
 
+/* Returns a new attribute of the node, after a failure one that is dropped. */
 static Onnx__AttributeProto *add_attribute(writer *w, Onnx__NodeProto *n, const char *name,
                                            Onnx__AttributeProto__AttributeType type)
 {
-    Onnx__AttributeProto *a = n != NULL ? writer_alloc(w, 1, sizeof *a) : NULL;
+    Onnx__AttributeProto *a = n != NULL ? new_message(w, &onnx__attribute_proto__descriptor) : NULL;
     if (a == NULL)
-        return NULL;
-    onnx__attribute_proto__init(a);
+        return &w->dropped;
     a->name = (char *)name;
     a->has_type = 1;
     a->type = type;
@@ -78,31 +85,30 @@ static Onnx__AttributeProto *add_attribute(writer *w, Onnx__NodeProto *n, const 
 void set_int(writer *w, Onnx__NodeProto *n, const char *name, int64_t value)
 {
     Onnx__AttributeProto *a = add_attribute(w, n, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT);
-    if (a != NULL) {
-        a->has_i = 1;
-        a->i = value;
-    }
+    a->has_i = 1;
+    a->i = value;
 }
 
 void set_float(writer *w, Onnx__NodeProto *n, const char *name, double value)
 {
     Onnx__AttributeProto *a =
         add_attribute(w, n, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT);
-    if (a != NULL) {
-        a->has_f = 1;
-        a->f = (float)value;
-    }
+    a->has_f = 1;
+    a->f = (float)value;
+}
+
+/* Returns a copy of the data, NULL when out of memory. */
+static void *copied(writer *w, const void *data, size_t bytes)
+{
+    void *copy = writer_alloc(w, (int64_t)bytes + 1, 1);
+    return copy != NULL ? memcpy(copy, data, bytes) : NULL;
 }
 
 void set_ints(writer *w, Onnx__NodeProto *n, const char *name, int count, const int64_t list[])
 {
     Onnx__AttributeProto *a =
         add_attribute(w, n, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS);
-    int64_t *copy = a != NULL ? writer_alloc(w, count + 1, sizeof *copy) : NULL;
-    if (copy == NULL)
-        return;
-    memcpy(copy, list, (size_t)count * sizeof *copy);
-    a->ints = copy;
+    a->ints = copied(w, list, (size_t)count * sizeof *list);
     a->n_ints = (size_t)count;
 }
 
@@ -110,8 +116,6 @@ void set_word(writer *w, Onnx__NodeProto *n, const char *name, const char *word)
 {
     Onnx__AttributeProto *a =
         add_attribute(w, n, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING);
-    if (a == NULL)
-        return;
     a->has_s = 1;
     a->s.data = (uint8_t *)word;
     a->s.len = strlen(word);
@@ -119,30 +123,16 @@ void set_word(writer *w, Onnx__NodeProto *n, const char *name, const char *word)
 
 /* ---- initializers ---- */
 
-int32_t elem_of(adj_dtype dtype)
-{
-    static const int32_t elems[] = {
-        [ADJ_F32] = ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT,
-        [ADJ_F64] = ONNX__TENSOR_PROTO__DATA_TYPE__DOUBLE,
-        [ADJ_F16] = ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT16,
-        [ADJ_BF16] = ONNX__TENSOR_PROTO__DATA_TYPE__BFLOAT16,
-        [ADJ_I32] = ONNX__TENSOR_PROTO__DATA_TYPE__INT32,
-    };
-    return elems[dtype];
-}
-
 /* Adds an initializer whose data stay where they are. */
 static const char *add_tensor(writer *w, const char *name, int32_t elem, adj_shape shape,
                               const void *data, size_t bytes)
 {
-    Onnx__TensorProto *t = writer_alloc(w, 1, sizeof *t);
-    int64_t *dims = writer_alloc(w, ADJ_MAX_RANK, sizeof *dims);
+    Onnx__TensorProto *t = new_message(w, &onnx__tensor_proto__descriptor);
+    int64_t *dims = copied(w, shape.dim, sizeof shape.dim);
     if (t == NULL || dims == NULL || data == NULL || name == NULL ||
         !append(w, (void ***)&w->graph.initializer, &w->graph.n_initializer, &w->max_initializer,
                 t))
         return NULL;
-    onnx__tensor_proto__init(t);
-    memcpy(dims, shape.dim, sizeof shape.dim);
     t->name = (char *)name;
     t->has_data_type = 1;
     t->data_type = elem;
@@ -156,68 +146,38 @@ static const char *add_tensor(writer *w, const char *name, int32_t elem, adj_sha
 
 const char *ints(writer *w, int count, const int64_t list[])
 {
-    int64_t *copy = writer_alloc(w, count + 1, sizeof *copy);
-    if (copy == NULL)
-        return NULL;
-    memcpy(copy, list, (size_t)count * sizeof *copy);
+    const size_t bytes = (size_t)count * sizeof *list;
     return add_tensor(w, fresh_name(w), ONNX__TENSOR_PROTO__DATA_TYPE__INT64,
-                      (adj_shape){1, {count}}, copy, (size_t)count * sizeof *copy);
+                      (adj_shape){1, {count}}, copied(w, list, bytes), bytes);
 }
 
 const char *ints_scalar(writer *w, int64_t value)
 {
-    int64_t *copy = writer_alloc(w, 1, sizeof *copy);
-    if (copy == NULL)
-        return NULL;
-    *copy = value;
-    return add_tensor(w, fresh_name(w), ONNX__TENSOR_PROTO__DATA_TYPE__INT64, (adj_shape){0}, copy,
-                      sizeof *copy);
+    return add_tensor(w, fresh_name(w), ONNX__TENSOR_PROTO__DATA_TYPE__INT64, (adj_shape){0},
+                      copied(w, &value, sizeof value), sizeof value);
 }
 
 const char *factors(writer *w, double height, double width)
 {
-    float *list = writer_alloc(w, 4, sizeof *list);
-    if (list == NULL)
-        return NULL;
-    list[0] = list[1] = 1;
-    list[2] = (float)height;
-    list[3] = (float)width;
+    const float list[4] = {1, 1, (float)height, (float)width};
     return add_tensor(w, fresh_name(w), ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT, (adj_shape){1, {4}},
-                      list, 4 * sizeof *list);
+                      copied(w, list, sizeof list), sizeof list);
 }
 
-/* Writes `count` equal numbers of x's element type, of that shape. */
-static const char *equal_numbers(writer *w, const adj_node *x, int64_t count, adj_shape shape,
-                                 double value)
+const char *listed(writer *w, const adj_node *x, adj_shape shape, const double list[], int step)
 {
     const adj_dtype dtype = adj_node_type(x).dtype;
-    void *data = writer_alloc(w, count, 8);
-    if (data == NULL)
-        return NULL;
-    for (int64_t i = 0; i < count; i++)
-        adj_store(dtype, data, i, value);
+    const int64_t count = adj_shape_elems(shape);
+    void *data = writer_alloc(w, count + 1, 8);
+    for (int64_t i = 0; data != NULL && i < count; i++)
+        adj_store(dtype, data, i, list[i * step]);
     return add_tensor(w, fresh_name(w), elem_of(dtype), shape, data,
                       (size_t)count * adj_dtype_size(dtype));
 }
 
 const char *number(writer *w, const adj_node *x, double value)
 {
-    return equal_numbers(w, x, 1, (adj_shape){0}, value);
-}
-
-const char *repeated(writer *w, const adj_node *x, int64_t count, double value)
-{
-    return equal_numbers(w, x, count, (adj_shape){1, {count}}, value);
-}
-
-const char *listed(writer *w, const adj_node *x, int64_t count, const double list[])
-{
-    const adj_dtype dtype = adj_node_type(x).dtype;
-    void *data = writer_alloc(w, count + 1, 8);
-    for (int64_t i = 0; data != NULL && i < count; i++)
-        adj_store(dtype, data, i, list[i]);
-    return add_tensor(w, fresh_name(w), elem_of(dtype), (adj_shape){1, {count}}, data,
-                      (size_t)count * adj_dtype_size(dtype));
+    return listed(w, x, (adj_shape){0}, &value, 0);
 }
 
 const adj_node *stored(const adj_node *n)
@@ -257,7 +217,7 @@ static void *permuted(writer *w, const void *from, adj_type t, const int perm[])
 {
     const size_t size = adj_dtype_size(t.dtype);
     const int64_t n = adj_shape_elems(t.shape);
-    order o = order_start(t.shape, perm);
+    order o = order_permuted(t.shape, perm);
     char *to = writer_alloc(w, n + 1, size);
     for (int64_t k = 0; to != NULL && k < n; k++, order_next(&o))
         memcpy(to + (size_t)k * size, (const char *)from + (size_t)o.from * size, size);

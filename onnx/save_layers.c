@@ -43,7 +43,7 @@ static void set_conv(writer *w, Onnx__NodeProto *p, const adj_node *n)
 }
 
 /* Writes a convolution; sum: the bias added to it, which becomes its operand B, or NULL. */
-static int write_conv(writer *w, const adj_node *n, const adj_node *sum)
+static void write_conv(writer *w, const adj_node *n, const adj_node *sum)
 {
     const int is_transposed = n->op == &adj_op_conv2d_backprop_input, same[] = {0};
     const adj_conv_geom *g = geom_of(n);
@@ -52,8 +52,6 @@ static int write_conv(writer *w, const adj_node *n, const adj_node *sum)
     in[1] = filter_name(w, n);
     if (sum != NULL)
         in[2] = arranged(w, sum->in[1], same, dims(sum->in[1]));
-    if (in[0] == NULL || in[1] == NULL)
-        return 0;
     Onnx__NodeProto *p = emit(w, is_transposed ? "ConvTranspose" : "Conv", in,
                               result(w, sum != NULL ? sum : n, form));
     set_conv(w, p, n);
@@ -63,11 +61,10 @@ static int write_conv(writer *w, const adj_node *n, const adj_node *sum)
         const int64_t rest_w = g->iw + g->pl + g->pr - ((g->ow - 1) * g->sw + reach_w);
         set_ints(w, p, "output_padding", 2, (int64_t[]){rest_h, rest_w});
     }
-    return p != NULL;
 }
 
 /* A convolution, or the gradient of one with respect to its input, as a layer. */
-int save_conv(writer *w, const adj_node *n) { return write_conv(w, n, NULL); }
+void save_conv(writer *w, const adj_node *n) { write_conv(w, n, NULL); }
 
 /* ---- bias, products ---- */
 
@@ -82,10 +79,12 @@ int can_join(writer *w, const adj_node *n)
 }
 
 /* A bias that no convolution takes is added; the parameter is a list in the file, too. */
-int save_bias_add(writer *w, const adj_node *n)
+void save_bias_add(writer *w, const adj_node *n)
 {
-    if (w->of[n->id].is_folded)
-        return write_conv(w, n->in[0], n);
+    if (w->of[n->id].is_folded) {
+        write_conv(w, n->in[0], n);
+        return;
+    }
     const int is_nhwc = ((const adj_format_attrs *)n->attrs)->format == ADJ_NHWC;
     const int64_t sizes[] = {dims(n->in[1]).dim[0], 1, 1, 1, 1, 1};
     const int form = is_nhwc && is_turned(w, n->in[0]), same[] = {0};
@@ -96,10 +95,10 @@ int save_bias_add(writer *w, const adj_node *n)
         const char *list = bias;
         emit2(w, "Reshape", list, ints(w, rank, sizes), bias = fresh_name(w));
     }
-    return emit2(w, "Add", x, bias, result(w, n, form)) != NULL;
+    emit2(w, "Add", x, bias, result(w, n, form));
 }
 
-int save_matmul(writer *w, const adj_node *n)
+void save_matmul(writer *w, const adj_node *n)
 {
     const adj_matmul_attrs *a = n->attrs;
     Onnx__NodeProto *p = emit2(w, a->transpose_a || a->transpose_b ? "Gemm" : "MatMul",
@@ -108,7 +107,6 @@ int save_matmul(writer *w, const adj_node *n)
         set_int(w, p, "transA", 1);
     if (a->transpose_b)
         set_int(w, p, "transB", 1);
-    return p != NULL;
 }
 
 /* Returns x [count, m, k] if n is row i of it as [m, k]; else NULL. */
@@ -220,7 +218,7 @@ static void scale_last(writer *w, const affine *a, adj_dtype dtype, int is_first
 }
 
 /* Writes the layer with its weights scaled, and the rest of the batch norm as its bias. */
-static int save_folded(writer *w, const adj_node *n)
+static void save_folded(writer *w, const adj_node *n)
 {
     const int same[] = {0, 1};
     const adj_node *bias, *layer = layer_before(n, &bias);
@@ -230,21 +228,18 @@ static int save_folded(writer *w, const adj_node *n)
     const int form = !is_product && is_nhwc_geom(geom_of(layer));
     affine a;
     if (!affine_of(w, n, &a))
-        return 0;
+        return;
     const char *in[] = {in_form(w, layer->in[0], form), NULL, NULL, NULL};
     in[1] =
         is_product ? arranged(w, layer->in[1], same, dims(layer->in[1])) : filter_name(w, layer);
-    if (in[0] == NULL || in[1] == NULL)
-        return 0;
-    scale_last(w, &a, dtype, !is_product || is_turned);
-    if ((in[2] = listed(w, n, a.c, a.shift)) == NULL)
-        return 0;
+    if (in[1] != NULL)
+        scale_last(w, &a, dtype, !is_product || is_turned);
+    in[2] = listed(w, n, (adj_shape){1, {a.c}}, a.shift, 1);
     Onnx__NodeProto *p = emit(w, is_product ? "Gemm" : "Conv", in, result(w, n, form));
     if (is_turned)
         set_int(w, p, "transB", 1);
     if (!is_product)
         set_conv(w, p, layer);
-    return p != NULL;
 }
 
 /* ---- norms ---- */
@@ -263,44 +258,42 @@ static const char *stats_row(writer *w, const adj_node *stats, int64_t i)
     return out;
 }
 
-int save_batch_norm(writer *w, const adj_node *n)
+void save_batch_norm(writer *w, const adj_node *n)
 {
     const adj_batch_norm_attrs *a = n->attrs;
     const adj_shape s = dims(n);
     const int form = a->format == ADJ_NHWC && s.rank == 4;
-    if (w->of[n->id].is_folded)
-        return save_folded(w, n);
+    if (w->of[n->id].is_folded) {
+        save_folded(w, n);
+        return;
+    }
     if (a->format == ADJ_NHWC && s.rank != 4 && s.rank != 2)
-        return cannot_save(w, n, "its images are NHWC and not of rank 4");
+        cannot_save(w, n, "its images are NHWC and not of rank 4");
     const char *in[] = {in_form(w, n->in[0], form), plain(w, n->in[2]),        plain(w, n->in[3]),
                         stats_row(w, n->in[1], 0),  stats_row(w, n->in[1], 1), NULL};
-    for (int i = 0; i < 5; i++)
-        if (in[i] == NULL)
-            return 0;
     Onnx__NodeProto *p = emit(w, "BatchNormalization", in, result(w, n, form));
     set_float(w, p, "epsilon", a->epsilon);
-    return p != NULL;
 }
 
 /* InstanceNormalization of the groups as channels, then a factor and a sum for each channel. */
-int save_group_norm(writer *w, const adj_node *n)
+void save_group_norm(writer *w, const adj_node *n)
 {
     const adj_group_norm_attrs *a = n->attrs;
     const adj_shape s = dims(n);
     const int form = a->format == ADJ_NHWC && s.rank == 4, same[] = {0};
     if (a->format == ADJ_NHWC && s.rank != 4 && s.rank != 2)
-        return cannot_save(w, n, "its images are NHWC and not of rank 4");
+        cannot_save(w, n, "its images are NHWC and not of rank 4");
     const char *x = in_form(w, n->in[0], form), *rows = fresh_name(w), *normed = fresh_name(w);
     const char *shape = fresh_name(w), *back = fresh_name(w), *scaled = fresh_name(w);
     emit1(w, "Shape", x, shape);
     emit2(w, "Reshape", x, ints(w, 3, (int64_t[]){0, a->groups, -1}), rows);
-    const char *in[] = {rows, repeated(w, n, a->groups, 1), repeated(w, n, a->groups, 0), NULL};
-    if (x == NULL || in[1] == NULL || in[2] == NULL)
-        return 0;
+    const adj_shape groups = {1, {a->groups}};
+    const char *in[] = {rows, listed(w, n, groups, (double[]){1}, 0),
+                        listed(w, n, groups, (double[]){0}, 0), NULL};
     Onnx__NodeProto *p = emit(w, "InstanceNormalization", in, normed);
     set_float(w, p, "epsilon", a->epsilon);
     emit2(w, "Reshape", normed, shape, back);
     adj_shape list = {.rank = s.rank - 1, .dim = {dims(n->in[1]).dim[0], 1, 1, 1, 1, 1}};
     emit2(w, "Mul", back, arranged(w, n->in[1], same, list), scaled);
-    return emit2(w, "Add", scaled, arranged(w, n->in[2], same, list), result(w, n, form)) != NULL;
+    emit2(w, "Add", scaled, arranged(w, n->in[2], same, list), result(w, n, form));
 }

@@ -8,73 +8,72 @@
 
 /* ---- one operand ---- */
 
-/* Writes an operator of one operand, whose result has the operand's form. */
-static int same_form(writer *w, const adj_node *n, const char *op)
+/* Writes the op's operator, or one of that name, of one operand, whose form the result has. */
+static Onnx__NodeProto *same_named(writer *w, const adj_node *n, const char *op)
 {
     const int form = is_turned(w, n->in[0]);
-    return emit1(w, op, in_form(w, n->in[0], form), result(w, n, form)) != NULL;
+    return emit1(w, op, in_form(w, n->in[0], form), result(w, n, form));
+}
+
+static Onnx__NodeProto *same_form(writer *w, const adj_node *n)
+{
+    return same_named(w, n, operator_of(n->op));
 }
 
 static double value_attr(const adj_node *n) { return ((const adj_value_attrs *)n->attrs)->value; }
 
-static int save_alpha(writer *w, const adj_node *n)
+static void save_alpha(writer *w, const adj_node *n)
 {
-    const int form = is_turned(w, n->in[0]);
-    const char *op = n->op == &adj_op_elu ? "Elu" : "LeakyRelu";
-    Onnx__NodeProto *p = emit1(w, op, in_form(w, n->in[0], form), result(w, n, form));
+    Onnx__NodeProto *p = same_form(w, n);
     set_float(w, p, "alpha", value_attr(n));
-    return p != NULL;
 }
 
-static int save_hard_sigmoid(writer *w, const adj_node *n)
+static void save_hard_sigmoid(writer *w, const adj_node *n)
 {
-    const int form = is_turned(w, n->in[0]);
-    Onnx__NodeProto *p = emit1(w, "HardSigmoid", in_form(w, n->in[0], form), result(w, n, form));
+    Onnx__NodeProto *p = same_named(w, n, "HardSigmoid");
     set_float(w, p, "alpha", 1.0 / 6);
     set_float(w, p, "beta", 0.5);
-    return p != NULL;
 }
 
-static int save_silu(writer *w, const adj_node *n)
+static void save_silu(writer *w, const adj_node *n)
 {
     const int form = is_turned(w, n->in[0]);
     const char *x = in_form(w, n->in[0], form), *gate = fresh_name(w);
     emit1(w, "Sigmoid", x, gate);
-    return emit2(w, "Mul", x, gate, result(w, n, form)) != NULL;
+    emit2(w, "Mul", x, gate, result(w, n, form));
 }
 
-static int clipped(writer *w, const adj_node *n, double low, double high)
+static void clipped(writer *w, const adj_node *n, double low, double high)
 {
     const int form = is_turned(w, n->in[0]);
     const char *in[] = {in_form(w, n->in[0], form), isinf(low) ? "" : number(w, n, low),
                         isinf(high) ? "" : number(w, n, high), NULL};
-    return in[0] != NULL && emit(w, "Clip", in, result(w, n, form)) != NULL;
+    emit(w, "Clip", in, result(w, n, form));
 }
 
-static int save_clip(writer *w, const adj_node *n)
+static void save_clip(writer *w, const adj_node *n)
 {
     const adj_clip_attrs *a = n->attrs;
-    return clipped(w, n, a->min, a->max);
+    clipped(w, n, a->min, a->max);
 }
 
-static int save_relu6(writer *w, const adj_node *n) { return clipped(w, n, 0, 6); }
+static void save_relu6(writer *w, const adj_node *n) { clipped(w, n, 0, 6); }
 
-static int save_square(writer *w, const adj_node *n)
+static void save_square(writer *w, const adj_node *n)
 {
     const int form = is_turned(w, n->in[0]);
     const char *x = in_form(w, n->in[0], form);
-    return emit2(w, "Mul", x, x, result(w, n, form)) != NULL;
+    emit2(w, "Mul", x, x, result(w, n, form));
 }
 
-static int save_scale(writer *w, const adj_node *n)
+static void save_scale(writer *w, const adj_node *n)
 {
     const int form = is_turned(w, n->in[0]);
-    return emit2(w, "Mul", in_form(w, n->in[0], form), number(w, n, value_attr(n)),
-                 result(w, n, form)) != NULL;
+    emit2(w, "Mul", in_form(w, n->in[0], form), number(w, n, value_attr(n)), result(w, n, form));
 }
 
 /* x P(x): with Erf, or by tanh of a cubic. */
-static int save_gelu(writer *w, const adj_node *n)
+static void save_gelu(writer *w, const adj_node *n)
 {
     const int is_tanh = ((const adj_gelu_attrs *)n->attrs)->form == ADJ_GELU_TANH;
     const int form = is_turned(w, n->in[0]);
@@ -94,15 +93,13 @@ static int save_gelu(writer *w, const adj_node *n)
     emit1(w, is_tanh ? "Tanh" : "Erf", inner, curve);
     emit2(w, "Add", curve, number(w, n, 1), more);
     emit2(w, "Mul", x, number(w, n, 0.5), half);
-    return emit2(w, "Mul", half, more, result(w, n, form)) != NULL;
+    emit2(w, "Mul", half, more, result(w, n, form));
 }
 
-static int save_cast(writer *w, const adj_node *n)
+static void save_cast(writer *w, const adj_node *n)
 {
-    const int form = is_turned(w, n->in[0]);
-    Onnx__NodeProto *p = emit1(w, "Cast", in_form(w, n->in[0], form), result(w, n, form));
+    Onnx__NodeProto *p = same_named(w, n, "Cast");
     set_int(w, p, "to", elem_of(adj_node_type(n).dtype));
-    return p != NULL;
 }
 
 /* ---- several operands ---- */
@@ -143,41 +140,40 @@ static const char *operand(writer *w, const adj_node *n, int i, int form)
     return form ? beside_turned(w, n->in[i]) : plain(w, n->in[i]);
 }
 
-static int binary(writer *w, const adj_node *n, const char *op, const char *out, int form)
+static void binary(writer *w, const adj_node *n, const char *out, int form)
 {
-    return emit2(w, op, operand(w, n, 0, form), operand(w, n, 1, form), out) != NULL;
+    emit2(w, operator_of(n->op), operand(w, n, 0, form), operand(w, n, 1, form), out);
 }
 
-static int same_binary(writer *w, const adj_node *n, const char *op)
+static void same_binary(writer *w, const adj_node *n)
 {
     const int form = may_be_turned(w, n);
-    return check_batch(w, n) && binary(w, n, op, result(w, n, form), form);
+    check_batch(w, n);
+    binary(w, n, result(w, n, form), form);
 }
 
 /* A comparison gives truth values in ONNX, 0 and 1 of the operands' type here. */
-static int save_comparison(writer *w, const adj_node *n)
+static void save_comparison(writer *w, const adj_node *n)
 {
     const int form = may_be_turned(w, n);
     const char *truth = fresh_name(w);
-    if (!check_batch(w, n) ||
-        !binary(w, n, n->op == &adj_op_equal ? "Equal" : "GreaterOrEqual", truth, form))
-        return 0;
+    check_batch(w, n);
+    binary(w, n, truth, form);
     Onnx__NodeProto *p = emit1(w, "Cast", truth, result(w, n, form));
     set_int(w, p, "to", elem_of(adj_node_type(n).dtype));
-    return p != NULL;
 }
 
 /* relu_grad(a, mask): a where the mask is above 0, else 0. */
-static int save_masked(writer *w, const adj_node *n)
+static void save_masked(writer *w, const adj_node *n)
 {
     const int form = is_turned(w, n->in[0]) || is_turned(w, n->in[1]);
     const char *truth = fresh_name(w), *zero = number(w, n, 0);
     emit2(w, "Greater", in_form(w, n->in[1], form), zero, truth);
     const char *in[] = {truth, in_form(w, n->in[0], form), zero, NULL};
-    return emit(w, "Where", in, result(w, n, form)) != NULL;
+    emit(w, "Where", in, result(w, n, form));
 }
 
-static int save_prelu(writer *w, const adj_node *n)
+static void save_prelu(writer *w, const adj_node *n)
 {
     const int is_nhwc = ((const adj_format_attrs *)n->attrs)->format == ADJ_NHWC;
     const adj_shape x = dims(n), s = dims(n->in[1]);
@@ -185,65 +181,57 @@ static int save_prelu(writer *w, const adj_node *n)
     adj_shape slope = {.rank = 1, .dim = {s.dim[0], 1, 1, 1, 1, 1}};
     if (form || !is_nhwc) /* channels are axis 1 */
         slope.rank = x.rank - 1;
-    return emit2(w, "PRelu", in_form(w, n->in[0], form), arranged(w, n->in[1], same, slope),
-                 result(w, n, form)) != NULL;
+    emit2(w, "PRelu", in_form(w, n->in[0], form), arranged(w, n->in[1], same, slope),
+          result(w, n, form));
 }
 
 /* ---- windows ---- */
 
-static int save_pool(writer *w, const adj_node *n)
+static void save_pool(writer *w, const adj_node *n)
 {
     const adj_pool_attrs *a = n->attrs;
-    const int form = a->geom.format == ADJ_NHWC, is_max = n->op == &adj_op_max_pool;
+    const int form = a->geom.format == ADJ_NHWC;
     if (a->kc > 1)
-        return cannot_save(w, n, "its windows span channels");
-    Onnx__NodeProto *p = emit1(w, is_max ? "MaxPool" : "AveragePool", in_form(w, n->in[0], form),
-                               result(w, n, form));
+        cannot_save(w, n, "its windows span channels");
+    Onnx__NodeProto *p =
+        emit1(w, operator_of(n->op), in_form(w, n->in[0], form), result(w, n, form));
     set_windows(w, p, &a->geom, 0);
-    return p != NULL;
 }
 
-static int save_resize(writer *w, const adj_node *n)
+static void save_resize(writer *w, const adj_node *n)
 {
     static const char *const coordinates[] = {"half_pixel", "align_corners", "asymmetric"};
     const adj_resize_attrs *a = n->attrs;
     const int form = a->format == ADJ_NHWC;
     const adj_shape s = dims(n);
     const int64_t c = s.dim[form ? 3 : 1];
-    const char *in[] = {in_form(w, n->in[0], form), "", "", "", NULL};
+    const char *in[] = {in_form(w, n->in[0], form), "", "", NULL, NULL};
     if (a->oh % a->ih == 0 && a->ow % a->iw == 0)
         in[2] = factors(w, (double)(a->oh / a->ih), (double)(a->ow / a->iw));
     else
         in[3] = batch_sizes(w, n, (adj_shape){4, {s.dim[0], c, a->oh, a->ow}});
-    if (in[3][0] == '\0')
-        in[3] = NULL;
     Onnx__NodeProto *p = emit(w, "Resize", in, result(w, n, form));
     set_word(w, p, "coordinate_transformation_mode", coordinates[a->coordinates]);
     set_word(w, p, "mode", a->mode == ADJ_NEAREST ? "nearest" : "linear");
     if (a->mode == ADJ_NEAREST)
         set_word(w, p, "nearest_mode",
                  a->coordinates == ADJ_ASYMMETRIC ? "floor" : "round_prefer_ceil");
-    return p != NULL;
 }
 
-static int save_softmax(writer *w, const adj_node *n)
+static void save_softmax(writer *w, const adj_node *n)
 {
-    const char *op = n->op == &adj_op_softmax ? "Softmax" : "LogSoftmax";
-    Onnx__NodeProto *p = emit1(w, op, plain(w, n->in[0]), result(w, n, 0));
+    Onnx__NodeProto *p = emit1(w, operator_of(n->op), plain(w, n->in[0]), result(w, n, 0));
     set_int(w, p, "axis", -1);
-    return p != NULL;
 }
 
 /* ---- reductions ---- */
 
 /* Reductions over height and width alone read either form. */
-static int save_reduce(writer *w, const adj_node *n)
+static void save_reduce(writer *w, const adj_node *n)
 {
     const adj_reduce_attrs *a = n->attrs;
     const int form = is_turned(w, n->in[0]) && a->axes == (2 | 4);
-    const char *op = n->op == &adj_op_reduce_sum    ? "ReduceSum"
-                     : n->op == &adj_op_reduce_mean ? "ReduceMean"
-                                                    : "ReduceMax";
+    const char *op = operator_of(n->op);
     int64_t list[ADJ_MAX_RANK];
     int count = 0;
     for (int i = 0; i < dims(n->in[0]).rank; i++)
@@ -258,10 +246,9 @@ static int save_reduce(writer *w, const adj_node *n)
         set_ints(w, p, "axes", count, list);
     }
     set_int(w, p, "keepdims", a->keep_dims != 0);
-    return p != NULL;
 }
 
-static int save_argmax(writer *w, const adj_node *n)
+static void save_argmax(writer *w, const adj_node *n)
 {
     const char *index = fresh_name(w);
     Onnx__NodeProto *p = emit1(w, "ArgMax", plain(w, n->in[0]), index);
@@ -269,7 +256,6 @@ static int save_argmax(writer *w, const adj_node *n)
     set_int(w, p, "keepdims", 0);
     Onnx__NodeProto *c = emit1(w, "Cast", index, result(w, n, 0));
     set_int(w, c, "to", elem_of(ADJ_I32));
-    return c != NULL;
 }
 
 /* ---- the table ---- */
@@ -277,76 +263,60 @@ static int save_argmax(writer *w, const adj_node *n)
 static const struct {
     const adj_op *op;
     save_fn *save;
-    const char *unary, *binary; /* ONNX's name of an operator that is the same */
 } table[] = {
-    {.op = &adj_op_relu, .unary = "Relu"},
-    {.op = &adj_op_sigmoid, .unary = "Sigmoid"},
-    {.op = &adj_op_tanh, .unary = "Tanh"},
-    {.op = &adj_op_hard_swish, .unary = "HardSwish"},
-    {.op = &adj_op_softplus, .unary = "Softplus"},
-    {.op = &adj_op_erf, .unary = "Erf"},
-    {.op = &adj_op_neg, .unary = "Neg"},
-    {.op = &adj_op_sqrt, .unary = "Sqrt"},
-    {.op = &adj_op_exp, .unary = "Exp"},
-    {.op = &adj_op_log, .unary = "Log"},
-    {.op = &adj_op_stop_gradient, .unary = "Identity"},
-    {.op = &adj_op_leaky_relu, .save = save_alpha},
-    {.op = &adj_op_elu, .save = save_alpha},
-    {.op = &adj_op_hard_sigmoid, .save = save_hard_sigmoid},
-    {.op = &adj_op_silu, .save = save_silu},
-    {.op = &adj_op_clip, .save = save_clip},
-    {.op = &adj_op_relu6, .save = save_relu6},
-    {.op = &adj_op_square, .save = save_square},
-    {.op = &adj_op_scale, .save = save_scale},
-    {.op = &adj_op_gelu, .save = save_gelu},
-    {.op = &adj_op_cast, .save = save_cast},
-    {.op = &adj_op_add, .binary = "Add"},
-    {.op = &adj_op_sub, .binary = "Sub"},
-    {.op = &adj_op_mul, .binary = "Mul"},
-    {.op = &adj_op_div, .binary = "Div"},
-    {.op = &adj_op_pow, .binary = "Pow"},
-    {.op = &adj_op_maximum, .binary = "Max"},
-    {.op = &adj_op_minimum, .binary = "Min"},
-    {.op = &adj_op_equal, .save = save_comparison},
-    {.op = &adj_op_greater_equal, .save = save_comparison},
-    {.op = &adj_op_relu_grad, .save = save_masked},
-    {.op = &adj_op_prelu, .save = save_prelu},
-    {.op = &adj_op_conv2d, .save = save_conv},
-    {.op = &adj_op_depthwise_conv2d_native, .save = save_conv},
-    {.op = &adj_op_conv2d_backprop_input, .save = save_conv},
-    {.op = &adj_op_max_pool, .save = save_pool},
-    {.op = &adj_op_avg_pool, .save = save_pool},
-    {.op = &adj_op_resize, .save = save_resize},
-    {.op = &adj_op_bias_add, .save = save_bias_add},
-    {.op = &adj_op_matmul, .save = save_matmul},
-    {.op = &adj_op_batch_norm, .save = save_batch_norm},
-    {.op = &adj_op_group_norm, .save = save_group_norm},
-    {.op = &adj_op_softmax, .save = save_softmax},
-    {.op = &adj_op_log_softmax, .save = save_softmax},
-    {.op = &adj_op_reshape, .save = save_reshape},
-    {.op = &adj_op_transpose, .save = save_transpose},
-    {.op = &adj_op_concat, .save = save_concat},
-    {.op = &adj_op_pad, .save = save_pad},
-    {.op = &adj_op_slice, .save = save_slice},
-    {.op = &adj_op_broadcast_to, .save = save_broadcast},
-    {.op = &adj_op_reduce_sum, .save = save_reduce},
-    {.op = &adj_op_reduce_mean, .save = save_reduce},
-    {.op = &adj_op_reduce_max, .save = save_reduce},
-    {.op = &adj_op_argmax, .save = save_argmax},
+    {&adj_op_leaky_relu, save_alpha},
+    {&adj_op_elu, save_alpha},
+    {&adj_op_hard_sigmoid, save_hard_sigmoid},
+    {&adj_op_silu, save_silu},
+    {&adj_op_clip, save_clip},
+    {&adj_op_relu6, save_relu6},
+    {&adj_op_square, save_square},
+    {&adj_op_scale, save_scale},
+    {&adj_op_gelu, save_gelu},
+    {&adj_op_cast, save_cast},
+    {&adj_op_equal, save_comparison},
+    {&adj_op_greater_equal, save_comparison},
+    {&adj_op_relu_grad, save_masked},
+    {&adj_op_prelu, save_prelu},
+    {&adj_op_conv2d, save_conv},
+    {&adj_op_depthwise_conv2d_native, save_conv},
+    {&adj_op_conv2d_backprop_input, save_conv},
+    {&adj_op_max_pool, save_pool},
+    {&adj_op_avg_pool, save_pool},
+    {&adj_op_resize, save_resize},
+    {&adj_op_bias_add, save_bias_add},
+    {&adj_op_matmul, save_matmul},
+    {&adj_op_batch_norm, save_batch_norm},
+    {&adj_op_group_norm, save_group_norm},
+    {&adj_op_softmax, save_softmax},
+    {&adj_op_log_softmax, save_softmax},
+    {&adj_op_reshape, save_reshape},
+    {&adj_op_transpose, save_transpose},
+    {&adj_op_concat, save_concat},
+    {&adj_op_pad, save_pad},
+    {&adj_op_slice, save_slice},
+    {&adj_op_broadcast_to, save_broadcast},
+    {&adj_op_reduce_sum, save_reduce},
+    {&adj_op_reduce_mean, save_reduce},
+    {&adj_op_reduce_max, save_reduce},
+    {&adj_op_argmax, save_argmax},
 };
 
-int save_node(writer *w, const adj_node *n)
+void save_node(writer *w, const adj_node *n)
 {
     if ((n->op->flags & ADJ_OP_LEAF) != 0 || stored(n) != NULL)
-        return 1;
-    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
-        if (table[i].op != n->op)
-            continue;
-        return table[i].save != NULL    ? table[i].save(w, n)
-               : table[i].unary != NULL ? same_form(w, n, table[i].unary)
-                                        : same_binary(w, n, table[i].binary);
-    }
-    return cannot_save(w, n, "ONNX has no operator for it in inference");
+        return;
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+        if (table[i].op == n->op) {
+            table[i].save(w, n);
+            return;
+        }
+    if (operator_of(n->op) == NULL)
+        cannot_save(w, n, "ONNX has no operator for it in inference");
+    else if (n->n_in == 1)
+        same_form(w, n);
+    else
+        same_binary(w, n);
 }
 
 int list_needed(const writer *w, const adj_node *n, const adj_node *needed[])

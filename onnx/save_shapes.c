@@ -2,21 +2,20 @@
 #include "graph/op.h"
 #include "save.h"
 
-int save_reshape(writer *w, const adj_node *n)
+void save_reshape(writer *w, const adj_node *n)
 {
-    return emit2(w, "Reshape", plain(w, n->in[0]), sizes(w, n), result(w, n, 0)) != NULL;
+    emit2(w, "Reshape", plain(w, n->in[0]), sizes(w, n), result(w, n, 0));
 }
 
-int save_transpose(writer *w, const adj_node *n)
+void save_transpose(writer *w, const adj_node *n)
 {
     const adj_transpose_attrs *a = n->attrs;
     Onnx__NodeProto *p = emit1(w, "Transpose", plain(w, n->in[0]), result(w, n, 0));
     set_ints(w, p, "perm", (int)dims(n).rank, a->perm);
-    return p != NULL;
 }
 
-static int pad(writer *w, const adj_node *n, const adj_node *x, const adj_range_attrs *by,
-               const char *with)
+static void pad(writer *w, const adj_node *n, const adj_node *x, const adj_range_attrs *by,
+                const char *with)
 {
     const int form = is_turned(w, x), rank = (int)dims(n).rank;
     int64_t list[2 * ADJ_MAX_RANK];
@@ -26,10 +25,10 @@ static int pad(writer *w, const adj_node *n, const adj_node *x, const adj_range_
         list[rank + to] = by->b.dim[i];
     }
     const char *in[] = {in_form(w, x, form), ints(w, 2 * rank, list), with, NULL};
-    return in[0] != NULL && in[1] != NULL && emit(w, "Pad", in, result(w, n, form)) != NULL;
+    emit(w, "Pad", in, result(w, n, form));
 }
 
-int save_pad(writer *w, const adj_node *n) { return pad(w, n, n->in[0], n->attrs, NULL); }
+void save_pad(writer *w, const adj_node *n) { pad(w, n, n->in[0], n->attrs, NULL); }
 
 /* Returns the one operand of a concatenation that is not filled with *value, and how much is before
  * and after it; NULL if there is another number of those. */
@@ -53,7 +52,7 @@ static const adj_node *padded(const adj_node *n, int64_t axis, adj_range_attrs *
     return n_fill > 0 ? x : NULL;
 }
 
-int save_concat(writer *w, const adj_node *n)
+void save_concat(writer *w, const adj_node *n)
 {
     const int64_t axis = ((const adj_axis_attrs *)n->attrs)->axis;
     adj_range_attrs by = {0};
@@ -62,26 +61,26 @@ int save_concat(writer *w, const adj_node *n)
     if (products_of(n, of)) {
         const char *all = fresh_name(w);
         emit2(w, "MatMul", plain(w, of[0]), plain(w, of[1]), all);
-        return emit2(w, "Reshape", all, sizes(w, n), result(w, n, 0)) != NULL;
+        emit2(w, "Reshape", all, sizes(w, n), result(w, n, 0));
+        return;
     }
     const adj_node *x = padded(n, axis, &by, &value);
-    if (x != NULL)
-        return pad(w, n, x, &by, number(w, n, value));
-    if (!check_batch(w, n))
-        return 0;
+    if (x != NULL) {
+        pad(w, n, x, &by, number(w, n, value));
+        return;
+    }
+    check_batch(w, n);
     int form = dims(n).rank == 4;
     for (int i = 0; i < n->n_in; i++)
         form &= is_turned(w, n->in[i]) || n->in[i]->op == &adj_op_fill;
     const char **in = writer_alloc(w, n->n_in + 1, sizeof *in);
     for (int i = 0; in != NULL && i < n->n_in; i++)
-        if ((in[i] = in_form(w, n->in[i], form)) == NULL)
-            return 0;
+        in[i] = in_form(w, n->in[i], form);
     Onnx__NodeProto *p = in != NULL ? emit(w, "Concat", in, result(w, n, form)) : NULL;
     set_int(w, p, "axis", form ? turned_axis(axis) : axis);
-    return p != NULL;
 }
 
-int save_slice(writer *w, const adj_node *n)
+void save_slice(writer *w, const adj_node *n)
 {
     const adj_range_attrs *a = n->attrs;
     const adj_shape from = dims(n->in[0]);
@@ -92,23 +91,23 @@ int save_slice(writer *w, const adj_node *n)
         if (a->a.dim[i] == 0 && a->b.dim[i] == from.dim[i])
             continue;
         if (i == batch_axis(w, n->in[0]))
-            return cannot_save(w, n, "it takes a part of the batch; save it with a fixed batch");
+            cannot_save(w, n, "it takes a part of the batch; save it with a fixed batch");
         starts[count] = a->a.dim[i];
         ends[count] = a->a.dim[i] + a->b.dim[i];
         axes[count++] = form ? turned_axis(i) : i;
     }
     const char *in[] = {in_form(w, n->in[0], form), ints(w, count, starts), ints(w, count, ends),
                         ints(w, count, axes), NULL};
-    return in[0] != NULL && in[3] != NULL && emit(w, "Slice", in, result(w, n, form)) != NULL;
+    emit(w, "Slice", in, result(w, n, form));
 }
 
 /* Sizes that are the operand's own are 1 in Expand. */
-int save_broadcast(writer *w, const adj_node *n)
+void save_broadcast(writer *w, const adj_node *n)
 {
     adj_shape to = dims(n);
     const adj_shape from = dims(n->in[0]);
     for (int64_t i = to.rank - 1, k = from.rank - 1; k >= 0; i--, k--)
         if (from.dim[k] == to.dim[i])
             to.dim[i] = 1;
-    return emit2(w, "Expand", plain(w, n->in[0]), batch_sizes(w, n, to), result(w, n, 0)) != NULL;
+    emit2(w, "Expand", plain(w, n->in[0]), batch_sizes(w, n, to), result(w, n, 0));
 }

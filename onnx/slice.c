@@ -3,27 +3,19 @@
 #include <string.h>
 
 #include "graph/op.h"
-#include "table.h"
+#include "import.h"
 
 /* ---- slices ---- */
 
-/* One axis of a slice: elements begin, begin + step, ...: count of them. */
-typedef struct {
-    int axis;
-    int64_t begin, count, step;
-} range;
-
-static int64_t clamp(int64_t v, int64_t low, int64_t high)
-{
-    return v < low ? low : v > high ? high : v;
-}
-
-static range range_of(int axis, int64_t size, int64_t start, int64_t end, int64_t step)
+/* Sets begin and count of the elements start, start + step, ... before end. */
+static void set_range(int64_t size, int64_t start, int64_t end, int64_t step, int64_t *begin,
+                      int64_t *count)
 {
     start = clamp(start < 0 ? start + size : start, step > 0 ? 0 : -1, step > 0 ? size : size - 1);
     end = clamp(end < 0 && end >= -size ? end + size : end, step > 0 ? 0 : -1, size);
     const int64_t span = step > 0 ? end - start : start - end, by = step > 0 ? step : -step;
-    return (range){axis, start, span > 0 ? (span + by - 1) / by : 0, step};
+    *begin = start;
+    *count = span > 0 ? (span + by - 1) / by : 0;
 }
 
 /* Reads starts, ends, axes, steps: attributes up to opset 9, then operands. */
@@ -49,10 +41,8 @@ int read_slice(call *n, int64_t begin[], int64_t count[], int64_t step[])
         if (axis < 0 || by == 0)
             return axis < 0 ? 0 : refuse(n, "a step is 0");
         by = clamp(by, -INT32_MAX, INT32_MAX);
-        const range r = range_of(axis, s.dim[axis], starts[i] == INT64_MIN ? -INT64_MAX : starts[i],
-                                 ends[i] == INT64_MIN ? -INT64_MAX : ends[i], by);
-        begin[axis] = r.begin;
-        count[axis] = r.count;
+        set_range(s.dim[axis], starts[i] == INT64_MIN ? -INT64_MAX : starts[i],
+                  ends[i] == INT64_MIN ? -INT64_MAX : ends[i], by, &begin[axis], &count[axis]);
         step[axis] = by;
     }
     return 1;
@@ -83,34 +73,48 @@ int import_slice(call *n)
     return x != NULL ? give(n, x) : refuse(n, "too many elements with a negative step");
 }
 
-int import_gather(call *n)
+/* Returns an index counted from the front; -1, having refused the node, if it is out of range. */
+static int64_t place_of(call *n, int64_t index, int64_t size)
+{
+    if (index >= -size && index < size)
+        return index < 0 ? index + size : index;
+    refuse(n, "index %" PRId64 " is out of range (expected %" PRId64 " to %" PRId64 ")", index,
+           -size, size - 1);
+    return -1;
+}
+
+int read_gather(call *n, gathered *to)
 {
     const adj_shape s = in_shape(n, 0);
-    const int axis = axis_of(n, attr_int(n, "axis", 0), s.rank);
     const numbers *index = in_known(n, 1);
-    adj_node *x = in_node(n, 0);
-    if (axis < 0 || index == NULL || x == NULL)
+    *to = (gathered){.axis = axis_of(n, attr_int(n, "axis", 0), s.rank)};
+    if (to->axis < 0 || index == NULL)
         return 0;
     int64_t *at = import_alloc(n->f, index->n + 1, sizeof *at);
     if (at == NULL || index->i == NULL || s.rank - 1 + index->shape.rank > ADJ_MAX_RANK)
         return refuse(n, "its indices are not integers, or the result's rank is too large");
-    for (int64_t i = 0; i < index->n; i++) {
-        at[i] = index->i[i] < 0 ? index->i[i] + s.dim[axis] : index->i[i];
-        if (at[i] < 0 || at[i] >= s.dim[axis])
-            return refuse(n,
-                          "index %" PRId64 " is out of range (expected %" PRId64 " to %" PRId64 ")",
-                          index->i[i], -s.dim[axis], s.dim[axis] - 1);
-    }
-    adj_shape to = {.rank = s.rank - 1 + index->shape.rank};
-    int k = 0;
-    for (int i = 0; i < axis; i++)
-        to.dim[k++] = s.dim[i];
+    for (int64_t i = 0; i < index->n; i++)
+        if ((at[i] = place_of(n, index->i[i], s.dim[to->axis])) < 0)
+            return 0;
+    to->n = index->n;
+    to->index = at;
+    for (int i = 0; i < to->axis; i++)
+        to->shape.dim[to->shape.rank++] = s.dim[i];
     for (int i = 0; i < index->shape.rank; i++)
-        to.dim[k++] = index->shape.dim[i];
-    for (int i = axis + 1; i < s.rank; i++)
-        to.dim[k++] = s.dim[i];
-    x = pick(x, axis, index->n, at);
-    return x != NULL ? give(n, adj_reshape(x, to)) : refuse(n, "it has too many indices");
+        to->shape.dim[to->shape.rank++] = index->shape.dim[i];
+    for (int i = to->axis + 1; i < s.rank; i++)
+        to->shape.dim[to->shape.rank++] = s.dim[i];
+    return 1;
+}
+
+int import_gather(call *n)
+{
+    gathered to;
+    adj_node *x = in_node(n, 0);
+    if (x == NULL || !read_gather(n, &to))
+        return 0;
+    x = pick(x, to.axis, to.n, to.index);
+    return x != NULL ? give(n, adj_reshape(x, to.shape)) : refuse(n, "it has too many indices");
 }
 
 /* Slices of x at places of its first axes, whose indices are rows of operand 1. */
@@ -129,12 +133,9 @@ int import_gather_nd(call *n)
     const int64_t count = index->n / depth;
     int64_t *at = import_alloc(n->f, count + 1, sizeof *at);
     for (int64_t i = 0; at != NULL && i < index->n; i++) {
-        const int64_t size = s.dim[i % depth];
-        const int64_t k = index->i[i] < 0 ? index->i[i] + size : index->i[i];
-        if (k < 0 || k >= size)
-            return refuse(n,
-                          "index %" PRId64 " is out of range (expected %" PRId64 " to %" PRId64 ")",
-                          index->i[i], -size, size - 1);
+        const int64_t size = s.dim[i % depth], k = place_of(n, index->i[i], size);
+        if (k < 0)
+            return 0;
         at[i / depth] = at[i / depth] * size + k;
     }
     adj_shape to = {.rank = rank},

@@ -8,7 +8,7 @@
 #include "base/hash.h"
 #include "graph/op.h"
 #include "import.h"
-#include "order.h"
+#include "shared.h"
 
 /* ---- by name ---- */
 
@@ -129,7 +129,7 @@ static adj_node *add_param(call *n, const value *v, const int perm[], int is_sta
         import_fail(f, ADJ_ENOMEM, "out of memory");
         return NULL;
     }
-    order o = order_start(v->known->shape, perm);
+    order o = order_permuted(v->known->shape, perm);
     for (int64_t i = 0; i < v->known->n; i++, order_next(&o))
         adj_store(dtype, data, i, number_at(v->known, o.from));
     const adj_init init =
@@ -142,14 +142,14 @@ static adj_node *add_param(call *n, const value *v, const int perm[], int is_sta
     return p;
 }
 
-static const int same[ADJ_MAX_RANK] = {0, 1, 2, 3, 4, 5};
+const int axes_in_order[ADJ_MAX_RANK] = {0, 1, 2, 3, 4, 5};
 
 static adj_node *node_of(call *n, value *v, int is_state)
 {
     if (v->node != NULL || v->known == NULL)
         return v->node;
     if (is_state ? v->is_initial : v->is_weight)
-        v->node = add_param(n, v, same, is_state);
+        v->node = add_param(n, v, axes_in_order, is_state);
     else
         v->node = const_node(n->f, v->known, dtype_of_elem(n->f, v->elem));
     return v->node;
@@ -195,7 +195,9 @@ adj_node *permute(adj_node *x, const int perm[])
     for (int i = 0; i < rank; i++)
         both[i] = is_second ? (int)((const adj_transpose_attrs *)x->attrs)->perm[perm[i]] : perm[i];
     x = is_second ? x->in[0] : x;
-    return memcmp(both, same, (size_t)rank * sizeof *both) == 0 ? x : adj_transpose(x, rank, both);
+    return memcmp(both, axes_in_order, (size_t)rank * sizeof *both) == 0
+               ? x
+               : adj_transpose(x, rank, both);
 }
 
 adj_node *in_permuted(call *n, int i, const int perm[])

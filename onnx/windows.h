@@ -1,5 +1,5 @@
-/* windows.h - windows of convolutions and pools along depth, height and width. One spatial axis is
- * the width, two are height and width. */
+/* windows.h - windows of convolutions and pools along depth, height and width (conv.c). One spatial
+ * axis is the width, two are height and width. */
 #ifndef ONNX_WINDOWS_H
 #define ONNX_WINDOWS_H
 
@@ -23,6 +23,8 @@ int read_list(call *n, const char *name, int spatial, int64_t least, int64_t to[
 int64_t reach_of(const windows *w, int i);
 /* Number of results along an axis. */
 int64_t results_along(const windows *w, int i);
+/* Sets the pads of height and width, in NCHW; returns how to pad. */
+adj_padding padding_of(const windows *w, int64_t pad[4][2]);
 /* The windows along the depth alone, as ones along the height. */
 windows along_depth(const windows *w);
 /* x [n, c, w] as [n, c, 1, w], and x [n, c, d, h, w] as [n, c d, h, w]; images stay. */
