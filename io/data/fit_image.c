@@ -1,4 +1,4 @@
-/* fit.c - brings an image to the channels and the size that a net takes, whatever file or memory it
+/* fit_image.c - brings an image to the channels and the size that a net takes, whatever file or memory it
  * comes from. Every reader, batch and loader goes through io_fit, so the same pixels always give
  * the same bits.
  *
