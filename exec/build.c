@@ -10,7 +10,6 @@
 #include "planning.h"
 #include "run.h"
 #include "select_kernel.h"
-#include "verify.h"
 
 /* Lists fetches, next values and assigned leaves of the user's graph. */
 static adj_status list_roots(adj_exec *e)

@@ -1,10 +1,10 @@
 /* canary.c - detects kernels that write outside their buffers: guard words before and after every
  * slot are checked after each step while the slot is in use. */
-#include <stdio.h>
 #include <string.h>
 
 #include "exec.h"
 #include "run.h"
+#include "walk.h"
 
 enum { WORD = 0xA5 };
 
@@ -34,19 +34,14 @@ void draw_canaries(const plan *p, int step)
             draw(s);
 }
 
-enum { SLOT_NAME = 100 };
-
-/* Writes the name of the slot's first value: `conv2d "conv1"`, `conv2d` without a name, or
- * "scratch". */
-static void name_slot(const plan *p, const slot *s, char text[SLOT_NAME])
+/* Writes the name of the slot's first value, or "scratch". */
+static void name_slot(const adj_exec *e, const slot *s, char text[NAME])
 {
-    const adj_node *n = NULL;
-    for (int i = 0; i < p->n_buffer && n == NULL; i++)
-        if (slot_of(p, i) == s)
-            n = p->buffer[i].value;
-    const char *name = n != NULL ? adj_node_name(n) : "";
-    snprintf(text, SLOT_NAME, name[0] != '\0' ? "%s \"%.60s\"" : "%s",
-             n != NULL ? n->op->name : "scratch", name);
+    place first = {0};
+    for (int i = e->plan.n_buffer - 1; i >= 0; i--)
+        if (slot_of(&e->plan, i) == s)
+            first.value = e->plan.buffer[i].value;
+    name_place(e, &first, text);
 }
 
 static int is_in_use(const slot *s, int step)
@@ -72,10 +67,10 @@ static adj_status tell_overrun(adj_exec *e, int step, const slot *s, int is_behi
     const adj_node *n = p->buffer[p->step[step].out[0]].value;
     const char *where = is_behind ? "behind" : "before";
     const slot *next = neighbor(p, s, is_behind, step);
-    char of[SLOT_NAME], other[SLOT_NAME] = "nothing in use";
-    name_slot(p, s, of);
+    char of[NAME], other[NAME] = "nothing in use";
+    name_slot(e, s, of);
     if (next != NULL)
-        name_slot(p, next, other);
+        name_slot(e, next, other);
     return call_error(e, ADJ_EBACKEND,
                       "adj_run: step %d (%s, %s) wrote %s the %zu bytes of %s, towards %s", step,
                       n->op->name, p->step[step].prep.impl, where, s->bytes, of, other);

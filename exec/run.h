@@ -14,6 +14,12 @@ adj_status run_step(adj_exec *e, const step *s);
  * to other processes. */
 void progress_backends(const adj_exec *e);
 
+/* ---- verify.c: the proof that a plan computes its graph ---- */
+
+/* Fails with ADJ_EBACKEND if the proof fails; the message has the step, the values and the bytes.
+ * Requires: a bound plan. */
+adj_status verify_plan(adj_exec *e);
+
 /* ---- canary.c: guard words before and after every slot ---- */
 
 enum { CANARY = 64 }; /* bytes on each side of a slot */

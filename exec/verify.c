@@ -15,7 +15,7 @@
 #include <stdio.h>
 
 #include "invariant.h"
-#include "verify.h"
+#include "run.h"
 #include "walk.h"
 
 /* ---- a step ---- */
@@ -220,7 +220,7 @@ static adj_status verify_updates(walk *w)
         const int is_assigned = i >= plan->n_update, k = i % plan->n_update;
         place next = next_place(w, k, is_assigned);
         const place leaf = leaf_place(w, plan->update[k].leaf);
-        name_place(w, &leaf, name);
+        name_place(w->e, &leaf, name);
         snprintf(reader, NAME, "the update of %.90s", name);
         status = require(w, reader, &next);
         if (next.data == leaf.data || is_assigned || status != ADJ_OK)

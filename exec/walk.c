@@ -64,12 +64,12 @@ static content write_range(walk *w, uintptr_t start, uintptr_t end, const conten
 
 /* ---- messages ---- */
 
-void name_place(const walk *w, const place *p, char text[NAME])
+void name_place(const adj_exec *e, const place *p, char text[NAME])
 {
     const adj_node *value = p->value;
     const char *name = value != NULL ? adj_node_name(value) : "";
     const char *in =
-        p->layout != NULL ? layout_name_of(w->e->backends.list[p->backend], p->layout) : "";
+        p->layout != NULL ? layout_name_of(e->backends.list[p->backend], p->layout) : "";
     snprintf(text, NAME, "%s%s%.50s%s%s%.30s", value != NULL ? value->op->name : "scratch",
              name[0] != '\0' ? " \"" : "", name, name[0] != '\0' ? "\"" : "",
              in[0] != '\0' ? " in " : "", in);
@@ -88,7 +88,7 @@ void name_step(const walk *w, int i, char text[NAME])
     const step *s = &p->step[i];
     const place last = {.value = s->kind == STEP_KERNEL ? s->group.node[s->group.n_node - 1]
                                                         : p->buffer[s->in[0]].value};
-    name_place(w, &last, name);
+    name_place(w->e, &last, name);
     snprintf(text, NAME, "step %d (%s%.80s)", i, kind[s->kind], name);
 }
 
@@ -117,7 +117,7 @@ static adj_status fail_read(walk *w, const char *reader, const place *p)
     char value[NAME], other[NAME], writer[NAME] = "", where[LOCATION];
     const uintptr_t at = (uintptr_t)p->data, gap = w->e->plan.gap;
     const content *c = find_any(w, at - gap, at + p->bytes + gap);
-    name_place(w, p, value);
+    name_place(w->e, p, value);
     name_location(w, p, where);
     if (c == NULL)
         return set_error(w->e, ADJ_EBACKEND,
@@ -125,7 +125,7 @@ static adj_status fail_read(walk *w, const char *reader, const place *p)
                          "bytes at %s",
                          reader, value, p->bytes, where);
     const place there = {.value = c->value, .layout = c->layout, .backend = c->backend};
-    name_place(w, &there, other);
+    name_place(w->e, &there, other);
     if (c->step != NONE)
         name_step(w, c->step, writer);
     return set_error(w->e, ADJ_EBACKEND,
@@ -139,7 +139,7 @@ adj_status fail_step(walk *w, int i, const char *what, const place *p)
 {
     char step[NAME], value[NAME], where[LOCATION];
     name_step(w, i, step);
-    name_place(w, p, value);
+    name_place(w->e, p, value);
     name_location(w, p, where);
     return set_error(w->e, ADJ_EBACKEND, "adj_exec_new: plan: %s %s %s (%zu bytes at %s)", step,
                      what, value, p->bytes, where);

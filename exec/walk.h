@@ -43,7 +43,7 @@ typedef struct {
 enum { NAME = 120 };
 
 /* Writes `conv2d "conv1"`, with the layout unless it is plain, or "scratch". */
-void name_place(const walk *w, const place *p, char text[NAME]);
+void name_place(const adj_exec *e, const place *p, char text[NAME]);
 /* Writes `step 7 (conv2d "conv1")`; NONE is adj_set, n_step the end of the
  * run. */
 void name_step(const walk *w, int i, char text[NAME]);

@@ -4,7 +4,7 @@
 int direct_is_bias_of(const adj_node *n, const adj_node *root)
 {
     return n->op == &adj_op_bias_add && n->in[0] == root &&
-           (root->type.shape.rank == 2 || ((const adj_format_attrs *)n->attrs)->format == ADJ_NHWC);
+           (root->type.shape.rank == 2 || adj_format_of(n) == ADJ_NHWC);
 }
 
 int direct_match_bias(const adj_node *root, const adj_uses *uses, int max, const adj_node **group)
@@ -83,33 +83,19 @@ static int has_epilogue(const adj_node *n)
     return n->op == &adj_op_conv2d || n->op == &adj_op_matmul || n->op == &adj_op_bias_add;
 }
 
-/* Proposes a sum and a relu after *value, and moves *value to the last node that it proposed. */
-static int propose(const adj_node **value, const adj_uses *uses, int max, const adj_node **nodes)
-{
-    const adj_node *last = *value;
-    const adj_node *user = has_epilogue(last) ? adj_only_user(last, uses) : NULL;
-    int n = 0;
-    if (user != NULL && n < max && addend_of(user, last) != NULL) {
-        nodes[n++] = *value = user;
-        user = adj_only_user(user, uses);
-    }
-    if (user != NULL && n < max && user->op == &adj_op_relu)
-        nodes[n++] = *value = user;
-    return n;
-}
-
 int direct_propose_epilogue(const adj_node *last, const adj_uses *uses, int max,
                             const adj_node **nodes)
 {
-    return propose(&last, uses, max, nodes);
-}
-
-int direct_propose_cast_epilogue(const adj_node *last, const adj_uses *uses, int max,
-                                 const adj_node **nodes)
-{
-    const adj_node *const first = last;
-    int n = propose(&last, uses, max, nodes);
-    const adj_node *user = has_epilogue(first) ? adj_only_user(last, uses) : NULL;
+    const adj_node *user = has_epilogue(last) ? adj_only_user(last, uses) : NULL;
+    int n = 0;
+    if (user != NULL && n < max && addend_of(user, last) != NULL) {
+        nodes[n++] = last = user;
+        user = adj_only_user(user, uses);
+    }
+    if (user != NULL && n < max && user->op == &adj_op_relu) {
+        nodes[n++] = last = user;
+        user = adj_only_user(user, uses);
+    }
     if (user != NULL && n < max && is_cast_of(user, last))
         nodes[n++] = user;
     return n;

@@ -27,12 +27,9 @@ int direct_match_filter(const adj_node *root, const adj_uses *uses, int max,
 /* Reads the epilogue of a group that begins with the convolution or matmul. Returns 0 if the
  * group has other nodes, or if an inner value leaves it. */
 int direct_read_epilogue(const adj_group *g, direct_epilogue *e);
-/* adj_kernel.epilogue of kernels that fuse all of it except casts; the group already has the
- * bias. */
+/* adj_kernel.epilogue: all of it; the group already has the bias. For a kernel that stores no casts
+ * and refuses them, the plan takes the nodes before. */
 int direct_propose_epilogue(const adj_node *last, const adj_uses *uses, int max,
                             const adj_node **nodes);
-/* adj_kernel.epilogue of kernels that fuse casts as well. */
-int direct_propose_cast_epilogue(const adj_node *last, const adj_uses *uses, int max,
-                                 const adj_node **nodes);
 
 #endif

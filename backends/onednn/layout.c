@@ -186,5 +186,3 @@ adj_status layout_reorder_run(void *state, const void *in, void *out, void *scra
                                       .out = (void *const[]){out},
                                       .scratch = scratch});
 }
-
-void layout_reorder_drop(void *backend, void *state) { primitives_drop(backend, state); }

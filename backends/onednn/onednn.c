@@ -97,8 +97,7 @@ int is_reference(const_pd d) { return strncmp(pd_name(d), "ref", 3) == 0; }
 static int is_bias_of(const adj_node *next, const adj_node *root)
 {
     return next != NULL && next->op == &adj_op_bias_add && next->in[0] == root &&
-           (root->type.shape.rank == 2 ||
-            ((const adj_format_attrs *)next->attrs)->format == ADJ_NHWC);
+           (root->type.shape.rank == 2 || adj_format_of(next) == ADJ_NHWC);
 }
 
 static int is_widening(const adj_node *n)
@@ -207,5 +206,5 @@ const adj_backend adj_backend_onednn = {
     .layout_name = layout_name,
     .reorder_prepare = layout_reorder_prepare,
     .reorder_run = layout_reorder_run,
-    .reorder_drop = layout_reorder_drop,
+    .reorder_drop = primitives_drop,
 };

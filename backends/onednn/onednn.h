@@ -71,7 +71,6 @@ const char *layout_name(const adj_layout *l);
 adj_status layout_reorder_prepare(void *backend, const adj_layout *from, const adj_layout *to,
                                   adj_type type, void **state, size_t *scratch);
 adj_status layout_reorder_run(void *state, const void *in, void *out, void *scratch);
-void layout_reorder_drop(void *backend, void *state);
 
 /* ---- primitives.c: primitives that are ready to run ---- */
 

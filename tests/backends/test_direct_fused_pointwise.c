@@ -389,3 +389,26 @@ Test(direct_fused_pointwise, casts_round)
         cr_assert_eq(got[i], 2 * adj_load(ADJ_BF16, &rounded, 0), "%d: %g", i, got[i]);
     }
 }
+
+/* Channels that no pass has made the last axis are left to other kernels: as many columns as
+ * channels. */
+Test(direct_fused_pointwise, channels_that_are_not_last)
+{
+    static const float data[] = {1, 2, 3, 4}, added[] = {10, 20}, wanted[] = {11, 12, 23, 24};
+    float got[4];
+    scoped(release_graph) adj_graph *g = adj_graph_new();
+    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {1, 2, 1, 2}});
+    adj_node *b = adj_input(g, "b", ADJ_F32, (adj_shape){1, {2}});
+    adj_node *y = adj_bias_add(x, b, ADJ_NCHW);
+    const adj_exec_opts o = {.n_fetch = 1,
+                             .fetch = &y,
+                             .backend = "direct",
+                             .threads = 1,
+                             .debug = &(adj_exec_debug){.no_passes = 1}};
+    scoped(release_exec) adj_exec *e = plan_of(g, &o);
+    cr_assert_eq(adj_set(e, x, data, sizeof data), ADJ_OK);
+    cr_assert_eq(adj_set(e, b, added, sizeof added), ADJ_OK);
+    cr_assert_eq(adj_run(e), ADJ_OK);
+    cr_assert_eq(adj_get(e, y, got, sizeof got), ADJ_OK);
+    cr_assert_eq(memcmp(got, wanted, sizeof got), 0, "%g %g %g %g", got[0], got[1], got[2], got[3]);
+}

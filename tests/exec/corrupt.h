@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "exec/exec.h"
-#include "exec/verify.h"
+#include "exec/run.h"
 #include "tests/plan.h"
 
 static inline int is_step_of(const adj_exec *e, int i, const char *op)

@@ -175,7 +175,7 @@ typedef struct {
     int is_sum;
 } fused_kind;
 
-/* ---- kind.c ---- */
+/* ---- match.c ---- */
 
 /* Returns the kind of op, or NULL if it is never part of a group. */
 const fused_kind *fused_kind_of(const adj_op *op);
@@ -187,8 +187,6 @@ adj_shape fused_shape(const adj_node *n);
 int fused_takes(const adj_node *n, adj_shape shape);
 /* True if n needs the number of channels; otherwise rows may be cut anywhere. */
 int fused_needs_channels(const adj_node *n);
-
-/* ---- match.c ---- */
 
 /* adj_kernel.match */
 int fused_match(const adj_node *root, const adj_uses *uses, int max, const adj_node **group);

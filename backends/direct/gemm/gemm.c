@@ -393,7 +393,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
 
 const adj_kernel direct_gemm = {.name = "gemm",
                                 .match = match,
-                                .epilogue = direct_propose_cast_epilogue,
+                                .epilogue = direct_propose_epilogue,
                                 .prepare = prepare,
                                 .run = run,
                                 .drop = direct_drop};
