@@ -1,12 +1,19 @@
-/* test_direct_isa.c - the instruction set that direct uses: the CPU's, limited by the environment.
- */
+/* test_direct_isa.c - the instruction set that direct uses: the CPU's, limited by the environment;
+ * and results that do not depend on block sizes, which follow the size of the second-level cache.
+ * This program replaces the C library's cache size. */
 #include <criterion/criterion.h>
 #include <ctype.h>
+#include <dlfcn.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "adjoint.h"
+#include "base/machine/cache_size.h"
 #include "exec/report.h"
+#include "graph/op.h"
+#include "tests/harness.h"
 #include "tests/isa.h"
 #include "tests/plan.h"
 
@@ -116,4 +123,144 @@ Test(direct_isa, whatever_the_compiler_may_use_is_asked_of_the_cpu)
         }
     }
     cr_expect_geq(flags, 8);
+}
+
+/* ---- block sizes ---- */
+
+static long second_cache; /* bytes; 0: the system's */
+
+long sysconf(int name)
+{
+#ifdef _SC_LEVEL2_CACHE_SIZE
+    if (name == _SC_LEVEL2_CACHE_SIZE && second_cache != 0)
+        return second_cache;
+#endif
+    union {
+        void *found;
+        long (*call)(int);
+    } real = {.found = dlsym(RTLD_NEXT, "sysconf")};
+    return real.call(name);
+}
+
+/* Without a number from the system, or one that none can have, there still is a size. */
+Test(cache_bits, sizes_that_are_told)
+{
+    const size_t usual = 1 << 20;
+    second_cache = -1;
+    cr_expect_eq(machine_second_cache(), usual);
+    second_cache = 0;
+    const size_t here = machine_second_cache();
+    cr_expect(here >= 256 << 10 && here <= 4 << 20);
+#ifdef _SC_LEVEL2_CACHE_SIZE
+    second_cache = 512 << 10;
+    cr_expect_eq(machine_second_cache(), 512 << 10);
+    second_cache = 1;
+    cr_expect_eq(machine_second_cache(), 256 << 10);
+    second_cache = 1L << 40;
+    cr_expect_eq(machine_second_cache(), 4 << 20);
+#endif
+}
+
+/* With tuning two plans may have different kernels, whatever all tests are run with; by AMX there
+ * are others, with a test of their own. */
+static void plan_without_amx(void)
+{
+    const char *isa = getenv("ADJOINT_MAX_ISA");
+    plan_as_usual();
+    if (isa == NULL || strcmp(isa, "amx") == 0)
+        setenv("ADJOINT_MAX_ISA", "avx512_bf16", 1);
+}
+TestSuite(cache_bits, .init = plan_without_amx);
+
+/* y's bytes, malloc'ed, by an implementation of that name, and the executor's arena. */
+static char *run(fixture *f, adj_node *y, const char *impl, size_t *bytes, size_t *arena)
+{
+    const adj_exec_opts o = {.n_fetch = 1,
+                             .fetch = &y,
+                             .backend = "direct",
+                             .debug = &(adj_exec_debug){.impl = impl},
+                             .math = ADJ_MATH_FAST,
+                             .threads = 2};
+    const adj_type t = adj_node_type(y);
+    scoped(release_exec) adj_exec *e = plan_of(f->g, &o);
+    for (int i = 0; i < f->n_in; i++) {
+        const adj_type in = adj_node_type(f->in[i]);
+        const int64_t n = adj_shape_elems(in.shape);
+        scoped(release) char *data = malloc(adj_type_bytes(in));
+        adj_convert(ADJ_F64, f->value[i], in.dtype, data, n);
+        (void)adj_set(e, f->in[i], data, adj_type_bytes(in));
+    }
+    cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
+    *bytes = adj_type_bytes(t);
+    *arena = adj_exec_stats(e).arena_bytes;
+    char *data = malloc(*bytes);
+    cr_assert_eq(adj_get(e, y, data, *bytes), ADJ_OK);
+    return data;
+}
+
+/* Expects the same bits with small and with large blocks. arena_follows: the arena depends on the
+ * size of blocks. */
+static void expect_same(fixture *f, adj_node *y, const char *impl, int arena_follows)
+{
+    size_t bytes, small_arena, arena;
+    cr_assert_not_null(y, "%s", adj_graph_message(f->g));
+    second_cache = 256 << 10;
+    scoped(release) char *small = run(f, y, impl, &bytes, &small_arena);
+    second_cache = 4 << 20;
+    scoped(release) char *large = run(f, y, impl, &bytes, &arena);
+    second_cache = 0;
+    cr_expect_arr_eq(small, large, bytes, "blocks decide bits");
+#ifdef _SC_LEVEL2_CACHE_SIZE
+    if (arena_follows)
+        cr_expect_lt(small_arena, arena, "the same blocks");
+#endif
+}
+
+Test(cache_bits, of_winograd)
+{
+    const adj_conv same = {.padding = ADJ_SAME};
+    scoped(fixture_free) fixture f = fixture_new();
+    adj_node *x = given_random(&f, ADJ_F32, (adj_shape){4, {3, 32, 32, 256}}, -1, 1);
+    adj_node *w = given_random(&f, ADJ_F32, (adj_shape){4, {3, 3, 256, 32}}, -1, 1);
+    expect_same(&f, adj_conv2d(x, w, &same), "winograd", 1);
+}
+
+Test(cache_bits, of_winograd_to_the_input)
+{
+    const adj_conv same = {.padding = ADJ_SAME};
+    const adj_shape x = {4, {3, 32, 32, 32}};
+    scoped(fixture_free) fixture f = fixture_new();
+    adj_node *w = given_random(&f, ADJ_F32, (adj_shape){4, {3, 3, 32, 256}}, -1, 1);
+    adj_node *dy = given_random(&f, ADJ_F32, (adj_shape){4, {3, 32, 32, 256}}, -1, 1);
+    expect_same(&f, adj_conv2d_backprop_input(x, w, dy, &same), "winograd", 1);
+}
+
+/* With 256 KB the filter of all outputs, in both parts, is cut into groups; special: one element of
+ * x, and then of the filter. */
+static void expect_groups(double special)
+{
+    const adj_conv same = {.padding = ADJ_SAME};
+    const adj_shape x_shape = {4, {2, 12, 16, 40}};
+    scoped(fixture_free) fixture f = fixture_new();
+    adj_node *x = given_random(&f, ADJ_F32, x_shape, -1, 1);
+    adj_node *w = given_random(&f, ADJ_F32, (adj_shape){4, {3, 3, 40, 250}}, -1, 1);
+    adj_node *b = given_random(&f, ADJ_F32, (adj_shape){1, {250}}, -1, 1);
+    adj_node *dy = given_random(&f, ADJ_F32, (adj_shape){4, {2, 12, 16, 250}}, -1, 1);
+    adj_node *v = given_random(&f, ADJ_F32, (adj_shape){4, {3, 3, 250, 40}}, -1, 1);
+    adj_node *wide = given_random(&f, ADJ_F32, (adj_shape){4, {2, 12, 16, 40}}, -1, 1);
+    const adj_shape dx = {4, {2, 12, 16, 250}};
+    for (int k = 0; k < 2; k++) {
+        f.value[k][7] = special;
+        expect_same(&f, adj_bias_add(adj_conv2d(x, w, &same), b, ADJ_NHWC), NULL, 0);
+        expect_same(&f, adj_conv2d_backprop_input(x_shape, w, dy, &same), NULL, 0);
+        expect_same(&f, adj_conv2d_backprop_input(dx, v, wide, &same), NULL, 0);
+    }
+}
+
+Test(cache_bits, of_groups_by_amx)
+{
+    need_isa("amx");
+    setenv("ADJOINT_MAX_ISA", "amx", 1);
+    expect_groups(0.5);
+    expect_groups(NAN);
 }

@@ -1,6 +1,8 @@
 /* test_resume.c - resuming: files after a stop, a full disk or damage on the disk, and resuming in
- * another place. */
+ * another place. Finished runs that are extended with more --epochs: learning rates, for any split
+ * of the epochs among processes. */
 #include <criterion/criterion.h>
+#include <math.h>
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -9,6 +11,7 @@
 #include "adjoint_io.h"
 #include "cli/child.h"
 #include "cli/small_data.h"
+#include "cli/train_log.h"
 #include "tests/plan.h"
 
 static finished r;
@@ -35,7 +38,7 @@ static void expect_checkpoint(const char *path, const char *key, const char *val
     cr_expect_str_eq(adj_tensors_metadata(t, key), value);
 }
 
-#define MODEL "--model lenet5 --optimizer adam --batch 16 --lr 0.002"
+#define WITH_ADAM "--model lenet5 --optimizer adam --batch 16 --lr 0.002"
 
 /* A hundred bits, of every part of the file: refused with a sentence, or the same weights. */
 Test(resume, a_hundred_flipped_bits)
@@ -44,8 +47,8 @@ Test(resume, a_hundred_flipped_bits)
     scoped(folder_remove) folder f = small_data();
     const file_name file = in_folder(&f, "checkpoint"), out = in_folder(&f, "out.safetensors"),
                     bad = in_folder(&f, "bad"), again = in_folder(&f, "again.safetensors");
-    tool(&r, 0, "train --data %s " MODEL " --threads 1 --epochs 1 --checkpoint %s --out %s", f.path,
-         file.s, out.s);
+    tool(&r, 0, "train --data %s " WITH_ADAM " --threads 1 --epochs 1 --checkpoint %s --out %s",
+         f.path, file.s, out.s);
     size_t n = read_file(file.s, bytes), header = 8 + bytes[0] + 256U * bytes[1];
     const struct {
         size_t from, to;
@@ -113,11 +116,11 @@ Test(resume, signals)
     for (int i = 0; i < 3; i++) {
         scoped(folder_remove) folder f = small_data();
         const file_name file = in_folder(&f, "checkpoint"), out = in_folder(&f, "out.safetensors");
-        int status =
-            stop_by(signals[i].number,
-                    tool_start("train --data %s " MODEL " --epochs 100000 --checkpoint %s --out %s",
-                               f.path, file.s, out.s),
-                    file.s, &r);
+        int status = stop_by(signals[i].number,
+                             tool_start("train --data %s " WITH_ADAM
+                                        " --epochs 100000 --checkpoint %s --out %s",
+                                        f.path, file.s, out.s),
+                             file.s, &r);
         cr_expect_eq(status, signals[i].status, "%d: %s", status, r.err);
         expect_text(r.out, "stopped after a step");
         expect_checkpoint(file.s, "model", "lenet5");
@@ -127,7 +130,7 @@ Test(resume, signals)
 
 static child start_long(const folder *f, const file_name *checkpoint)
 {
-    return tool_start("train --data %s " MODEL " --epochs 100000 --checkpoint %s --threads 1",
+    return tool_start("train --data %s " WITH_ADAM " --epochs 100000 --checkpoint %s --threads 1",
                       f->path, checkpoint->s);
 }
 
@@ -163,7 +166,7 @@ Test(resume, kernels_are_timed_once_and_kept)
     cr_assert_eq(stop_by(SIGTERM, start_long(&f, &file), file.s, &r), 143, "%s", r.err);
     expect_text(r.err, "cannot be written");
     cr_expect_null(strstr(r.out, "kept"), "%s", r.out);
-    tool(&r, ANY_STATUS, "train --data %s " MODEL " --epochs 1", f.path);
+    tool(&r, ANY_STATUS, "train --data %s " WITH_ADAM " --epochs 1", f.path);
     cr_expect(r.status == 0 && r.err[0] == '\0' && strstr(r.out, found) == NULL, "%s", r.err);
     folder_remove(&cache);
     folder_remove(&home);
@@ -176,7 +179,7 @@ Test(resume, nohup_is_respected)
     const file_name file = in_folder(&f, "checkpoint");
     signal(SIGHUP, SIG_IGN);
     child c =
-        tool_start("train --data %s " MODEL " --epochs 100000 --checkpoint %s", f.path, file.s);
+        tool_start("train --data %s " WITH_ADAM " --epochs 100000 --checkpoint %s", f.path, file.s);
     wait_for_file(&c, file.s);
     kill(c.pid, SIGHUP);
     for (int i = 0; i < 2; i++) /* the second is of an epoch that began after the signal */
@@ -194,9 +197,9 @@ Test(resume, elsewhere_with_the_same_threads)
                     out0 = in_folder(&f, "out0.safetensors");
     cpu_set_t all, one;
     setenv("OMP_NUM_THREADS", "2", 1);
-    tool(&r, 0, "train --data %s " MODEL " --epochs 10 --out %s", f.path, out0.s);
+    tool(&r, 0, "train --data %s " WITH_ADAM " --epochs 10 --out %s", f.path, out0.s);
     stop_by(SIGINT,
-            tool_start("train --data %s " MODEL " --epochs 10 --checkpoint %s", f.path, file.s),
+            tool_start("train --data %s " WITH_ADAM " --epochs 10 --checkpoint %s", f.path, file.s),
             file.s, &r);
     expect_checkpoint(file.s, "threads", "2");
 
@@ -220,7 +223,7 @@ Test(resume, patterns_with_spaces)
 {
     scoped(folder_remove) folder f = small_data();
     const file_name file = in_folder(&f, "checkpoint");
-    tool(&r, 0, "train --data %s " MODEL " --epochs 1 --freeze %s --checkpoint %s", f.path,
+    tool(&r, 0, "train --data %s " WITH_ADAM " --epochs 1 --freeze %s --checkpoint %s", f.path,
          "conv1/*, conv\xc3\xa9", file.s);
     tool(&r, 0, "train --data %s --resume --checkpoint %s", f.path, file.s);
 }
@@ -230,9 +233,9 @@ Test(resume, disk_full)
 {
     scoped(folder_remove) folder f = small_data();
     const file_name file = in_folder(&f, "checkpoint"), out = in_folder(&f, "out.safetensors");
-    tool(&r, 0, "train --data %s " MODEL " --epochs 1 --checkpoint %s", f.path, file.s);
+    tool(&r, 0, "train --data %s " WITH_ADAM " --epochs 1 --checkpoint %s", f.path, file.s);
     setrlimit(RLIMIT_FSIZE, &(struct rlimit){400000, RLIM_INFINITY});
-    tool(&r, 1, "train --data %s " MODEL " --epochs 3 --checkpoint %s --out %s", f.path, file.s,
+    tool(&r, 1, "train --data %s " WITH_ADAM " --epochs 3 --checkpoint %s --out %s", f.path, file.s,
          out.s);
     expect_text(r.err, "--checkpoint: ");
     expect_text(r.err, "File too large");
@@ -249,7 +252,7 @@ Test(resume, half_a_line_of_the_log)
     static const char half[] = "{\"event\":\"epoch\",\"ep";
     scoped(folder_remove) folder f = small_data();
     const file_name file = in_folder(&f, "checkpoint"), log = in_folder(&f, "log");
-    tool(&r, 0, "train --data %s " MODEL " --epochs 1 --checkpoint %s", f.path, file.s);
+    tool(&r, 0, "train --data %s " WITH_ADAM " --epochs 1 --checkpoint %s", f.path, file.s);
     put_file(log.s, half, strlen(half));
     for (int i = 0; i < 2; i++)
         tool(&r, 0, "train --data %s --resume --checkpoint %s --log %s", f.path, file.s, log.s);
@@ -257,4 +260,149 @@ Test(resume, half_a_line_of_the_log)
     cr_expect_eq(strncmp((char *)text, half, strlen(half)), 0);
     cr_expect_eq(strncmp((char *)text + strlen(half), "\n{\"event\":\"start\"", 17), 0, "%s", text);
     cr_expect_null(strstr((char *)text, "\n\n"), "%s", text);
+}
+
+/* ---- finished runs that are extended; 90 images in batches of 16 are 6 steps an epoch ---- */
+
+static finished r;
+
+#define MODEL "--model", "lenet5", "--batch", "16", "--lr", "0.008", "--schedule"
+
+/* The rate of the epoch's last step. */
+static double rate_of(const json_t *log, int epoch)
+{
+    for (int i = 0; i < log_count(log, "epoch"); i++)
+        if (log_event_number(log, "epoch", i, "epoch") == epoch)
+            return log_event_number(log, "epoch", i, "lr");
+    cr_assert_fail("no epoch %d", epoch);
+    return 0;
+}
+
+/* To the digits that a log has. */
+static void expect_rates(json_t *log, int first, int n, const double expected[])
+{
+    cr_expect_eq(log_count(log, "epoch"), n);
+    for (int i = 0; i < n; i++)
+        cr_expect_float_eq(rate_of(log, first + i), expected[i], 1e-5 * expected[i], "%d: %g",
+                           first + i, rate_of(log, first + i));
+    json_decref(log);
+}
+
+static void copy_file(const char *from, const char *to)
+{
+    char command[900];
+    snprintf(command, sizeof command, "cp '%s' '%s'", from, to);
+    cr_assert_eq(system(command), 0); // NOLINT(cert-env33-c): the test's own words
+}
+
+/* Runs of three epochs that are prolonged to five at once, and by one and one: the rates of epochs
+ * 4 and 5 at once, and the same weights. */
+static void expect_prolonged(const char *schedule, const double first[3], const double more[2])
+{
+    scoped(folder_remove) folder f = small_data();
+    const file_name a = in_folder(&f, "a"), b = in_folder(&f, "b"),
+                    at_once = in_folder(&f, "at once.safetensors"),
+                    by_one = in_folder(&f, "by one.safetensors");
+    expect_rates(train_to(&f, WORDS(MODEL, schedule, "--epochs", "3", "--checkpoint", a.s), NULL),
+                 1, 3, first);
+    copy_file(a.s, b.s);
+    expect_rates(train_to(&f, WORDS("--resume", "--checkpoint", a.s, "--epochs", "5"), at_once.s),
+                 4, 2, more);
+    json_decref(train_to(&f, WORDS("--resume", "--checkpoint", b.s, "--epochs", "4"), NULL));
+    json_decref(train_to(&f, WORDS("--resume", "--checkpoint", b.s, "--epochs", "5"), by_one.s));
+    cr_expect(same_file(at_once.s, by_one.s));
+}
+
+/* A third of 18 steps is the period: a tenth after each epoch, in the added ones as well. */
+Test(prolong, step)
+{
+    expect_prolonged("step,warmup=0", (double[]){0.008, 0.0008, 0.00008}, (double[]){8e-6, 8e-7});
+}
+
+/* 6 steps of warm-up, then a tenth in each 4: the last step of epoch e is step 6 e - 7 of these. */
+Test(prolong, exponential)
+{
+    expect_prolonged("exponential,warmup=1",
+                     (double[]){0.008, 0.008 * pow(10, -5.0 / 4), 0.008 * pow(10, -11.0 / 4)},
+                     (double[]){0.008 * pow(10, -17.0 / 4), 0.008 * pow(10, -23.0 / 4)});
+}
+
+/* --lr is what the rate falls from. */
+Test(prolong, from_another_rate)
+{
+    scoped(folder_remove) folder f = small_data();
+    const file_name a = in_folder(&f, "a");
+    json_decref(
+        train_to(&f, WORDS(MODEL, "step,warmup=0", "--epochs", "3", "--checkpoint", a.s), NULL));
+    expect_rates(
+        train_to(&f, WORDS("--resume", "--checkpoint", a.s, "--epochs", "4", "--lr", "0.8"), NULL),
+        4, 1, (double[]){0.0008});
+}
+
+/* A warm-up that was longer than the run was cut to it, and is as long when the rate begins anew.
+ */
+Test(prolong, warmup)
+{
+    scoped(folder_remove) folder f = small_data();
+    const file_name a = in_folder(&f, "a");
+    expect_rates(
+        train_to(&f, WORDS(MODEL, "constant,warmup=9", "--epochs", "1", "--checkpoint", a.s), NULL),
+        1, 1, (double[]){0.008});
+    expect_rates(train_to(&f, WORDS("--resume", "--checkpoint", a.s, "--epochs", "3"), NULL), 2, 2,
+                 (double[]){0.008, 0.008});
+}
+
+static void wait_for_change(const char *path, const char *before)
+{
+    while (same_file(path, before))
+        usleep(2000);
+}
+
+/* Two epochs, then two more, of which the last is done by a third process: a cosine begins anew
+ * with them, and where a process ended is not seen. */
+Test(prolong, cosine)
+{
+    scoped(folder_remove) folder f = small_data();
+    const file_name file = in_folder(&f, "checkpoint"), first = in_folder(&f, "first"),
+                    out = in_folder(&f, "out.safetensors"),
+                    out0 = in_folder(&f, "out0.safetensors");
+    expect_rates(
+        train_to(&f, WORDS(MODEL, "warmup=0", "--epochs", "2", "--checkpoint", file.s), NULL), 1, 2,
+        (double[]){0.008 * (1 + cos(M_PI * 5 / 12)) / 2, 0.008 * (1 + cos(M_PI * 11 / 12)) / 2});
+    copy_file(file.s, first.s);
+    expect_rates(
+        train_to(&f, WORDS("--resume", "--checkpoint", first.s, "--epochs", "4", "--lr", "0.001"),
+                 out0.s),
+        3, 2,
+        (double[]){0.001 * (1 + cos(M_PI * 5 / 12)) / 2, 0.001 * (1 + cos(M_PI * 11 / 12)) / 2});
+
+    copy_file(file.s, first.s);
+    child c =
+        child_start(WORDS("train", "--data", f.path, "--threads", "1", "--resume", "--checkpoint",
+                          file.s, "--epochs", "4", "--lr", "0.001", "--checkpoint-every", "1"),
+                    -1);
+    wait_for_change(file.s, first.s);
+    kill(c.pid, SIGINT);
+    child_finish(&c, &r);
+    cr_expect(r.status == 130 || r.status == 0, "%d: %s", r.status, r.err);
+    json_decref(train_to(&f, WORDS("--resume", "--checkpoint", file.s), out.s));
+    cr_expect(same_file(out0.s, out.s));
+}
+
+/* Only what is done is prolonged, and by more epochs. */
+Test(prolong, refused)
+{
+    scoped(folder_remove) folder f = small_data();
+    const file_name a = in_folder(&f, "a");
+    json_decref(train_to(&f,
+                         WORDS("--model", "lenet5", "--lr", "1e-12", "--schedule", "constant",
+                               "--optimizer", "sgd,weight-decay=0", "--epochs", "4,patience=1",
+                               "--checkpoint", a.s),
+                         NULL));
+    json_decref(train_with(&f, WORDS("--resume", "--checkpoint", a.s, "--epochs", "5"), &r));
+    cr_expect_eq(r.status, 1);
+    expect_text(r.err, "only after its run is complete (2 of 4 epochs are done)");
+    json_decref(train_with(&f, WORDS("--resume", "--checkpoint", a.s, "--epochs", "3"), &r));
+    cr_expect_eq(r.status, 1);
+    expect_text(r.err, "--epochs differs from the checkpoint (got 3, expected 4");
 }

@@ -1,11 +1,17 @@
 /* test_candidate.c - the enumerator of candidates over a planted backend: in which order candidates
- * are prepared, with which layouts, and where their values lie. */
+ * are prepared, with which layouts, and where their values lie; and that an untuned plan takes the
+ * kernel of any backend with the least estimated time, with the estimate by literal numbers. */
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/machine/isa_level.h"
 #include "exec/candidate.h"
+#include "exec/report.h"
 #include "tests/plan.h"
+#include "tests/reference.h"
 
 /* ---- a backend of three kernels with 2, 0 and 1 candidates ---- */
 
@@ -149,4 +155,222 @@ Test(candidate, areas)
     bind_areas(&k, 0, NULL, bytes, from, to);
     cr_assert_eq(bytes[FLOAT_AREA], 128);
     cr_assert_eq(layout_bytes_of(&planted, NULL, adj_node_type(logits)), 120);
+}
+
+/* ---- estimates ---- */
+
+/* ---- two backends before naive, each with a kernel for relu ---- */
+
+enum { N_PLANTED = 2, REFUSES = -1 };
+static double times[N_PLANTED]; /* of a good kernel's time; REFUSES */
+static int prepared, dropped, opened[N_PLANTED], closed;
+static adj_status open_status[N_PLANTED];
+
+static adj_status plant(int i, const adj_group *g, int candidate, adj_prep *p)
+{
+    static const char *const names[N_PLANTED] = {"first:1", "second:1"};
+    if (strcmp(g->node[0]->op->name, "relu") != 0 || candidate > 0)
+        return ADJ_ENOKERNEL;
+    cr_assert_gt(p->seconds, 0);
+    const double good = p->seconds;
+    adj_status status =
+        times[i] == REFUSES ? ADJ_ENOKERNEL : naive_backend()->kernels[0]->prepare(NULL, g, 0, p);
+    prepared += status == ADJ_OK;
+    p->seconds = times[i] * good;
+    strcpy(p->impl, names[i]);
+    return status;
+}
+
+static adj_status plant_first(void *backend, const adj_group *g, int candidate, adj_prep *p)
+{
+    (void)backend;
+    return plant(0, g, candidate, p);
+}
+
+static adj_status plant_second(void *backend, const adj_group *g, int candidate, adj_prep *p)
+{
+    (void)backend;
+    return plant(1, g, candidate, p);
+}
+
+static adj_status run(const adj_call *c) { return naive_backend()->kernels[0]->run(c); }
+
+static void drop_planted(void *backend, void *state)
+{
+    (void)backend, (void)state;
+    dropped++;
+}
+
+static adj_status open_planted(int i, const adj_backend_opts *opts, void **backend)
+{
+    *backend = NULL;
+    opened[i]++;
+    if (open_status[i] != ADJ_OK)
+        snprintf(opts->message, ADJ_WHY, "no license");
+    return open_status[i];
+}
+
+static adj_status open_first(const adj_backend_opts *opts, void **backend)
+{
+    return open_planted(0, opts, backend);
+}
+
+static adj_status open_second(const adj_backend_opts *opts, void **backend)
+{
+    return open_planted(1, opts, backend);
+}
+
+static void close_planted(void *backend)
+{
+    (void)backend;
+    closed++;
+}
+
+static const adj_kernel first = {
+    .name = "k", .prepare = plant_first, .run = run, .drop = drop_planted};
+static const adj_kernel second = {
+    .name = "k", .prepare = plant_second, .run = run, .drop = drop_planted};
+static const adj_kernel *const first_kernels[] = {&first, NULL};
+static const adj_kernel *const second_kernels[] = {&second, NULL};
+static const adj_backend backends_planted[N_PLANTED] = {
+    {.version = ADJ_VERSION,
+     .name = "first",
+     .open = open_first,
+     .close = close_planted,
+     .kernels = first_kernels},
+    {.version = ADJ_VERSION,
+     .name = "second",
+     .open = open_second,
+     .close = close_planted,
+     .kernels = second_kernels},
+};
+
+static void unset_plan(void) { unsetenv("ADJOINT_PLAN"); }
+TestSuite(estimate, .init = unset_plan);
+
+static adj_exec *plan(adj_graph *g, int tune)
+{
+    static const adj_backend *backends[] = {&backends_planted[0], &backends_planted[1], NULL, NULL};
+    adj_node *y[] = {adj_relu(adj_input(g, "x", ADJ_F32, (adj_shape){1, {64}})),
+                     adj_relu(adj_input(g, "z", ADJ_F32, (adj_shape){1, {65}}))};
+    adj_exec *e;
+    backends[N_PLANTED] = naive_backend();
+    prepared = dropped = closed = opened[0] = opened[1] = 0;
+    (void)adj_exec_new(g,
+                       &(adj_exec_opts){.n_fetch = 2,
+                                        .fetch = y,
+                                        .tune = tune,
+                                        .tune_file = "",
+                                        .backends = backends,
+                                        .debug = &(adj_exec_debug){.no_fusion = 1}},
+                       &e);
+    return e;
+}
+
+static void expect(double of_first, double of_second, const char *impl)
+{
+    scoped(release_graph) adj_graph *g = adj_graph_new();
+    times[0] = of_first;
+    times[1] = of_second;
+    adj_exec *e = plan(g, 0);
+    cr_assert_str_eq(adj_exec_message(e), "");
+    cr_expect_str_eq(adj_exec_step_at(e, 1).impl, impl, "%g and %g", of_first, of_second);
+    adj_exec_free(e);
+    cr_expect_eq(dropped, prepared, "each is dropped once: %d, %d", dropped, prepared);
+}
+
+Test(estimate, the_least_is_taken_whichever_backend_it_is_of)
+{
+    expect(1, 2, "first:1");
+    expect(2, 1, "second:1");
+    expect(1, 0.99, "second:1");
+    expect(1, 1, "first:1"); /* of equals the one that is preferred */
+    expect(REFUSES, 3, "second:1");
+    expect(3, REFUSES, "first:1");
+    expect(REFUSES, REFUSES, "naive:f32");
+    expect(1000, 1000, "naive:f32"); /* even naive may win */
+}
+
+/* An estimate that is not a time is ignored. */
+Test(estimate, times_that_are_none)
+{
+    expect(NAN, 2, "first:1");
+    expect(NAN, 0.5, "second:1");
+    expect(2, NAN, "second:1");
+    expect(0.5, NAN, "first:1");
+    expect(-2, 0.5, "second:1");
+    expect(0.5, -2, "first:1");
+    expect(INFINITY, 1, "second:1");
+    expect(1, 0, "second:1");
+}
+
+/* A backend that cannot be opened matters only where it is preferred, or nothing else is known to
+ * do. */
+Test(estimate, a_backend_that_cannot_be_opened)
+{
+    static const struct {
+        adj_status first, second;
+        double of_first;
+        const char *message, *warning;
+        int opened, closed;
+    } cases[] = {
+        {ADJ_OK, ADJ_EBACKEND, 1, "", "backend second is skipped: it cannot be opened (no license)",
+         1, 1},
+        {ADJ_OK, ADJ_ENOMEM, 1, "adj_exec_new: out of memory", NULL, 1, 1},
+        {ADJ_EBACKEND, ADJ_OK, 1, "adj_exec_new: backend first cannot be opened (no license)", "",
+         0, 0},
+        {ADJ_OK, ADJ_EBACKEND, REFUSES,
+         "adj_exec_new: backend second cannot be opened (no license)", "", 1, 1},
+    };
+    times[1] = 0.5;
+    for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
+        const int tune = i % 2;
+        scoped(release_graph) adj_graph *g = adj_graph_new();
+        open_status[0] = cases[i / 2].first;
+        open_status[1] = cases[i / 2].second;
+        times[0] = cases[i / 2].of_first;
+        adj_exec *e = plan(g, tune);
+        cr_expect_str_eq(adj_exec_message(e), cases[i / 2].message);
+        if (cases[i / 2].warning != NULL)
+            cr_expect_str_eq(adj_exec_warning(e), cases[i / 2].warning);
+        if (cases[i / 2].message[0] == '\0')
+            cr_expect_str_eq(adj_exec_step_at(e, 1).impl, "first:1");
+        cr_expect_eq(opened[1], cases[i / 2].opened, "case %zu: %d times", i, opened[1]);
+        adj_exec_free(e);
+        cr_expect_eq(closed, cases[i / 2].closed, "case %zu", i);
+    }
+}
+
+/* ---- the estimate ---- */
+
+/* [2, 3] times [3, 4]: 2*3*4 multiply-adds, 6 + 12 + 8 elements; behind relu its 8 elements pass
+ * memory in place of the product's. Of two cores: 48e9 operations a second and number of a vector
+ * in f32, 16e9 bytes. */
+Test(estimate, arithmetic_or_memory)
+{
+    static const struct {
+        adj_dtype type;
+        double rate, bytes;
+    } cases[] = {{ADJ_F32, 24e9, 4}, {ADJ_F64, 12e9, 8}, {ADJ_F16, 24e9, 2}, {ADJ_BF16, 24e9, 2}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        scoped(release_graph) adj_graph *g = adj_graph_new();
+        adj_node *a = adj_input(g, "a", cases[i].type, (adj_shape){2, {2, 3}});
+        adj_node *b = adj_input(g, "b", cases[i].type, (adj_shape){2, {3, 4}});
+        adj_node *y = adj_matmul(a, b, 0), *r = adj_relu(y);
+        const adj_node *const node[] = {y, r}, *const in[] = {a, b}, *const out[] = {r};
+        const nominal_time t = nominal_of_group(&(adj_group){2, node, 2, in, 1, out});
+        const double arithmetic = (48 + 8) / (cases[i].rate * machine_vector_floats()),
+                     memory = 26 * cases[i].bytes / 16e9;
+        cr_expect_float_eq(t.arithmetic, arithmetic, 1e-6 * arithmetic, "%g", t.arithmetic);
+        cr_expect_float_eq(t.memory, memory, 1e-6 * memory, "%g", t.memory);
+        cr_expect_float_eq(t.byte, 1 / 16e9, 1e-16);
+        cr_expect_float_eq(t.seconds, 2 * memory, 2e-6 * memory);
+        const double copy = 2 * 2 * 8 * cases[i].bytes / 16e9;
+        cr_expect_float_eq(nominal_copy(y->type), copy, 1e-6 * copy);
+    }
+    scoped(release_graph) adj_graph *g = adj_graph_new();
+    const adj_node *a = adj_input(g, "a", ADJ_F32, (adj_shape){2, {512, 512}});
+    const adj_node *y = adj_matmul((adj_node *)a, (adj_node *)a, 0);
+    const nominal_time t = nominal_of_group(&(adj_group){1, &y, 1, &a, 1, &y});
+    cr_expect_eq(t.seconds, 2 * t.arithmetic);
 }

@@ -2,7 +2,7 @@
  * both formats, all dtypes and on every backend, against the slow reference, as adjoints of each
  * other, and against finite differences; conv2d_transpose and separable_conv2d made of them. What
  * is refused: test_bad_inputs.c. Each backend's kernels: tests/backends/conv_rows.h and its users,
- * test_onednn_conv.c, test_onednn_winograd.c and test_direct_packed_filter.c. TensorFlow's numbers:
+ * test_onednn_conv.c, test_onednn_ops.c and test_direct_packed_filter.c. TensorFlow's numbers:
  * tests/conformance. */
 #include <criterion/criterion.h>
 #include <stdlib.h>

@@ -1,15 +1,20 @@
 /* test_predictor.c - any number of images through a predictor of any number of threads:
  * probabilities, loss and right answers of a net of one matrix, by their formulas in f64; and a
  * built-in model's weights as other programs write them: without a card, and of other channels and
- * classes than the model's own three and ten. */
+ * classes than the model's own three and ten. Extended trainings: a step or exponential schedule
+ * continues as in a longer run; patience counts from the start of the new schedule; and a tuned
+ * training keeps its kernels without timing, and its bits. */
 #include <criterion/criterion.h>
 #include <math.h>
 
+#include "exec/internal.h"
+#include "exec/report.h"
 #include "io/folder.h"
+#include "train/internal.h"
 #include "train/tiny.h"
 
-enum { MAX_N = 100, CLASSES = 3 };
-static const float w[CLASSES] = {0.5F, -0.25F, 0.125F}, b[CLASSES] = {-1, 2, 0.5F};
+enum { MAX_N = 100, OUTPUTS = 3 };
+static const float w[OUTPUTS] = {0.5F, -0.25F, 0.125F}, b[OUTPUTS] = {-1, 2, 0.5F};
 
 static const adj_net net = {
     .build = linear_build, .name = "line", .options.size = {1, 1, 1}, .options.classes = 3};
@@ -17,8 +22,8 @@ static const adj_net net = {
 static adj_predictor *predictor_of(const folder *f, int threads)
 {
     const adj_tensor tensors[] = {
-        {.name = "logits/w", .elem = ADJ_ELEM_F32, .shape = {2, {1, CLASSES}}, .data = w},
-        {.name = "logits/b", .elem = ADJ_ELEM_F32, .shape = {1, {CLASSES}}, .data = b}};
+        {.name = "logits/w", .elem = ADJ_ELEM_F32, .shape = {2, {1, OUTPUTS}}, .data = w},
+        {.name = "logits/b", .elem = ADJ_ELEM_F32, .shape = {1, {OUTPUTS}}, .data = b}};
     const file_name path = in_folder(f, "line.safetensors");
     adj_predictor *p = NULL;
     adj_error error = {0};
@@ -32,25 +37,25 @@ static adj_predictor *predictor_of(const folder *f, int threads)
 static uint8_t pixel(int i) { return (uint8_t)(i * 5 % 13); }
 
 /* Sets the probabilities of a pixel. */
-static void softmax(double x, double p[CLASSES])
+static void softmax(double x, double p[OUTPUTS])
 {
     double sum = 0;
-    for (int k = 0; k < CLASSES; k++)
+    for (int k = 0; k < OUTPUTS; k++)
         sum += p[k] = exp((double)w[k] * x + (double)b[k]);
-    for (int k = 0; k < CLASSES; k++)
+    for (int k = 0; k < OUTPUTS; k++)
         p[k] /= sum;
 }
 
 static void expect_probabilities(adj_predictor *p, int n, const uint8_t pixels[])
 {
-    float got[MAX_N * CLASSES];
+    float got[MAX_N * OUTPUTS];
     adj_error error = {0};
     cr_assert_eq(adj_predict(p, n, pixels, got, &error), ADJ_OK, "%s", error.message);
     for (int i = 0; i < n; i++) {
-        double want[CLASSES];
+        double want[OUTPUTS];
         softmax(pixels[i], want);
-        for (int k = 0; k < CLASSES; k++)
-            cr_expect_float_eq((double)got[i * CLASSES + k], want[k], 1e-6, "%d of %d: class %d", i,
+        for (int k = 0; k < OUTPUTS; k++)
+            cr_expect_float_eq((double)got[i * OUTPUTS + k], want[k], 1e-6, "%d of %d: class %d", i,
                                n, k);
     }
 }
@@ -59,21 +64,21 @@ static void expect_score(adj_predictor *p, int n, const uint8_t pixels[], const 
 {
     const adj_dataset d = {.n = n,
                            .size = {1, 1, 1},
-                           .classes = CLASSES,
+                           .classes = OUTPUTS,
                            .images = pixels,
                            .labels = labels,
                            .deviation = {1}};
-    int64_t confusion[CLASSES * CLASSES] = {0}, expected[CLASSES * CLASSES] = {0};
+    int64_t confusion[OUTPUTS * OUTPUTS] = {0}, expected[OUTPUTS * OUTPUTS] = {0};
     adj_score s;
     adj_error error = {0};
     double loss = 0;
     for (int i = 0; i < n; i++) {
-        double p_i[CLASSES];
+        double p_i[OUTPUTS];
         softmax(pixels[i], p_i);
         int best = 0;
-        for (int k = 1; k < CLASSES; k++)
+        for (int k = 1; k < OUTPUTS; k++)
             best = p_i[k] > p_i[best] ? k : best;
-        expected[labels[i] * CLASSES + best]++;
+        expected[labels[i] * OUTPUTS + best]++;
         loss -= log(p_i[labels[i]]) / n;
     }
     cr_assert_eq(adj_predictor_evaluate(p, &d, &s, confusion, &error), ADJ_OK, "%s", error.message);
@@ -91,7 +96,7 @@ Test(many, any_number_on_any_threads)
     int32_t labels[MAX_N];
     for (int i = 0; i < MAX_N; i++) {
         pixels[i] = pixel(i);
-        labels[i] = i * i % CLASSES;
+        labels[i] = i * i % OUTPUTS;
     }
     for (int threads = 1; threads <= 3; threads++) {
         scoped(release_predictor) adj_predictor *whole = predictor_of(&f, threads);
@@ -160,4 +165,191 @@ Test(foreign_weights, tell_their_channels_and_classes)
                      ADJ_ESHAPE);
         cr_expect_not_null(strstr(error.message, "[5, 5, 1, 32]"), "%s", error.message);
     }
+}
+
+/* ---- extended trainings ---- */
+
+enum { N = 40, SIDE = 4, CLASSES = 2, BATCH = 8, STEPS = 5, MOST = 64 };
+
+typedef struct {
+    int steps;
+    double rate[MOST];
+} course;
+
+static int on_step(void *user, const adj_fit_progress *p)
+{
+    course *c = user;
+    cr_assert_lt(c->steps, MOST);
+    c->rate[c->steps++] = p->lr;
+    return 0;
+}
+
+/* The probabilities of all images. */
+static void train(const adj_fit_opts *o, float probabilities[N * CLASSES])
+{
+    scoped(release_dataset) adj_dataset *d = tiny_data(N, SIDE, SIDE, 1, CLASSES, 7);
+    scoped(release_predictor) adj_predictor *p = tiny_fit(&linear_net, d, d, o);
+    cr_assert_eq(adj_predict(p, N, d->images, probabilities, NULL), ADJ_OK);
+}
+
+/* Two epochs and then two more, and four at once: the same rates and bits. */
+static void expect_as_if_planned(const adj_schedule *s)
+{
+    static float whole[N * CLASSES], parts[N * CLASSES];
+    scoped(folder_remove) folder f = folder_new();
+    const file_name file = in_folder(&f, "checkpoint");
+    course at_once = {0}, in_parts = {0};
+    adj_fit_opts o = {.epochs = 4,
+                      .batch = BATCH,
+                      .optimizer.lr = 0.1,
+                      .schedule = s,
+                      .exec.backend = "naive",
+                      .exec.threads = 1,
+                      .on.step = on_step,
+                      .on.user = &at_once};
+    train(&o, whole);
+    o.on.user = &in_parts;
+    o.checkpoint.path = file.s;
+    o.epochs = 2;
+    train(&o, parts);
+    cr_expect_neq(memcmp(whole, parts, sizeof whole), 0);
+    o.checkpoint.resume = 1;
+    o.epochs = 4;
+    train(&o, parts);
+    cr_expect_eq(memcmp(whole, parts, sizeof whole), 0);
+    cr_expect_eq(at_once.steps, 4 * STEPS);
+    cr_expect_eq(in_parts.steps, 4 * STEPS);
+    cr_expect_eq(memcmp(at_once.rate, in_parts.rate, sizeof at_once.rate), 0);
+    /* step 18: 15 after the warm-up, of which 4 are a period */
+    const double fallen = s->kind == ADJ_SCHEDULE_STEP ? 1e-4 : 0.1 * pow(0.1, 3.75);
+    cr_expect_float_eq(in_parts.rate[18], fallen, 1e-12);
+}
+
+Test(prolong, a_falling_rate_goes_on)
+{
+    expect_as_if_planned(
+        &(adj_schedule){.kind = ADJ_SCHEDULE_STEP, .warmup = 3, .period = 4, .factor = 0.1});
+    expect_as_if_planned(
+        &(adj_schedule){.kind = ADJ_SCHEDULE_EXPONENTIAL, .warmup = 3, .period = 4, .factor = 0.1});
+}
+
+/* At a rate of nearly 0 no epoch is better than the first. */
+Test(prolong, patience_is_counted_anew)
+{
+    static float probabilities[N * CLASSES];
+    scoped(folder_remove) folder f = folder_new();
+    const file_name file = in_folder(&f, "checkpoint");
+    const adj_schedule constant = {.kind = ADJ_SCHEDULE_CONSTANT};
+    course c = {0};
+    adj_fit_opts o = {.epochs = 3,
+                      .batch = BATCH,
+                      .optimizer.lr = 1e-12,
+                      .schedule = &constant,
+                      .exec.backend = "naive",
+                      .exec.threads = 1,
+                      .checkpoint.path = file.s,
+                      .on.step = on_step,
+                      .on.user = &c};
+    train(&o, probabilities);
+    cr_expect_eq(c.steps, 3 * STEPS);
+    o.checkpoint.resume = 1;
+    o.epochs = 8;
+    o.checkpoint.patience = 2;
+    train(&o, probabilities);
+    cr_expect_eq(c.steps, 5 * STEPS);
+}
+
+/* ---- kernels that were timed ---- */
+
+enum { IMAGES = 48, PER_STEP = 16, EPOCHS = 4, HALF = 2 };
+
+static adj_node *two_convolutions(adj_node *x, int64_t classes, int training, void *user)
+{
+    const adj_conv_layer first = {.filters = 8, .padding = ADJ_SAME},
+                         second = {.filters = 16, .padding = ADJ_SAME};
+    (void)training;
+    (void)user;
+    x = adj_relu(adj_layer_conv2d(x, "one", &first));
+    x = adj_relu(adj_layer_conv2d(x, "two", &second));
+    return adj_layer_dense(x, "logits", classes, NULL);
+}
+
+static const adj_net conv_net = {.name = "tiny", .build = two_convolutions};
+
+static void run_epochs(adj_trainer *t, int epochs)
+{
+    adj_error error = {0};
+    for (int e = 0; e < epochs; e++) {
+        for (int i = 0; i < IMAGES / PER_STEP; i++)
+            cr_assert_eq(adj_trainer_step(t, &error), ADJ_OK, "%s", error.message);
+        cr_assert_eq(adj_trainer_end_epoch(t, &error), ADJ_OK, "%s", error.message);
+    }
+}
+
+static void expect_same_params(adj_exec *a, adj_exec *b)
+{
+    cr_assert_eq(adj_exec_param_count(a), adj_exec_param_count(b));
+    for (int i = 0; i < adj_exec_param_count(a); i++) {
+        adj_node *x = adj_exec_param_at(a, i), *y = adj_exec_param_at(b, i);
+        const size_t bytes = adj_type_bytes(adj_node_type(x));
+        const void *p = adj_data(a, x), *q = adj_data(b, y);
+        cr_assert(p != NULL && q != NULL);
+        cr_expect_eq(memcmp(p, q, bytes), 0, "%s", adj_node_name(x));
+    }
+}
+
+static void expect_same_steps(const adj_exec *a, const adj_exec *b)
+{
+    cr_assert_eq(adj_exec_step_count(a), adj_exec_step_count(b));
+    for (int i = 0; i < adj_exec_step_count(a); i++) {
+        const adj_step_info x = adj_exec_step_at(a, i), y = adj_exec_step_at(b, i);
+        cr_expect(strcmp(x.impl, y.impl) == 0 && strcmp(x.backend, y.backend) == 0,
+                  "step %d, %s: %s %s, and %s %s", i, x.op, x.backend, x.impl, y.backend, y.impl);
+    }
+}
+
+/* Kernels are timed in one training; what goes on from its middle is as if it had never stopped. */
+Test(selection, a_checkpoint_keeps_it)
+{
+    scoped(folder_remove) folder f = folder_new();
+    const file_name file = in_folder(&f, "checkpoint");
+    scoped(release_dataset) adj_dataset *d = tiny_data(IMAGES, 16, 16, 1, 4, 5);
+    adj_error error = {0};
+    const adj_fit_opts timed = {.epochs = EPOCHS,
+                                .batch = PER_STEP,
+                                .optimizer.lr = 0.05,
+                                .exec.threads = 1,
+                                .exec.tune = 1},
+                       untimed = {.epochs = EPOCHS,
+                                  .batch = PER_STEP,
+                                  .optimizer.lr = 0.05,
+                                  .exec.threads = 1};
+    unsetenv("ADJOINT_PLAN");
+    unsetenv("ADJOINT_TUNE");
+
+    scoped(release_trainer) adj_trainer *first = tiny_trainer(&conv_net, d, d, &timed);
+    cr_assert_str_not_empty(adj_exec_selection(adj_trainer_exec(first)));
+    run_epochs(first, HALF);
+    cr_assert_eq(adj_trainer_save(first, file.s, &error), ADJ_OK, "%s", error.message);
+    run_epochs(first, EPOCHS - HALF);
+
+    scoped(release_trainer) adj_trainer *second = tiny_trainer(&conv_net, d, d, &untimed);
+    cr_expect_str_empty(adj_exec_selection(adj_trainer_exec(second)));
+    cr_assert_eq(adj_trainer_resume(second, file.s, &error), ADJ_OK, "%s", error.message);
+    adj_exec *resumed = adj_trainer_exec(second);
+    cr_expect_eq(adj_exec_details(resumed).timed, 0);
+    cr_expect_str_eq(adj_exec_selection(resumed), adj_exec_selection(adj_trainer_exec(first)));
+    expect_same_steps(adj_trainer_exec(first), resumed);
+    run_epochs(second, EPOCHS - HALF);
+    expect_same_params(adj_trainer_exec(first), resumed);
+    const adj_fit_progress a = adj_trainer_progress(first), b = adj_trainer_progress(second);
+    cr_expect(a.best_epoch == b.best_epoch && a.held_out.loss == b.held_out.loss, "%.9g and %.9g",
+              a.held_out.loss, b.held_out.loss);
+
+    /* one that was saved again still has them */
+    cr_assert_eq(adj_trainer_save(second, file.s, &error), ADJ_OK, "%s", error.message);
+    scoped(release_tensors) adj_tensors *t = NULL;
+    cr_assert_eq(adj_tensors_read(file.s, &t), ADJ_OK);
+    cr_expect_str_eq(adj_tensors_metadata(t, "selection"),
+                     adj_exec_selection(adj_trainer_exec(first)));
 }

@@ -1,0 +1,382 @@
+/* test_processes.c - the tool among other processes: Ctrl-C during a training, whose log is a full
+ * pipe, on which the training waits until the test reads it, so that the test knows where it is;
+ * child processes, which end with the tool, however it ends; and load by others, from the columns
+ * of /proc/stat. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/child.h"
+#include "cli/small_data.h"
+#include "cli/train/neighbors.h"
+#include "tests/plan.h"
+#include "tests/repeat.h"
+
+static finished r;
+
+static const char note[] =
+    "note: stopping after this step; press Ctrl-C again to stop without saving\n";
+
+typedef struct {
+    folder data;
+    file_name log, out;
+    int pipe; /* both ends of log */
+    child c;
+} training;
+
+static void pause_ms(long ms) { nanosleep(&(struct timespec){0, ms * 1000000}, NULL); }
+
+/* True if the process catches the signal: its bit in /proc/PID/status is set. */
+static int is_caught(pid_t pid, int number)
+{
+    char path[64], line[256];
+    unsigned long long mask = 0;
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    FILE *f = fopen(path, "r");
+    cr_assert_not_null(f);
+    while (fgets(line, sizeof line, f) != NULL)
+        if (strncmp(line, "SigCgt:", 7) == 0)
+            mask = strtoull(line + 7, NULL, 16);
+    fclose(f);
+    return mask >> (number - 1) & 1;
+}
+
+static void expect_running(const child *c)
+{
+    siginfo_t ended = {0};
+    cr_assert_eq(waitid(P_PID, (id_t)c->pid, &ended, WEXITED | WNOHANG | WNOWAIT), 0);
+    cr_assert_eq(ended.si_pid, 0, "it has ended");
+}
+
+/* Starts a training and returns when it catches signals and waits for room in the pipe. output: as
+ * of child_start. */
+static void start(training *t, const char *out, int output)
+{
+    static char filler[1 << 20];
+    t->data = small_data();
+    t->log = in_folder(&t->data, "log");
+    t->out = in_folder(&t->data, out);
+    cr_assert_eq(mkfifo(t->log.s, 0600), 0);
+    t->pipe = open(t->log.s, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    cr_assert_geq(t->pipe, 0);
+    while (write(t->pipe, filler, sizeof filler) > 0) {
+    }
+    while (write(t->pipe, filler, 1) > 0) {
+    }
+    t->c = child_start(WORDS("train", "--data", t->data.path, "--model", "lenet5", "--epochs",
+                             "100000", "--threads", "1", "--log", t->log.s, "--out", t->out.s),
+                       output);
+    while (!is_caught(t->c.pid, SIGINT)) {
+        expect_running(&t->c);
+        pause_ms(2);
+    }
+}
+
+static void wait_for_note(const training *t)
+{
+    char text[PRINTED];
+    ssize_t n = 0;
+    while (n == 0 || strstr(text, note) == NULL) {
+        n = pread(fileno(t->c.err), text, sizeof text - 1, 0);
+        cr_assert_geq(n, 0);
+        text[n] = '\0';
+        expect_running(&t->c);
+        pause_ms(2);
+    }
+}
+
+/* Reads the log until the training has ended. */
+static void finish(training *t, finished *r)
+{
+    char text[4096];
+    siginfo_t ended = {0};
+    while (ended.si_pid == 0) {
+        while (read(t->pipe, text, sizeof text) > 0) {
+        }
+        cr_assert_eq(waitid(P_PID, (id_t)t->c.pid, &ended, WEXITED | WNOHANG | WNOWAIT), 0);
+        pause_ms(2);
+    }
+    child_finish(&t->c, r);
+    close(t->pipe);
+}
+
+Test(interrupt, the_first_is_answered_at_once_and_saves)
+{
+    training t;
+    start(&t, "out.safetensors", -1);
+    kill(t.c.pid, SIGINT);
+    wait_for_note(&t); /* the training has not gone on */
+    finish(&t, &r);
+    cr_expect_eq(r.status, 130, "%d: %s", r.status, r.err);
+    cr_expect_str_eq(r.err, note);
+    cr_expect_eq(access(t.out.s, F_OK), 0, "no weights");
+    folder_remove(&t.data);
+}
+
+Test(interrupt, the_second_ends_at_once_without_saving)
+{
+    static const int seconds[] = {SIGINT, SIGTERM};
+    for (int i = 0; i < 2; i++) {
+        training t;
+        start(&t, "out.safetensors", -1);
+        kill(t.c.pid, SIGINT);
+        wait_for_note(&t);
+        kill(t.c.pid, seconds[i]);
+        child_finish(&t.c, &r);
+        cr_expect_eq(r.status, 128 + seconds[i], "%d: %s", r.status, r.err);
+        cr_expect_str_eq(r.err, note);
+        cr_expect_neq(access(t.out.s, F_OK), 0, "there are weights");
+        close(t.pipe);
+        folder_remove(&t.data);
+    }
+}
+
+/* Ctrl-C also ends the reader in "train | tee log". */
+Test(interrupt, saves_without_a_reader_of_its_output)
+{
+    training t;
+    int ends[2];
+    cr_assert_eq(pipe2(ends, O_CLOEXEC), 0);
+    start(&t, "out", ends[1]);
+    close(ends[0]);
+    close(ends[1]);
+    kill(t.c.pid, SIGINT);
+    wait_for_note(&t);
+    finish(&t, &r);
+    cr_expect_eq(r.status, 128 + SIGINT, "%s", r.err);
+    folder out;
+    snprintf(out.path, sizeof out.path, "%.60s", t.out.s);
+    cr_expect_eq(access(in_folder(&out, "weights.safetensors").s, F_OK), 0, "no weights");
+    cr_expect_eq(access(in_folder(&out, "report.html").s, F_OK), 0, "no report");
+    folder_remove(&out);
+    folder_remove(&t.data);
+}
+
+/* The reader in "train | head -1" ends while the training goes on. */
+Test(interrupt, goes_on_and_saves_when_the_reader_of_its_output_ends)
+{
+    scoped(folder_remove) folder data = small_data();
+    const file_name out = in_folder(&data, "out.safetensors"), log = in_folder(&data, "log");
+    int ends[2];
+    cr_assert_eq(pipe2(ends, O_CLOEXEC), 0);
+    signal(SIGPIPE, SIG_DFL);
+    child c = child_start(WORDS("train", "--data", data.path, "--model", "lenet5", "--epochs", "3",
+                                "--threads", "1", "--log", log.s, "--out", out.s),
+                          ends[1]);
+    close(ends[0]);
+    close(ends[1]);
+    child_finish(&c, &r);
+    cr_expect_eq(r.status, 128 + SIGPIPE, "%d: %s", r.status, r.err);
+    cr_expect_null(strstr(r.err, "cannot be written"), "%s", r.err);
+    cr_expect_eq(access(out.s, F_OK), 0, "no weights");
+    FILE *f = fopen(log.s, "r");
+    char line[4096];
+    int epochs = 0;
+    while (f != NULL && fgets(line, sizeof line, f) != NULL)
+        epochs += strstr(line, "\"event\":\"epoch\"") != NULL;
+    cr_expect_eq(epochs, 3);
+    if (f != NULL)
+        fclose(f);
+}
+
+static finished f;
+
+enum { DEADLINE = 5 }; /* seconds; a batch or trial below takes longer */
+
+static const char *const largest_cases[] = {
+    "--full",   "--op", "conv2d",    "--dtype", "f32",        "--kernel", "7",
+    "--stride", "1",    "--padding", "SAME",    "--channels", "33,64",    NULL};
+static const char *const guarded[] = {
+    "compare",   "--op",         "conv2d",  "--in",   "1,96,96,64", "--filter", "7,7,64,64",
+    "--configs", "onednn,naive", "--guard", "--runs", "1",          NULL};
+
+static void sleep_ms(int ms)
+{
+    nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000L}, NULL);
+}
+
+/* Orphans become this process's children. */
+static void adopt_orphans(void) { cr_assert_eq(prctl(PR_SET_CHILD_SUBREAPER, 1), 0); }
+
+/* Whether all orphans end in time; else they are killed. */
+static int no_process_left(void)
+{
+    for (int i = 0; i < DEADLINE * 100; i++) {
+        while (waitpid(-1, NULL, WNOHANG) > 0)
+            continue;
+        if (waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD)
+            return 1;
+        sleep_ms(10);
+    }
+    int id = 0;
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)getpid(), (int)getpid());
+    FILE *list = fopen(path, "r");
+    while (list != NULL && fscanf(list, "%d", &id) == 1)
+        kill(id, SIGKILL);
+    if (list != NULL)
+        fclose(list);
+    while (waitpid(-1, NULL, 0) > 0)
+        continue;
+    return 0;
+}
+
+/* Waits until the tool has started a process. */
+static void wait_for_child(pid_t tool)
+{
+    char path[64];
+    int id;
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)tool, (int)tool);
+    for (int i = 0, found = 0; i < 30000 && !found; i++) {
+        FILE *list = fopen(path, "r");
+        found = list != NULL && fscanf(list, "%d", &id) == 1;
+        if (list != NULL)
+            fclose(list);
+        if (!found)
+            sleep_ms(1);
+    }
+}
+
+/* Kills the program so many times, each some time within `max` milliseconds from its start, or from
+ * that of its first process. */
+static void kill_at_random(int kills, const char *program, const char *const words[],
+                           int from_child, int max)
+{
+    unsigned seed = (unsigned)getpid() ^ (unsigned)time(NULL);
+    int clean = 0;
+    adopt_orphans();
+    for (int i = 0; i < kills; i++) {
+        int ms = (int)(rand_r(&seed) % (unsigned)max);
+        child c = child_start_program(program, words, -1);
+        if (from_child)
+            wait_for_child(c.pid);
+        sleep_ms(ms);
+        kill(c.pid, SIGKILL);
+        child_finish(&c, &f);
+        cr_assert_eq(f.status, 128 + SIGKILL, "%d %s", f.status, f.err);
+        int none = no_process_left();
+        cr_expect(none, "a process is left (killed after %d ms)", ms);
+        clean += none;
+    }
+    fprintf(stderr, "%d killed: no process left after %d\n", kills, clean);
+}
+
+Test(children, end_with_a_killed_sweep)
+{
+    kill_at_random(repeats(5), "tools/sweep", largest_cases, 0, 600);
+}
+
+Test(children, end_with_a_killed_compare)
+{
+    kill_at_random(repeats(2), "adjoint", guarded, 1, 200);
+}
+
+/* The mask of signals that the tool's child ignores, once it runs the hidden command. */
+static unsigned long long ignored_by_child(pid_t tool, const char *command)
+{
+    char path[64], text[4096];
+    for (int i = 0, id; i < 10000; i++) {
+        snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)tool, (int)tool);
+        FILE *f = fopen(path, "r");
+        int found = f != NULL && fscanf(f, "%d", &id) == 1;
+        if (f != NULL)
+            fclose(f);
+        for (int k = 0; k < 2 && found; k++) { /* first the words, then the signals */
+            snprintf(path, sizeof path, k == 0 ? "/proc/%d/cmdline" : "/proc/%d/status", id);
+            f = fopen(path, "r");
+            size_t n = f != NULL ? fread(text, 1, sizeof text - 1, f) : 0;
+            if (f != NULL)
+                fclose(f);
+            text[n] = '\0';
+            if (k == 0)
+                found = n > sizeof "adjoint" && strcmp(text + sizeof "adjoint", command) == 0;
+        }
+        const char *mask = found ? strstr(text, "SigIgn:") : NULL;
+        if (mask != NULL)
+            return strtoull(mask + strlen("SigIgn:"), NULL, 16);
+        sleep_ms(1);
+    }
+    cr_assert(0, "no process %s was seen", command);
+    return 0;
+}
+
+Test(children, do_not_ignore_sigpipe)
+{
+    adopt_orphans();
+    child c = child_start(guarded, -1);
+    cr_expect_eq(ignored_by_child(c.pid, "--trial") >> (SIGPIPE - 1) & 1, 0);
+    kill(c.pid, SIGKILL);
+    child_finish(&c, &f);
+    cr_expect(no_process_left());
+}
+
+static double busy(const char *text, int first, int last)
+{
+    cpu_set_t ours;
+    CPU_ZERO(&ours);
+    for (int i = first; i <= last; i++)
+        CPU_SET(i, &ours);
+    FILE *f = fmemopen((char *)text, strlen(text), "r");
+    double seconds = cpu_busy(f, &ours, 100);
+    fclose(f);
+    return seconds;
+}
+
+/* user 100, nice 20, system 30, irq 4, softirq 5, steal 600, in hundredths; idle and iowait are not
+ * busy, and guests are user's and nice's already. */
+Test(neighbors, columns)
+{
+    static const char text[] = "cpu  1 2 3 4 5 6 7 8 9 10\n"
+                               "cpu0 100 20 30 7000 800 4 5 600 50 10\n"
+                               "cpu1 1 0 0 0 0 0 0 0 0 0\n"
+                               "cpu11 0 0 1000 0 0 0 0 0\n"
+                               "intr 5 6 7\ncpuinfo 3\n";
+    cr_expect_float_eq(busy(text, 0, 0), 7.59, 1e-9);
+    cr_expect_float_eq(busy(text, 0, 1), 7.60, 1e-9);
+    cr_expect_float_eq(busy(text, 11, 11), 10, 1e-9);
+    cr_expect_eq(busy(text, 2, 9), -1, "none of ours");
+    cr_expect_eq(busy("cpu", 0, 1), -1);
+    cr_expect_eq(busy("cpu99999999999999999999 1 2\n", 0, 1), -1);
+    cr_expect_float_eq(busy("cpu0 x\n", 0, 0), 0, 0);
+}
+
+Test(neighbors, what_others_took)
+{
+    const cpu_times from = {10, 100, 20}, to = {14, 107, 24}, unknown = {14, -1, 24};
+    cr_expect_float_eq(cpu_neighbors(&from, &to), 0.75, 1e-12);
+    cr_expect_eq(cpu_neighbors(&from, &from), 0);
+    cr_expect_eq(cpu_neighbors(&from, &unknown), 0);
+    cr_expect_eq(cpu_neighbors(&unknown, &to), 0);
+    const cpu_times alone = {14, 103, 24}; /* clocks differ a little */
+    cr_expect_eq(cpu_neighbors(&from, &alone), 0);
+}
+
+/* This process alone takes time: its own is not others'. */
+Test(neighbors, here)
+{
+    const cpu_times from = cpu_times_now();
+    cr_expect(from.at > 0 && (from.busy > 0 || from.busy == -1) && from.own >= 0);
+    volatile double sum = 0;
+    for (int i = 0; i < 1000000; i++)
+        sum = sum + 1;
+    const cpu_times to = cpu_times_now();
+    cr_expect(to.own >= from.own && to.busy >= from.busy);
+}
+
+/* OMP_WAIT_POLICY is no advice where the environment sets it. */
+Test(neighbors, advice)
+{
+    char text[ADVICE_TEXT];
+    unsetenv("OMP_WAIT_POLICY");
+    cr_expect_str_eq(cpu_advice(2.4, 8, text),
+                     "note: other processes keep 2.4 of 8 processors busy: --threads 6 or "
+                     "OMP_WAIT_POLICY=passive may be faster");
+    cr_expect_not_null(strstr(cpu_advice(7.6, 8, text), ": --threads 1 or OMP_WAIT_POLICY=pas"));
+    setenv("OMP_WAIT_POLICY", "active", 1);
+    cr_expect_not_null(strstr(cpu_advice(1, 2, text), ": --threads 1 may be faster"));
+}
