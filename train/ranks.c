@@ -1,4 +1,4 @@
-/* ranks.c - see ranks.h. */
+/* ranks.c - communication of a training's processes: see trainer.h. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,11 +1,7 @@
-/* trainer.c - a training: its networks, steps and epochs. A step depends only on the settings, the
- * position and the parameters, so a resumed training repeats the uninterrupted one bit for bit. */
-#include <math.h>
+/* trainer.c - a training: its networks and data, as made and as looked at. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/ranks_meter.h"
 #include "exec/internal.h"
 #include "exec/report.h"
 #include "io/data/origin.h"
@@ -176,6 +172,18 @@ static adj_status check_loss(const adj_net *net, const adj_dataset *d, const adj
                          o->loss.smoothing != 0 ? "smoothing" : "class_weights");
 }
 
+/* Fails before the first step if a name, a word or metadata cannot be written to the weights file
+ * or the checkpoint. */
+static adj_status check_contents(adj_trainer *t, adj_error *error)
+{
+    adj_status status = ADJ_OK;
+    if (ranks_rank(&t->ranks) == 0)
+        status = adj_predictor_save(t->predictor, NULL, 0, NULL, error);
+    status = ranks_share_status(&t->ranks, status, error);
+    return status == ADJ_OK && t->o.checkpoint.path != NULL ? adj_trainer_save(t, NULL, error)
+                                                            : status;
+}
+
 static adj_status open_trainer(adj_trainer *t, const adj_net *given, adj_error *error)
 {
     const adj_ranks *ranks = t->o.distributed.ranks;
@@ -205,7 +213,7 @@ static adj_status open_trainer(adj_trainer *t, const adj_net *given, adj_error *
     if (status == ADJ_OK && adj_trainer_predictor(t, error) == NULL)
         status = ADJ_ENOMEM;
     if (status == ADJ_OK)
-        status = trainer_check_contents(t, error);
+        status = check_contents(t, error);
     return status == ADJ_OK ? ranks_agree_on_kernels(t, error) : status;
 }
 
@@ -353,156 +361,4 @@ int adj_trainer_is_done(const adj_trainer *t)
     const int64_t since = at->epoch - (at->best_epoch > begun ? at->best_epoch : begun);
     return at->epoch >= t->set.epochs || (t->o.checkpoint.patience > 0 && at->best_epoch > 0 &&
                                           at->step == 0 && since >= t->o.checkpoint.patience);
-}
-
-/* ---- steps and epochs ---- */
-
-static adj_status not_finite(const adj_trainer *t, adj_error *error)
-{
-    if (t->at.epoch == 0 && t->at.step == 0) /* no rate was used yet */
-        return adj_error_set(error, ADJ_EARG,
-                             "the loss is not finite in the first step: the weights or the images "
-                             "hold NaN, infinities or too large values");
-    return adj_error_set(error, ADJ_EARG,
-                         "the loss is not finite in step %lld of epoch %lld: try a smaller "
-                         "learning rate (now %g)",
-                         (long long)t->at.step + 1, (long long)t->at.epoch + 1, t->step_rate);
-}
-
-/* Updates the count of skipped steps, of which there were `before`, and fails if too many in a row
- * were skipped, since then the loss scale is not the cause. */
-static adj_status check_skipped(adj_trainer *t, double before, adj_error *error)
-{
-    enum { MAX_SKIPPED = 50 }; /* from 65536 down to the least scale it takes 40 */
-    const double now = network_state(&t->steps_net, t->steps_net.skipped);
-
-    t->skipped = now != before ? t->skipped + 1 : 0;
-    if (t->skipped < MAX_SKIPPED)
-        return ADJ_OK;
-    return adj_error_set(error, ADJ_EARG,
-                         "%d steps up to step %lld of epoch %lld were skipped: their gradients are "
-                         "not finite, whatever the loss scale (now %g)",
-                         t->skipped, (long long)t->at.step + 1, (long long)t->at.epoch + 1,
-                         network_state(&t->steps_net, t->steps_net.loss_scale));
-}
-
-/* Returns the total seconds that this process waited for others. */
-static double waited_for_others(const adj_trainer *t)
-{
-    const adj_ranks *r = t->ranks.ranks;
-    return r != NULL && r->meter != NULL ? r->meter->waited(r->group) : 0;
-}
-
-/* *own: of this process. */
-static adj_status run_step(adj_trainer *t, adj_loader_batch *b, rank_seconds *own, adj_error *error)
-{
-    const double began = seconds_now(), waited = adj_loader_waited(t->loader);
-    const double others = waited_for_others(t);
-    const step_inputs inputs = {.lr = t->step_rate, .share = t->ranks.share};
-    adj_status status = adj_loader_next(t->loader, b, error);
-    own->data = adj_loader_waited(t->loader) - waited;
-    if (status == ADJ_OK)
-        status = ranks_share(t, b, error);
-    if (status == ADJ_OK)
-        status = network_run(&t->steps_net, b, &inputs, error);
-    own->others = waited_for_others(t) - others;
-    own->seconds = seconds_now() - began;
-    return status;
-}
-
-adj_status adj_trainer_step(adj_trainer *t, adj_error *error)
-{
-    const double began = seconds_now();
-    position *at = &t->at;
-    rank_seconds own = {0};
-    adj_loader_batch b;
-    double loss;
-    int64_t right;
-
-    if (at->step >= t->steps || at->epoch >= t->set.epochs)
-        return adj_error_set(error, ADJ_EARG, "fit: no step is left in this epoch");
-    t->last = (adj_fit_progress){0};
-    if (at->step == 0) {
-        t->waited = t->seconds = 0;
-        t->images = 0;
-    }
-    t->step_rate = settings_rate(&t->set, at->epoch, at->step, t->steps);
-    const double skipped = network_state(&t->steps_net, t->steps_net.skipped);
-    adj_status status = run_step(t, &b, &own, error);
-    t->waited += own.data;
-    if (status == ADJ_OK)
-        status = ranks_report(t, &b, own, &loss, &right, error);
-    if (status != ADJ_OK)
-        return status;
-    const int64_t count = adj_loader_step_count(t->loader, b.step);
-    t->done++;
-    t->step_loss = loss / (double)count;
-    at->loss += loss;
-    at->right += right;
-    at->count += count;
-    if (!isfinite(at->loss))
-        return not_finite(t, error);
-    if (check_skipped(t, skipped, error) != ADJ_OK)
-        return ADJ_EARG;
-    at->step++;
-    t->images += count;
-    t->seconds += seconds_now() - began;
-    if (t->o.distributed.compare_every > 0 && at->step % t->o.distributed.compare_every == 0)
-        status = ranks_compare_params(t, error);
-    return status;
-}
-
-/* Evaluates the held-out data and tells in *is_best whether this epoch is the best so far. */
-static adj_status evaluate(adj_trainer *t, adj_score *score, int *is_best, adj_error *error)
-{
-    position *at = &t->at;
-    *is_best = 0;
-    if (t->held_out == NULL)
-        return ADJ_OK;
-    adj_predictor *p = adj_trainer_predictor(t, error);
-    if (p == NULL)
-        return ADJ_ENOMEM;
-    p->ranks = ranks_size(&t->ranks) > 1 ? t->o.distributed.ranks
-                                         : NULL; /* other callers evaluate in one process */
-    adj_status status = adj_predictor_evaluate(p, t->held_out, score, NULL, error);
-    p->ranks = NULL;
-    if (status != ADJ_OK)
-        return status;
-    at->accuracy = score->accuracy;
-    p->card.accuracy = 100 * score->accuracy;
-    const double reached = p->net.loss != NULL ? score->loss : score->accuracy;
-    *is_best =
-        at->best_epoch == 0 || (p->net.loss != NULL ? reached < at->best : reached > at->best);
-    if (*is_best) {
-        at->best_epoch = at->epoch + 1;
-        at->best = reached;
-    }
-    return ADJ_OK;
-}
-
-adj_status adj_trainer_end_epoch(adj_trainer *t, adj_error *error)
-{
-    position *at = &t->at;
-    adj_score score = {0};
-    int is_best;
-
-    if (at->step < t->steps || at->epoch >= t->set.epochs)
-        return adj_error_set(error, ADJ_EARG, "fit: the epoch is not at its end");
-    adj_status status = ranks_compare_params(t, error);
-    if (status == ADJ_OK)
-        status = evaluate(t, &score, &is_best, error);
-    if (status != ADJ_OK)
-        return status;
-    t->step_rate = settings_rate(&t->set, at->epoch, t->steps - 1, t->steps);
-    t->last = adj_trainer_progress(t);
-    t->last.held_out = score;
-    *at = (position){.epoch = at->epoch + 1,
-                     .best_epoch = at->best_epoch,
-                     .best = at->best,
-                     .accuracy = at->accuracy};
-    if (!is_best || t->o.checkpoint.best == NULL)
-        return ADJ_OK;
-    if (ranks_rank(&t->ranks) == 0)
-        status = adj_predictor_save(t->predictor, t->o.checkpoint.best, 0, NULL, error);
-    return ranks_share_status(&t->ranks, status, error);
 }

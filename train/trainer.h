@@ -1,10 +1,11 @@
-/* trainer.h - the structs behind adj_trainer and its settings. */
+/* trainer.h - the structs behind adj_trainer and its settings, and the communication of its
+ * processes outside of the graph. */
 #ifndef TRAIN_TRAINER_H
 #define TRAIN_TRAINER_H
 
+#include "base/hash.h"
+#include "internal.h"
 #include "predictor.h"
-#include "ranks.h"
-#include "sums.h"
 
 /* All settings that determine the result of a training, with defaults filled in, as compared with a
  * checkpoint's. Words are stored as numbers. */
@@ -42,6 +43,28 @@ typedef struct {
     double accuracy;    /* held-out accuracy after the last whole epoch, 0 .. 1; 0: unknown */
 } position;
 
+/* Report of one process about a step; the sums of its shards' losses follow in memory. */
+typedef struct {
+    int64_t right;      /* images */
+    rank_seconds times; /* of this step */
+    int64_t wants_stop;
+} step_report;
+
+/* State of a trainer. */
+typedef struct {
+    const adj_ranks *ranks; /* NULL: this process alone */
+    int wants_stop;         /* this process wants to stop; sent to the others with the next step */
+    int is_stopped;         /* a process wanted to stop; known to all since the last step */
+    rank_seconds *times;    /* [size]: of the epoch at work */
+    char *mine, *all;       /* a step's reports */
+    size_t report_bytes;
+    double *weight; /* [size * shards of a process]: of a step's shards, among all of them */
+    float *share;   /* [shards of a process]: as in step_inputs */
+} rank_state;
+
+static inline int ranks_size(const rank_state *r) { return r->ranks != NULL ? r->ranks->size : 1; }
+static inline int ranks_rank(const rank_state *r) { return r->ranks != NULL ? r->ranks->rank : 0; }
+
 struct adj_trainer {
     const adj_dataset *train, *held_out; /* held_out may be NULL */
     adj_fit_opts o;                      /* with the optimizer's kind and momentum */
@@ -70,6 +93,9 @@ static inline int64_t batches(int64_t n, int64_t batch) { return (n + batch - 1)
 static inline int64_t step_images(const settings *s) { return s->batch * s->accumulate; }
 static inline int64_t step_shards(const settings *s) { return s->shards * s->accumulate; }
 
+/* Returns a checksum of images and labels or targets (checkpoint.c). Images that are not in memory
+ * are represented by a sample and by their mean and deviation. */
+uint64_t data_sum(const adj_dataset *d);
 /* Returns the checksum of the training data, computed once. */
 uint64_t trainer_data_sum(adj_trainer *t);
 
@@ -77,15 +103,46 @@ uint64_t trainer_data_sum(adj_trainer *t);
  * setting is out of range. */
 adj_status settings_complete(settings *s, const adj_net *net, const adj_fit_opts *o, int64_t n,
                              adj_error *error);
-/* Fails before the first step if a name, a word or metadata cannot be written to the weights file
- * or the checkpoint. */
-adj_status trainer_check_contents(adj_trainer *t, adj_error *error);
 /* Plans steps and evaluation with these kernels (adj_exec_internal.selection), and times nothing.
  */
 adj_status trainer_select(adj_trainer *t, const char *steps, const char *evaluation,
                           adj_error *error);
 /* Returns the learning rate of a step of an epoch; steps: number of steps in an epoch. */
 double settings_rate(const settings *s, int64_t epoch, int64_t step, int64_t steps);
+
+/* ---- processes (ranks.c). Without ranks all functions concern this process alone and cost nothing
+ * ---- */
+
+/* Allocates memory for a training with n_shard shards in this process. The caller closes r in every
+ * case. */
+adj_status ranks_open(rank_state *r, const adj_ranks *ranks, int n_shard, adj_error *error);
+void ranks_close(rank_state *r);
+
+/* Checks that all ranks have rank 0's version, settings and data; else ADJ_EARG with a message that
+ * names the first difference and the rank. Called before any other exchange. */
+adj_status ranks_agree(adj_trainer *t, adj_error *error);
+/* Checks likewise that all ranks have planned the same kernels. */
+adj_status ranks_agree_on_kernels(adj_trainer *t, adj_error *error);
+/* Checks before a run that all ranks are at the same step with the same parameters (ADJ_EARG,
+ * ADJ_EBACKEND as below), and clears requests to stop. */
+adj_status ranks_begin(adj_trainer *t, adj_error *error);
+/* Checks that every parameter and state has rank 0's bits; else ADJ_EBACKEND with a message that
+ * names the first difference, the rank and the step. */
+adj_status ranks_compare_params(adj_trainer *t, adj_error *error);
+
+/* Computes the weight of each shard's loss in the step's mean, in r->share. */
+adj_status ranks_share(adj_trainer *t, const adj_loader_batch *b, adj_error *error);
+/* Adds up the reports of all processes after a step that took `seconds`, of which `data` were spent
+ * waiting for its batch. *loss: the step's sum over images. */
+adj_status ranks_report(adj_trainer *t, const adj_loader_batch *b, rank_seconds own, double *loss,
+                        int64_t *right, adj_error *error);
+
+/* Sets *stop if this process or another wants to stop. All ranks call it. */
+adj_status ranks_want_stop(rank_state *r, int wants, int *stop, adj_error *error);
+/* Copies a text of rank 0 to all ranks, to be freed; NULL if it is NULL there. */
+adj_status ranks_share_text(const rank_state *r, const char *text, char **shared, adj_error *error);
+/* Copies the status and message of rank 0 to all ranks. */
+adj_status ranks_share_status(const rank_state *r, adj_status status, adj_error *error);
 
 /* ---- as entries of a checkpoint ---- */
 

@@ -1,9 +1,9 @@
-/* workers.c - see workers.h. */
+/* workers.c - networks that share out a batch: see predictor.h. */
 #include <stdlib.h>
 
 #include "base/threads.h"
 #include "exec/internal.h"
-#include "workers.h"
+#include "predictor.h"
 
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 

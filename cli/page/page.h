@@ -1,4 +1,4 @@
-/* page.h - pieces of report.html: pictures and curves. */
+/* page.h - pieces of report.html: style sheet, pictures and curves. */
 #ifndef CLI_PAGE_PAGE_H
 #define CLI_PAGE_PAGE_H
 
@@ -6,6 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+
+/* In several strings, since a longer literal is not portable C. */
+enum { PAGE_STYLES = 2 };
+extern const char *const page_style[PAGE_STYLES];
 
 /* ---- pictures ---- */
 

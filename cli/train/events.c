@@ -14,8 +14,7 @@
 #include "events.h"
 #include "exec/report.h"
 #include "files.h"
-#include "range.h"
-#include "settings.h"
+#include "train.h"
 
 /* ---- signals ---- */
 

@@ -4,7 +4,6 @@
 #define CLI_TRAIN_EVENTS_H
 
 #include "files.h"
-#include "neighbors.h"
 #include "ops/nn/model_list.h"
 #include "ops/nn/range_test.h"
 #include "progress.h"

@@ -1,4 +1,4 @@
-/* options.c - see train.h. */
+/* options.c - the command line of adjoint train: see train.h. */
 #include <string.h>
 
 #include "adjoint_data.h"
@@ -6,7 +6,7 @@
 #include "cli/command.h"
 #include "cli/onnx_model.h"
 #include "cli/standard.h"
-#include "settings.h"
+#include "train.h"
 
 /* Range of adj_augment.mixup, besides 0. */
 static const double MIN_MIXUP = 0.001, MAX_MIXUP = 1000;

@@ -1,10 +1,10 @@
-/* range.c - see range.h. */
+/* range.c - train --lr auto: see train.h. */
 #include <math.h>
 
 #include "cli/command.h"
 #include "cli/json.h"
 #include "cli/terminal.h"
-#include "range.h"
+#include "train.h"
 
 static int on_step(void *user, const adj_fit_progress *now)
 {

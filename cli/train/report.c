@@ -5,7 +5,6 @@
 
 #include "base/printable.h"
 #include "cli/page/page.h"
-#include "cli/page/style.h"
 #include "io/json.h"
 #include "report.h"
 
@@ -319,7 +318,7 @@ int report_write(FILE *f, const void *source)
           f);
     put_title(f, start);
     fputs("</title>\n<style>\n", f);
-    for (size_t i = 0; i < sizeof page_style / sizeof page_style[0]; i++)
+    for (int i = 0; i < PAGE_STYLES; i++)
         fputs(page_style[i], f);
     fputs("</style>\n</head>\n<body>\n<main>\n<h1>", f);
     put_title(f, start);

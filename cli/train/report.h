@@ -10,6 +10,7 @@
 #include <jansson.h>
 #include <stdint.h>
 
+#include "adjoint_fit.h"
 #include "cli/page/page.h"
 
 /* ---- statistics of a classifier's predictions (score.c): scores of classes, confused classes,
@@ -73,5 +74,17 @@ enum {
 json_t *report_events(const char *path);
 /* source: a report. 0 on success; not when out of memory. */
 int report_write(FILE *f, const void *source);
+
+/* ---- the report of a training, from its metrics, trainer and data (results.c) ---- */
+
+typedef struct {
+    adj_trainer *trainer;
+    const adj_dataset *held_out;
+    const char *held_out_name; /* split of held_out: "test" or "validation" */
+    const char *metrics;       /* the file metrics.jsonl */
+} results_of;
+
+/* Writes the report, replacing the file. */
+adj_status results_write(const results_of *r, const char *path, adj_error *error);
 
 #endif

@@ -1,4 +1,4 @@
-/* results.c - see results.h. */
+/* results.c - gathers the report of a training: see report.h. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -6,7 +6,6 @@
 #include "io/data/origin.h"
 #include "io/io.h"
 #include "report.h"
-#include "results.h"
 
 enum { BATCH = 100 }; /* images per prediction */
 

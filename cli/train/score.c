@@ -1,4 +1,4 @@
-/* score.c - see score.h. */
+/* score.c - see report.h. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

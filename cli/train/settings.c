@@ -7,7 +7,7 @@
 #include "cli/command.h"
 #include "data.h"
 #include "ops/nn/names.h"
-#include "settings.h"
+#include "train.h"
 
 enum { SCALE_INTERVAL = 2000 }; /* PyTorch's */
 

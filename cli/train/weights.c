@@ -14,7 +14,7 @@
 #include "cli/terminal.h"
 #include "io/tensors/formats.h"
 #include "ops/nn/names.h"
-#include "settings.h"
+#include "train.h"
 #include "weights.h"
 
 /* ---- checkpoints ---- */

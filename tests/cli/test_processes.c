@@ -13,7 +13,7 @@
 
 #include "cli/child.h"
 #include "cli/small_data.h"
-#include "cli/train/neighbors.h"
+#include "cli/train/progress.h"
 #include "tests/plan.h"
 #include "tests/repeat.h"
 

@@ -8,7 +8,7 @@
 #include "adjoint_nn.h"
 #include "check/inspect.h"
 #include "cli/command.h"
-#include "cli/train/settings.h"
+#include "cli/train/train.h"
 #include "fuzz/must.h"
 #include "graph/op.h"
 #include "io/tensors/formats.h"
