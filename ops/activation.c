@@ -1,27 +1,24 @@
-/* activation.c - relu, relu6, leaky_relu, sigmoid, tanh, silu, and their gradients as ops of
- * their own. A gradient reads the result instead of the operand where that is enough: the
- * operand then needs no memory until the backward pass, and relu can be fused with the
- * convolution before it.
+/* activation.c - piecewise linear activations: relu, relu6, leaky_relu, clip, and their gradients
+ * as ops of their own. A gradient reads the result instead of the operand where that is enough: the
+ * operand then needs no memory until the backward pass, and relu can be fused with the convolution
+ * before it.
  *
  *   relu_grad(dy, y)        dy where y > 0, else 0
  *   relu6_grad(dy, y)       dy where 0 < y < 6, else 0
  *   leaky_relu_grad(dy, y)  dy where y > 0, else alpha dy
- *   sigmoid_grad(dy, y)     dy y (1 - y)
- *   tanh_grad(dy, y)        dy (1 - y^2)
- *   silu_grad(dy, x)        dy (s + x s (1 - s)),  s = sigmoid(x)
- * Each is linear in dy, so for the incoming gradient e, the gradient of dy is the same op on e.
- * The second operand's gradient is zero almost everywhere for the first three; the rules below
- * give the others. */
+ *   clip_grad(dy, x)        dy where min <= x <= max, else 0
+ * Each is linear in dy, so for the incoming gradient e, the gradient of dy is the same op on e. The
+ * second operand's gradient is zero almost everywhere. */
+#include <math.h>
+
 #include "activation.h"
 #include "grad.h"
-#include "ops/rules/max_pool.h"
+#include "ops/rules/rules.h"
 
 const adj_schema alpha_schema = {
     .size = sizeof(adj_value_attrs),
     .attr = {{"alpha", ADJ_ATTR_REAL, .offset = offsetof(adj_value_attrs, value),
               " alpha=", .fallback = 0.25}}};
-
-static double alpha_of(const adj_node *n) { return ((const adj_value_attrs *)n->attrs)->value; }
 
 void keep_from_zero(int64_t count, double v[])
 {
@@ -48,60 +45,10 @@ static void leaky_relu_grad(adj_node *y, adj_node *dy, adj_node *dx[])
     dx[0] = adj_leaky_relu_grad(dy, alpha_of(y) < 0 ? y->in[0] : y, alpha_of(y));
 }
 
-static void sigmoid_grad(adj_node *y, adj_node *dy, adj_node *dx[])
-{
-    dx[0] = adj_sigmoid_grad(dy, y);
-}
-
-static void tanh_grad(adj_node *y, adj_node *dy, adj_node *dx[]) { dx[0] = adj_tanh_grad(dy, y); }
-
-static void silu_grad(adj_node *y, adj_node *dy, adj_node *dx[])
-{
-    dx[0] = adj_silu_grad(dy, y->in[0]);
-}
-
 void steps_grad(adj_node *dx, adj_node *e, adj_node *de[])
 {
     de[0] = adj_node_new2(dx->op, e, dx->in[1], dx->attrs);
     de[1] = NULL;
-}
-
-/* 1 - 2 y */
-static adj_node *one_minus_twice(adj_node *y)
-{
-    adj_node *twice = adj_scale(y, 2);
-    return y != NULL ? adj_sub(adj_fill_like(y, 1), twice) : NULL;
-}
-
-/* d/dy of dy y (1 - y) is dy (1 - 2 y). */
-static void sigmoid_grad_grad(adj_node *dx, adj_node *e, adj_node *de[])
-{
-    adj_node *dy = dx->in[0], *y = dx->in[1];
-
-    de[0] = adj_sigmoid_grad(e, y);
-    adj_node *slope = one_minus_twice(y);
-    de[1] = adj_mul(adj_mul(e, dy), slope);
-}
-
-/* d/dy of dy (1 - y^2) is -2 dy y. */
-static void tanh_grad_grad(adj_node *dx, adj_node *e, adj_node *de[])
-{
-    adj_node *dy = dx->in[0], *y = dx->in[1];
-
-    de[0] = adj_tanh_grad(e, y);
-    adj_node *slope = adj_scale(y, -2);
-    de[1] = adj_mul(adj_mul(e, dy), slope);
-}
-
-/* d/dx of s + x s (1 - s) is s (1 - s) (2 + x (1 - 2 s)). */
-static void silu_grad_grad(adj_node *dx, adj_node *e, adj_node *de[])
-{
-    adj_node *dy = dx->in[0], *x = dx->in[1], *s = adj_sigmoid(x);
-    adj_node *product = adj_mul(x, one_minus_twice(s)),
-             *bend = adj_add(adj_fill_like(x, 2), product);
-
-    de[0] = adj_silu_grad(e, x);
-    de[1] = adj_sigmoid_grad(adj_mul(adj_mul(e, dy), bend), s);
 }
 
 /* ---- the ops ---- */
@@ -141,35 +88,8 @@ const adj_op adj_op_leaky_relu_grad = {.name = "leaky_relu_grad",
                                        .grad = steps_grad,
                                        .operand = {"dy", "y"}};
 
-const adj_op adj_op_sigmoid = {.name = "sigmoid", .n_in = 1, .flags = CURVED, .grad = sigmoid_grad};
-const adj_op adj_op_sigmoid_grad = {.name = "sigmoid_grad",
-                                    .n_in = 2,
-                                    .flags = CURVED,
-                                    .linear_in = ADJ_IN(0),
-                                    .grad = sigmoid_grad_grad,
-                                    .operand = {"dy", "y"}};
-
-const adj_op adj_op_tanh = {.name = "tanh", .n_in = 1, .flags = CURVED, .grad = tanh_grad};
-const adj_op adj_op_tanh_grad = {.name = "tanh_grad",
-                                 .n_in = 2,
-                                 .flags = CURVED,
-                                 .linear_in = ADJ_IN(0),
-                                 .grad = tanh_grad_grad,
-                                 .operand = {"dy", "y"}};
-
-const adj_op adj_op_silu = {.name = "silu", .n_in = 1, .flags = CURVED, .grad = silu_grad};
-const adj_op adj_op_silu_grad = {.name = "silu_grad",
-                                 .n_in = 2,
-                                 .flags = CURVED,
-                                 .linear_in = ADJ_IN(0),
-                                 .grad = silu_grad_grad,
-                                 .operand = {"dy", "x"}};
-
 adj_node *adj_relu(adj_node *x) { return adj_node_new1(&adj_op_relu, x, NULL); }
 adj_node *adj_relu6(adj_node *x) { return adj_node_new1(&adj_op_relu6, x, NULL); }
-adj_node *adj_sigmoid(adj_node *x) { return adj_node_new1(&adj_op_sigmoid, x, NULL); }
-adj_node *adj_tanh(adj_node *x) { return adj_node_new1(&adj_op_tanh, x, NULL); }
-adj_node *adj_silu(adj_node *x) { return adj_node_new1(&adj_op_silu, x, NULL); }
 
 adj_node *adj_leaky_relu(adj_node *x, double alpha)
 {
@@ -191,17 +111,56 @@ adj_node *adj_leaky_relu_grad(adj_node *dy, adj_node *y, double alpha)
     return adj_node_new2(&adj_op_leaky_relu_grad, dy, y, &(adj_value_attrs){alpha});
 }
 
-adj_node *adj_sigmoid_grad(adj_node *dy, adj_node *y)
+/* ---- clip ----
+ *
+ * min(max(x, min), max), as ONNX's Clip and PyTorch's clamp. Like these it gives max everywhere if
+ * min is larger than max. x is compared with the given bounds, not with the bounds rounded to x's
+ * type: every type clips the same elements, and only the result is rounded. */
+
+static const char any[] = "a number or an infinity";
+
+static const adj_schema clip_schema = {
+    .size = sizeof(adj_clip_attrs),
+    .attr = {{"min", ADJ_ATTR_REAL, .offset = offsetof(adj_clip_attrs, min), " min=", any,
+              -INFINITY, INFINITY, .fallback = -0.5},
+             {"max", ADJ_ATTR_REAL, .offset = offsetof(adj_clip_attrs, max), " max=", any,
+              -INFINITY, INFINITY, .fallback = 0.75}}};
+
+static void clip_rule(adj_node *y, adj_node *dy, adj_node *dx[])
 {
-    return adj_node_new2(&adj_op_sigmoid_grad, dy, y, NULL);
+    const adj_clip_attrs *a = y->attrs;
+    dx[0] = adj_clip_grad(dy, y->in[0], a->min, a->max);
 }
 
-adj_node *adj_tanh_grad(adj_node *dy, adj_node *y)
+/* Draws values on both sides of each bound, unless the bound is far from 0. */
+static void clip_domain(const adj_node *n, int i, int64_t count, double v[])
 {
-    return adj_node_new2(&adj_op_tanh_grad, dy, y, NULL);
+    const adj_clip_attrs *a = n->attrs;
+    if (i == n->n_in - 1)
+        adj_spread(count, v, fmin(fmax(a->min, -8), 8) - 1, fmin(fmax(a->max, -8), 8) + 1);
 }
 
-adj_node *adj_silu_grad(adj_node *dy, adj_node *x)
+const adj_op adj_op_clip = {.name = "clip",
+                            .n_in = 1,
+                            .schema = &clip_schema,
+                            .flags = STRAIGHT | ADJ_OP_CHEAP,
+                            .grad = clip_rule,
+                            .domain = clip_domain};
+const adj_op adj_op_clip_grad = {.name = "clip_grad",
+                                 .n_in = 2,
+                                 .schema = &clip_schema,
+                                 .flags = STRAIGHT,
+                                 .linear_in = ADJ_IN(0),
+                                 .grad = steps_grad,
+                                 .operand = {"dy", "x"},
+                                 .domain = clip_domain};
+
+adj_node *adj_clip(adj_node *x, double min, double max)
 {
-    return adj_node_new2(&adj_op_silu_grad, dy, x, NULL);
+    return adj_node_new1(&adj_op_clip, x, &(adj_clip_attrs){min, max});
+}
+
+adj_node *adj_clip_grad(adj_node *dy, adj_node *x, double min, double max)
+{
+    return adj_node_new2(&adj_op_clip_grad, dy, x, &(adj_clip_attrs){min, max});
 }

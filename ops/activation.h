@@ -11,6 +11,10 @@ enum { CURVED = ADJ_OP_ELEMENTWISE | ADJ_OP_HALF, STRAIGHT = CURVED | ADJ_OP_KIN
 
 /* Attributes of one finite number, alpha: adj_value_attrs. */
 extern const adj_schema alpha_schema;
+static inline double alpha_of(const adj_node *n)
+{
+    return ((const adj_value_attrs *)n->attrs)->value;
+}
 
 /* adj_op.grad of a gradient op that is dy times a piecewise constant function: it is linear in
  * dy, with the op itself as derivative; the other operand's derivative is zero almost

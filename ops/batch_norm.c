@@ -16,9 +16,9 @@
  * partial derivatives, written with builders, so that any order of derivative works. */
 #include <float.h>
 
+#include "channel.h"
 #include "grad.h"
-#include "norm.h"
-#include "ops/rules/batch_norm.h"
+#include "ops/rules/rules.h"
 
 /* Returns the elements per channel, at least 1. */
 static double per_channel(const adj_node *x, int64_t format)

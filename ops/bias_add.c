@@ -5,7 +5,7 @@
  *   b' = bias_add_grad(dy)   its adjoint repeats e along the other axes */
 #include "channel.h"
 #include "grad.h"
-#include "ops/rules/max_pool.h"
+#include "ops/rules/rules.h"
 
 static adj_status bias_add_infer(const adj_node *n, void *attrs, adj_type *out)
 {
@@ -39,11 +39,8 @@ static void bias_add_rule(adj_node *y, adj_node *dy, adj_node *dx[])
 static void bias_add_grad_rule(adj_node *db, adj_node *e, adj_node *de[])
 {
     const adj_format_attrs *a = db->attrs;
-    adj_shape dy = db->in[0]->type.shape, along_channel = {.rank = dy.rank};
-
-    for (int i = 0; i < dy.rank; i++)
-        along_channel.dim[i] = i == channel_axis(dy, a->format) ? dy.dim[i] : 1;
-    de[0] = adj_broadcast_to(adj_reshape(e, along_channel), dy);
+    const adj_node *dy = db->in[0];
+    de[0] = adj_broadcast_to(norm_along(e, dy, a->format), dy->type.shape);
 }
 
 const adj_op adj_op_bias_add = {.name = "bias_add",

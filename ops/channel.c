@@ -25,3 +25,89 @@ adj_status check_channels(const adj_node *n)
                         n->op->operand[0], adj_shape_text(x.shape).s);
     return ADJ_OK;
 }
+
+/* ---- normalization ---- */
+
+adj_dtype norm_stats_dtype(adj_dtype x) { return x == ADJ_F64 ? ADJ_F64 : ADJ_F32; }
+
+/* Returns the type [rows, c], or [c] for rows == 0, of the statistics dtype. */
+static adj_type norm_stats_type(const adj_node *x, int64_t format, int rows)
+{
+    int64_t c = channels_of(x, format);
+    adj_shape shape = {.rank = 1, .dim = {c}};
+    if (rows > 0)
+        shape = (adj_shape){.rank = 2, .dim = {rows, c}};
+    return (adj_type){norm_stats_dtype(x->type.dtype), shape};
+}
+
+adj_status norm_infer(const adj_node *n, void *attrs, adj_type *out)
+{
+    const adj_node *x = n->in[0], with = {.op = n->op, .attrs = attrs};
+    const int64_t format = adj_format_of(&with);
+    adj_status status = check_channels(n);
+    if (status != ADJ_OK)
+        return status;
+    *out = n->op->images & ADJ_IMAGE_RESULT ? x->type : norm_stats_type(x, format, 2);
+    for (int i = 1; i < n->n_in && status == ADJ_OK; i++) {
+        const adj_example kind = n->op->example[i];
+        const int rows = kind == ADJ_EXAMPLE_STATISTIC ? 0 : 2;
+        status = adj_check_operand(
+            n, i, kind == ADJ_EXAMPLE_X ? x->type : norm_stats_type(x, format, rows));
+    }
+    return status;
+}
+
+/* ---- pieces of gradient rules ---- */
+
+adj_node *norm_in_dtype(adj_node *v, adj_dtype dtype)
+{
+    return v == NULL || v->type.dtype == dtype ? v : adj_cast(v, dtype);
+}
+
+adj_node *norm_row(adj_node *v, int i)
+{
+    if (v == NULL)
+        return NULL;
+    int64_t c = v->type.shape.dim[1];
+    adj_node *r =
+        adj_slice(v, (adj_shape){.rank = 2, .dim = {i, 0}}, (adj_shape){.rank = 2, .dim = {1, c}});
+    return adj_reshape(r, (adj_shape){.rank = 1, .dim = {c}});
+}
+
+adj_node *norm_two_rows(adj_node *a, adj_node *b)
+{
+    if (a == NULL || b == NULL)
+        return NULL;
+    adj_shape one = {.rank = 2, .dim = {1, a->type.shape.dim[0]}};
+    adj_node *const rows[] = {adj_reshape(a, one), adj_reshape(b, one)};
+    return adj_concat(2, rows, 0);
+}
+
+adj_node *norm_along(adj_node *v, const adj_node *x, int64_t format)
+{
+    adj_shape shape = {.rank = x->type.shape.rank};
+    for (int i = 0; i < shape.rank; i++)
+        shape.dim[i] = 1;
+    shape.dim[channel_axis(x->type.shape, format)] = channels_of(x, format);
+    return adj_reshape(v, shape);
+}
+
+adj_node *norm_times(adj_node *x, adj_node *v, int64_t format)
+{
+    if (x == NULL)
+        return NULL;
+    return adj_mul(x, norm_in_dtype(norm_along(v, x, format), x->type.dtype));
+}
+
+adj_node *norm_dot(adj_node *a, adj_node *b, int64_t format)
+{
+    if (a == NULL)
+        return NULL;
+    adj_dtype dtype = norm_stats_dtype(a->type.dtype);
+    adj_axes others = {0};
+    for (int i = 0; i < a->type.shape.rank; i++)
+        if (i != channel_axis(a->type.shape, format))
+            others.axis[others.n++] = i;
+    adj_node *second = norm_in_dtype(b, dtype);
+    return adj_reduce_sum(adj_mul(norm_in_dtype(a, dtype), second), others);
+}

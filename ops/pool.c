@@ -11,7 +11,7 @@
 #include "grad.h"
 #include "pool_geom.h"
 #include "graph/op.h"
-#include "ops/rules/max_pool.h"
+#include "ops/rules/rules.h"
 
 /* Checks that operand i has the shape of the pool's result. */
 static adj_status check_result(const adj_node *n, int i, const char *name, const adj_conv_geom *k)

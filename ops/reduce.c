@@ -1,4 +1,4 @@
-/* reduce.c - sum, mean and maximum over axes.
+/* reduce.c - sum, mean and maximum over axes; argmax; and whether all elements are finite.
  *
  *   sum    dx = dy repeated along the reduced axes
  *   mean   dx = dy / count repeated
@@ -198,4 +198,79 @@ adj_node *adj_reduce_max(adj_node *x, adj_axes axes)
 adj_node *adj_reduce_min(adj_node *x, adj_axes axes)
 {
     return adj_neg(adj_reduce_max(adj_neg(x), axes));
+}
+
+/* ---- argmax ----
+ *
+ * The index of the largest element along an axis, as i32: the first of equal elements, and the
+ * first NaN if there is one. It has no derivative. */
+
+static adj_status argmax_infer(const adj_node *n, void *attrs, adj_type *out)
+{
+    int64_t *axis = &((adj_axis_attrs *)attrs)->axis;
+    const adj_shape x = n->in[0]->type.shape;
+
+    if (!adj_is_float(n->in[0]->type.dtype))
+        return adj_fail(n->graph, ADJ_EDTYPE, "argmax: input must be of a float type (got %s)",
+                        adj_dtype_name(n->in[0]->type.dtype));
+    if (*axis < -x.rank || *axis >= x.rank)
+        return adj_fail(n->graph, ADJ_EARG,
+                        "argmax: axis is out of range (got %ld, expected %ld to %ld)", (long)*axis,
+                        (long)-x.rank, (long)x.rank - 1);
+    if (*axis < 0)
+        *axis += x.rank;
+    if (x.dim[*axis] < 1 || x.dim[*axis] > INT32_MAX)
+        return adj_fail(
+            n->graph, ADJ_ESHAPE,
+            "argmax: size of axis %ld is out of range (got input %s, expected 1 to INT32_MAX)",
+            (long)*axis, adj_shape_text(x).s);
+    *out = (adj_type){.dtype = ADJ_I32};
+    for (int64_t i = 0; i < x.rank; i++)
+        if (i != *axis)
+            out->shape.dim[out->shape.rank++] = x.dim[i];
+    return ADJ_OK;
+}
+
+static const adj_schema argmax_schema = {
+    .size = sizeof(adj_axis_attrs),
+    .attr = {{"axis", ADJ_ATTR_INT, .offset = offsetof(adj_axis_attrs, axis),
+              " axis=", .fallback = -1}}};
+
+const adj_op adj_op_argmax = {.name = "argmax",
+                              .n_in = 1,
+                              .schema = &argmax_schema,
+                              .flags = ADJ_OP_KINKS | ADJ_OP_NO_GRADIENT,
+                              .infer = argmax_infer};
+
+adj_node *adj_argmax(adj_node *x, int axis)
+{
+    return adj_node_new1(&adj_op_argmax, x, &(adj_axis_attrs){.axis = axis});
+}
+
+/* ---- all_finite ----
+ *
+ * 1 if every element of every operand is finite, 0 if one is NaN or infinite. It has no gradient.
+ */
+
+static adj_status all_finite_infer(const adj_node *n, void *attrs, adj_type *out)
+{
+    (void)attrs;
+    *out = (adj_type){.dtype = n->in[0]->type.dtype};
+    return adj_check_same_dtype(n);
+}
+
+const adj_op adj_op_all_finite = {.name = "all_finite",
+                                  .example = {ADJ_EXAMPLE_X, ADJ_EXAMPLE_FILTER_OR_X},
+                                  .n_in = ADJ_MANY,
+                                  .flags = ADJ_OP_NO_GRADIENT,
+                                  .infer = all_finite_infer};
+
+adj_node *adj_all_finite(int n, adj_node *const x[])
+{
+    if (n < 1 || x == NULL)
+        return NULL;
+    for (int i = 0; i < n; i++)
+        if (x[i] == NULL)
+            return NULL;
+    return adj_node_new(x[0]->graph, &adj_op_all_finite, n, x, NULL);
 }

@@ -1,4 +1,4 @@
-/* max_pool.c - see max_pool.h: moves ops from a pool's operand to its smaller result, and lets
+/* max_pool.c - see rules.h: moves ops from a pool's operand to its smaller result, and lets
  * its gradient not read the operand.
  *
  *   max_pool(relu(v))                     = relu(max_pool(v))
@@ -15,7 +15,7 @@
  * another order, hold bit for bit. */
 #include <string.h>
 
-#include "max_pool.h"
+#include "rules.h"
 #include "ops/grad.h"
 
 static int same_pool(const adj_node *a, const adj_node *b)

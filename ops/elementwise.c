@@ -1,7 +1,8 @@
-/* elementwise_binary.c - add, sub, mul, div, maximum, minimum, equal, greater_equal, pow.
+/* elementwise.c - add, sub, mul, div, maximum, minimum, equal, greater_equal, pow; neg, scale,
+ * square, sqrt, exp, log.
  *
- * Operands have one dtype and broadcast as in NumPy: shapes are aligned at their last axis, and
- * a size of 1 repeats. With y = f(a, b) and S_a the sum over the axes along which a was
+ * Operands of the first have one dtype and broadcast as in NumPy: shapes are aligned at their last
+ * axis, and a size of 1 repeats. With y = f(a, b) and S_a the sum over the axes along which a was
  * broadcast:
  *   add      da = S_a(dy)         db = S_b(dy)
  *   sub      da = S_a(dy)         db = -S_b(dy)
@@ -132,19 +133,11 @@ static adj_node *div_simplify(const adj_node *n, adj_node *const in[])
     return same && adj_is_fill(in[1], &value) && value == 1 ? in[0] : NULL;
 }
 
-/* Draws divisors away from 0. */
-static void div_domain(const adj_node *n, int i, int64_t count, double v[])
+/* Draws positive numbers away from 0: divisors, bases of powers (fractional powers of negative
+ * numbers are NaN), operands of log and sqrt. */
+static void positive_domain(const adj_node *n, int i, int64_t count, double v[])
 {
-    (void)n;
-    if (i == 1)
-        adj_spread(count, v, 0.5, 2);
-}
-
-/* Draws positive bases, since fractional powers of negative numbers are NaN. */
-static void pow_domain(const adj_node *n, int i, int64_t count, double v[])
-{
-    (void)n;
-    if (i == 0)
+    if (i == (n->op == &adj_op_div ? 1 : 0))
         adj_spread(count, v, 0.5, 2);
 }
 
@@ -183,7 +176,7 @@ const adj_op adj_op_div = {.name = "div",
                            .infer = binary_infer,
                            .grad = div_grad,
                            .simplify = div_simplify,
-                           .domain = div_domain};
+                           .domain = positive_domain};
 
 const adj_op adj_op_maximum = {.name = "maximum",
                                .n_in = 2,
@@ -215,7 +208,7 @@ const adj_op adj_op_pow = {.name = "pow",
                            .flags = ADJ_OP_ELEMENTWISE,
                            .infer = binary_infer,
                            .grad = pow_grad,
-                           .domain = pow_domain};
+                           .domain = positive_domain};
 
 adj_node *adj_add(adj_node *a, adj_node *b) { return adj_node_new2(&adj_op_add, a, b, NULL); }
 adj_node *adj_sub(adj_node *a, adj_node *b) { return adj_node_new2(&adj_op_sub, a, b, NULL); }
@@ -239,3 +232,106 @@ adj_node *adj_greater_equal(adj_node *a, adj_node *b)
 {
     return adj_node_new2(&adj_op_greater_equal, a, b, NULL);
 }
+
+/* ---- of one operand ----
+ *
+ * Gradients, in terms of the result where possible:
+ *   neg -dy    scale factor dy    square 2 x dy    sqrt dy / (2 y)    exp dy y    log dy / x */
+
+static void neg_grad(adj_node *y, adj_node *dy, adj_node *dx[])
+{
+    (void)y;
+    dx[0] = adj_neg(dy);
+}
+
+static double factor_of(const adj_node *n) { return ((const adj_value_attrs *)n->attrs)->value; }
+
+static const adj_schema scale_schema = {
+    .size = sizeof(adj_value_attrs),
+    .attr = {{"factor", ADJ_ATTR_REAL, .offset = offsetof(adj_value_attrs, value), " x",
+              .fallback = 0.3}}};
+
+static void scale_grad(adj_node *y, adj_node *dy, adj_node *dx[])
+{
+    dx[0] = adj_scale(dy, factor_of(y));
+}
+
+/* True if dtype represents the number exactly. */
+static int representable(adj_dtype dtype, double value)
+{
+    double element;
+    adj_store(dtype, &element, 0, value);
+    return adj_load(dtype, &element, 0) == value;
+}
+
+/* A scaled fill becomes a fill if neither value nor product is rounded. */
+static adj_node *scale_simplify(const adj_node *n, adj_node *const in[])
+{
+    adj_dtype dtype = in[0]->type.dtype;
+    double factor = factor_of(n), value;
+
+    if (factor == 1)
+        return in[0];
+    if (adj_is_fill(in[0], &value) && representable(dtype, value) &&
+        representable(dtype, value * factor))
+        return adj_fill_like(in[0], value * factor);
+    return NULL;
+}
+
+static void square_grad(adj_node *y, adj_node *dy, adj_node *dx[])
+{
+    dx[0] = adj_mul(dy, adj_scale(y->in[0], 2));
+}
+
+static void sqrt_grad(adj_node *y, adj_node *dy, adj_node *dx[])
+{
+    dx[0] = adj_div(adj_scale(dy, 0.5), y);
+}
+
+static void exp_grad(adj_node *y, adj_node *dy, adj_node *dx[]) { dx[0] = adj_mul(dy, y); }
+
+static void log_grad(adj_node *y, adj_node *dy, adj_node *dx[]) { dx[0] = adj_div(dy, y->in[0]); }
+
+const adj_op adj_op_neg = {.name = "neg",
+                           .n_in = 1,
+                           .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_HALF,
+                           .linear_in = ADJ_IN(0),
+                           .grad = neg_grad};
+const adj_op adj_op_scale = {.name = "scale",
+                             .n_in = 1,
+                             .schema = &scale_schema,
+                             .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_HALF,
+                             .linear_in = ADJ_IN(0),
+                             .grad = scale_grad,
+                             .simplify = scale_simplify};
+const adj_op adj_op_square = {
+    .name = "square", .n_in = 1, .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_HALF, .grad = square_grad};
+const adj_op adj_op_sqrt = {.name = "sqrt",
+                            .n_in = 1,
+                            .flags = ADJ_OP_ELEMENTWISE,
+                            .grad = sqrt_grad,
+                            .domain = positive_domain};
+const adj_op adj_op_exp = {.name = "exp", .n_in = 1, .flags = ADJ_OP_ELEMENTWISE, .grad = exp_grad};
+const adj_op adj_op_log = {.name = "log",
+                           .n_in = 1,
+                           .flags = ADJ_OP_ELEMENTWISE,
+                           .grad = log_grad,
+                           .domain = positive_domain};
+
+adj_node *adj_neg(adj_node *x) { return adj_node_new1(&adj_op_neg, x, NULL); }
+
+adj_node *adj_scale(adj_node *x, double factor)
+{
+    return adj_node_new1(&adj_op_scale, x, &(adj_value_attrs){.value = factor});
+}
+
+adj_node *adj_abs(adj_node *x)
+{
+    adj_node *above = adj_relu(x), *below = adj_relu(adj_neg(x));
+    return adj_add(above, below);
+}
+
+adj_node *adj_square(adj_node *x) { return adj_node_new1(&adj_op_square, x, NULL); }
+adj_node *adj_sqrt(adj_node *x) { return adj_node_new1(&adj_op_sqrt, x, NULL); }
+adj_node *adj_exp(adj_node *x) { return adj_node_new1(&adj_op_exp, x, NULL); }
+adj_node *adj_log(adj_node *x) { return adj_node_new1(&adj_op_log, x, NULL); }

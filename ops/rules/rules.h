@@ -1,9 +1,19 @@
-/* max_pool.h - rewrite rules for max pooling with its users and operand:
- * adj_op.rewrite_with_users and adj_op.save_for_backward. */
-#ifndef OPS_RULES_MAX_POOL_H
-#define OPS_RULES_MAX_POOL_H
+/* rules.h - rewrite rules of several ops: adj_op.fold, adj_op.rewrite_with_users and
+ * adj_op.save_for_backward. */
+#ifndef OPS_RULES_H
+#define OPS_RULES_H
 
 #include "graph/op.h"
+
+/* ---- batch normalization with its convolution, or its gradient with a relu's mask
+ * (batch_norm.c) ---- */
+
+adj_node *batch_norm_fold(const adj_node *n, adj_node *const in[]);
+/* Rule of batch_norm_grad_sums and batch_norm_grad. */
+adj_node *batch_norm_rematerialise_mask(const adj_node *n, adj_node *const in[],
+                                        const adj_uses *uses);
+
+/* ---- max pooling with its users and operand (max_pool.c) ---- */
 
 adj_node *max_pool_rewrite_with_users(const adj_node *n, adj_node *const in[],
                                       const adj_uses *uses);
