@@ -4,6 +4,7 @@
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "adjoint.h"
 #include "adjoint_check.h"
@@ -17,6 +18,12 @@ static inline void release_graph(adj_graph **g) { adj_graph_free(*g); }
 static inline void release_exec(adj_exec **e) { adj_exec_free(*e); }
 static inline void release_gradcheck(const adj_gradcheck_report **r) { adj_gradcheck_free(*r); }
 static inline void release_comparison(const adj_comparison **c) { adj_comparison_free(*c); }
+
+/* Expects a message, or what a program printed, to have these words. */
+static inline void expect_text(const char *text, const char *words)
+{
+    cr_expect_not_null(strstr(text, words), "no \"%s\" in: %s", words, text);
+}
 
 /* A suite's .init: what the plan is by itself is looked at, whatever all tests are run with. */
 static inline void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }

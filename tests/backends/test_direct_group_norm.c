@@ -262,7 +262,7 @@ Test(direct_group_norm, refused)
         scoped(backend_close) test_backend t = backend_open("direct");
         outcome o = run_candidate(&f, &t, 1, &refused[i], 0);
         cr_expect_eq(o.status, ADJ_ENOKERNEL);
-        cr_expect_not_null(strstr(o.why, "group_norm_grad_sums: direct takes"), "%s", o.why);
+        expect_text(o.why, "group_norm_grad_sums: direct takes");
         free(o.y);
     }
 }

@@ -135,7 +135,7 @@ static void expect_first_group(fixture *f, adj_node *y, int steps, int n_node)
     expect_direct(f, y, steps);
     scoped(release_exec) adj_exec *e = plan_of(f->g, &o);
     const adj_step_info s = adj_exec_step_at(e, 0);
-    cr_assert_not_null(strstr(s.impl, "fused_pointwise"), "%s", s.impl);
+    expect_text(s.impl, "fused_pointwise");
     cr_assert_eq(s.n_node, n_node, "%d nodes", s.n_node);
 }
 

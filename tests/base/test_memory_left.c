@@ -125,7 +125,7 @@ Test(memory_left, scratch)
     limit(RLIMIT_AS, "VmSize:", 60 * mega);
     scratch = (size_t)(40 * mega);
     cr_expect_eq(plan(20 * mega, NULL, message), ADJ_ENOMEM);
-    cr_expect_not_null(strstr(message, "RLIMIT_AS leaves"), "%s", message);
+    expect_text(message, "RLIMIT_AS leaves");
     cr_expect_gt(prepared, 0);
 }
 

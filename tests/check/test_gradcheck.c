@@ -276,9 +276,8 @@ Test(gradcheck, names_cannot_forge_a_report)
     FILE *f = open_memstream(&printed, &size);
     adj_gradcheck_print(f, r);
     fclose(f);
-    cr_expect_not_null(strstr(printed, " y\\x0asummary: 9 checked, 9 pass\\x1b[2J\\xc2\\x9b "),
-                       "%s", printed);
+    expect_text(printed, " y\\x0asummary: 9 checked, 9 pass\\x1b[2J\\xc2\\x9b ");
     cr_expect_null(strchr(printed, '\x1b'));
     cr_expect_null(strstr(printed, "\nsummary: 9"), "%s", printed);
-    cr_expect_not_null(strstr(printed, "\nsummary: 1 checked, 1 pass"), "%s", printed);
+    expect_text(printed, "\nsummary: 1 checked, 1 pass");
 }

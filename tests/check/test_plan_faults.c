@@ -440,7 +440,7 @@ Test(wrong_plan, compare)
         compared(y, "planted", (adj_compare_opts){.exec.backends = list_backends()});
     const compare_result whole = adj_comparison_result_at(c, 1);
     cr_expect_eq(whole.verdict, ADJ_VERDICT_FAIL);
-    cr_expect_not_null(strstr(whole.reason, "finds a slot of another size"), "%s", whole.reason);
+    expect_text(whole.reason, "finds a slot of another size");
     cr_assert_eq(c->n_row, 1);
     const compare_row *row = adj_comparison_row_at(c, 0);
     cr_expect_eq(row->verdict, ADJ_VERDICT_FAIL);

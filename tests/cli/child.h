@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/plan.h"
 #include "tests/temporary.h"
 
 enum { PRINTED = 1 << 16, ARGUMENTS = 64 };
@@ -134,12 +135,6 @@ __attribute__((format(printf, 3, 4))) static inline void tool(finished *r, int s
     va_end(args);
     cr_assert(status == ANY_STATUS || r->status == status, "%s: status %d (expected %d): %s%s",
               format, r->status, status, r->out, r->err);
-}
-
-/* Expects what the tool printed to have these words. */
-static inline void expect_text(const char *printed, const char *words)
-{
-    cr_expect_not_null(strstr(printed, words), "no \"%s\" in: %s", words, printed);
 }
 
 #endif

@@ -89,11 +89,11 @@ Test(bench_cli, what_is_not_there)
 {
     run_bench(WORDS("--op", "relu", "--all", "--impl", "nonesuch"));
     cr_assert_eq(f.status, 1, "%s", f.err);
-    cr_assert_not_null(strstr(f.err, "contains \"nonesuch\""), "%s", f.err);
+    expect_text(f.err, "contains \"nonesuch\"");
     run_bench(
         WORDS("--model", "lenet", "--batch", "1", "--infer", "--json", "/nonexistent/step.json"));
     cr_assert_eq(f.status, 1, "%s", f.err);
-    cr_assert_not_null(strstr(f.err, "step.json: No such file"), "%s", f.err);
+    expect_text(f.err, "step.json: No such file");
 }
 
 static void check_step(const json_t *j, double batch, const char *dtype)
@@ -157,7 +157,7 @@ Test(bench_cli, steps)
 
     run_bench(WORDS("--model", "lenet", "--batch", "2", "--math", "fast"));
     cr_assert_eq(f.status, 0, "%s", f.err);
-    cr_assert_not_null(strstr(f.out, "\nimages_per_s: "), "%s", f.out);
+    expect_text(f.out, "\nimages_per_s: ");
 }
 
 /* Activations of mobilenet_v1 are recomputed unasked. */
@@ -190,7 +190,7 @@ Test(bench_cli, tune)
         cr_assert((number(j, "timed") > 0) == (i == 0));
         cr_assert((number(j, "cached") > 0) == (i == 1));
         if (i == 0)
-            cr_assert_not_null(strstr(f.err, "is ignored"), "%s", f.err);
+            expect_text(f.err, "is ignored");
         else
             cr_assert_str_eq(f.err, "");
         json_decref(j);
@@ -205,8 +205,8 @@ Test(bench_cli, profile)
     json_decref(j);
     run_bench(WORDS("--model", "lenet", "--batch", "2", "--profile"));
     cr_assert_eq(f.status, 0, "%s", f.err);
-    cr_assert_not_null(strstr(f.out, "conv2d_backprop_filter"), "%s", f.out);
-    cr_assert_not_null(strstr(f.out, "steps by op"), "%s", f.out);
+    expect_text(f.out, "conv2d_backprop_filter");
+    expect_text(f.out, "steps by op");
 }
 
 /* All rows of an op; how many are planned and how many fastest. */
@@ -273,7 +273,7 @@ Test(bench_cli, op)
     json_decref(j);
     run_bench(WORDS("--op", "conv2d", "--in", "1,8,8,3", "--backend", "naive"));
     cr_assert_eq(f.status, 0, "%s", f.err);
-    cr_assert_not_null(strstr(f.out, "naive:f32"), "%s", f.out);
+    expect_text(f.out, "naive:f32");
 }
 
 /* That the sums are those of the rows, and each convolution has its planned kernel and a fastest.
@@ -324,8 +324,8 @@ Test(bench_cli, raw)
     }
     run_bench(WORDS("--model", "mobilenet_v1", "--batch", "1", "--infer", "--raw"));
     cr_assert_eq(f.status, 0, "%s", f.err);
-    cr_assert_not_null(strstr(f.out, "\nconvolutions: 27\n"), "%s", f.out);
-    cr_assert_not_null(strstr(f.out, "\nregret: "), "%s", f.out);
+    expect_text(f.out, "\nconvolutions: 27\n");
+    expect_text(f.out, "\nregret: ");
 }
 
 /* ---- --raw ---- */

@@ -266,7 +266,7 @@ Test(cli, standard_output_and_input)
     }
     cr_assert_str_eq(json_string_value(json_object_get(last, "event")), "end");
     json_decref(last);
-    cr_assert_not_null(strstr(r.err, "epoch  1/1  loss "), "%s", r.err);
+    expect_text(r.err, "epoch  1/1  loss ");
 
     const char *build = getenv("BUILD");
     char line[2048];
@@ -380,8 +380,8 @@ Test(cli, terminal_has_one_line)
     child_finish(&c, &r);
     close(terminal);
     cr_expect_eq(r.status, 0, "%s", r.err);
-    cr_expect_not_null(strstr(shown, "\r\033[K1/2 "), "%s", shown);
-    cr_expect_not_null(strstr(shown, " left"), "%s", shown);
+    expect_text(shown, "\r\033[K1/2 ");
+    expect_text(shown, " left");
     int lines = 0;
     for (size_t i = 0; i < n; i++)
         lines += shown[i] == '\n';

@@ -48,7 +48,7 @@ Test(compare_cli, wrong_usage)
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         run_small(calls[i].arguments);
         cr_assert_eq(f.status, 3, "%zu: %s", i, f.err);
-        cr_assert_not_null(strstr(f.err, calls[i].says), "%s", f.err);
+        expect_text(f.err, calls[i].says);
     }
 }
 
@@ -56,16 +56,16 @@ Test(compare_cli, table)
 {
     run_small(WORDS("--configs", "naive:f64,naive,onednn,onednn:bf16"));
     cr_assert_eq(f.status, 0, "%s%s", f.out, f.err);
-    cr_assert_not_null(strstr(f.out, "conv2d_backprop_filter"));
-    cr_assert_not_null(strstr(f.out, "comparisons, 0 failed"));
+    expect_text(f.out, "conv2d_backprop_filter");
+    expect_text(f.out, "comparisons, 0 failed");
     run_small(WORDS("--configs", "naive:f64;onednn,conv2d=naive,max_pool=naive", "--all"));
     cr_assert_eq(f.status, 0, "%s%s", f.out, f.err);
-    cr_assert_not_null(strstr(f.out, "\nonednn,conv2d=naive,max_pool=naive: "), "%s", f.out);
+    expect_text(f.out, "\nonednn,conv2d=naive,max_pool=naive: ");
     for (const char *p = f.out; (p = strstr(p, " conv2d  ")) != NULL; p++)
         cr_assert_eq(strncmp(strchr(p, '\n') - 9, "naive:f32", 9), 0, "%s", p);
     run_small(WORDS("--configs", "naive:f64,naive", "--exact", "--all"));
     cr_assert_eq(f.status, 0, "%s%s", f.out, f.err);
-    cr_assert_not_null(strstr(f.out, "integers"));
+    expect_text(f.out, "integers");
 }
 
 /* Elements of a group of integers share the errors of few values, such as e^-1 and e^-4. */
@@ -82,10 +82,9 @@ Test(compare_cli, refused_nodes)
     tool(&f, 0,
          "compare --op conv2d --in 1,5,5,2 --filter 3,3,2,2 --dtype f64 --configs "
          "naive:f64,naive,onednn --neighbors 0");
-    cr_assert_not_null(strstr(f.out, "6 comparisons, 0 failed; onednn refuses 3 nodes, which other "
-                                     "kernels compute: conv2d, conv2d_backprop_input, "
-                                     "conv2d_backprop_filter ("),
-                       "%s", f.out);
+    expect_text(f.out, "6 comparisons, 0 failed; onednn refuses 3 nodes, which other "
+                       "kernels compute: conv2d, conv2d_backprop_input, "
+                       "conv2d_backprop_filter (");
     tool(&f, ANY_STATUS, "compare --op prelu --in 2,3 --configs naive:f64,onednn");
     cr_assert_null(strstr(f.out, "refuses"), "%s", f.out);
 }
@@ -164,7 +163,7 @@ Test(compare_cli, isa)
         arguments[14] = cases[i].configs;
         run_tool(arguments, &f);
         cr_assert_eq(f.status, 0, "%s%s", f.out, f.err);
-        cr_assert_not_null(strstr(f.out, "3 comparisons, 0 failed"), "%s", f.out);
+        expect_text(f.out, "3 comparisons, 0 failed");
         cr_assert_null(strstr(f.out, cases[i].never), "%s", f.out);
     }
     /* where oneDNN would emulate bf16, convolutions are computed in f32 */
@@ -173,13 +172,13 @@ Test(compare_cli, isa)
     arguments[16] = "bf16";
     run_tool(arguments, &f);
     cr_assert_eq(f.status, 0, "%s%s", f.out, f.err);
-    cr_assert_not_null(strstr(f.out, " comparisons, 0 failed"), "%s", f.out);
+    expect_text(f.out, " comparisons, 0 failed");
     cr_assert_null(strstr(f.out, "bf16:avx"), "%s", f.out);
     arguments[15] = NULL;
     arguments[14] = "onednn:isa=avx2,naive";
     run_tool(arguments, &f);
     cr_assert_eq(f.status, 3);
-    cr_assert_not_null(strstr(f.err, "in the first configuration, the reference"), "%s", f.err);
+    expect_text(f.err, "in the first configuration, the reference");
 }
 
 /* Its plan has nodes that equal others, which are computed anew for the gradient: already what node
@@ -223,25 +222,23 @@ Test(compare_cli, guard_survives)
                                         "0"};
     run_tool(arguments, &f);
     cr_assert_eq(f.status, 0, "%s%s", f.out, f.err);
-    cr_assert_not_null(strstr(f.out, "3 comparisons, 0 failed"), "%s", f.out);
+    expect_text(f.out, "3 comparisons, 0 failed");
     expect_crashes();
     setenv("ADJOINT_QUARANTINE", "off", 1);
     arguments[21] = "--shrink";
     arguments[22] = "2";
     run_tool(arguments, &f);
     cr_assert(f.status == 0 || f.status == 1, "%d: %s", f.status, f.err);
-    cr_assert_not_null(strstr(f.out, "3 comparisons, "), "%s", f.out);
+    expect_text(f.out, "3 comparisons, ");
     if (f.status == 1) {
-        cr_assert_not_null(strstr(f.out, "conv2d_backprop_filter"), "%s", f.out);
+        expect_text(f.out, "conv2d_backprop_filter");
         /* timed with all others, it may crash in the whole graph alone */
         cr_assert(strstr(f.out, "to blame: kernel") != NULL ||
                       strstr(f.out, "the whole graph: CRASH") != NULL,
                   "%s", f.out);
         if (strstr(f.out, ": CRASH %") != NULL)
-            cr_assert_not_null(strstr(f.out, "1 CRASH  "), "%s", f.out);
-        cr_assert_not_null(
-            strstr(f.out, "again: ADJOINT_QUARANTINE=off adjoint compare --op conv2d"), "%s",
-            f.out);
+            expect_text(f.out, "1 CRASH  ");
+        expect_text(f.out, "again: ADJOINT_QUARANTINE=off adjoint compare --op conv2d");
     }
 }
 
@@ -304,8 +301,8 @@ Test(compare_cli, guard_and_a_hang)
               "%s", f.out);
     cr_assert(strstr(f.out, " in conv2d") == NULL || strstr(f.out, " (estimated at ") != NULL, "%s",
               f.out);
-    cr_assert_not_null(strstr(f.out, "CRASH"), "%s", f.out);
-    cr_assert_not_null(strstr(f.out, "3 comparisons, "), "%s", f.out);
+    expect_text(f.out, "CRASH");
+    expect_text(f.out, "3 comparisons, ");
 }
 
 TestSuite(compare_infer, .init = plan_as_usual);

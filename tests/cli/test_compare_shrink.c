@@ -195,7 +195,7 @@ static void expect_up_to_a_node(fault f)
     lines_for(&o, line);
     char *node = strstr(line, "--model resnet8 --node ");
     cr_assert_not_null(node, "%s", line);
-    cr_assert_not_null(strstr(line, " --batch 2 --size 8 --configs naive:f64,crooked"));
+    expect_text(line, " --batch 2 --size 8 --configs naive:f64,crooked");
     char id[16];
     snprintf(id, sizeof id, "%.*s", (int)strcspn(node + 23, " "), node + 23);
     o.graph.node = id;

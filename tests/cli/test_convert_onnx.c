@@ -42,7 +42,6 @@ enum { BATCH = 3, MOST = 3 * 32 * 32 * 3, CLASSES = 10 };
 static void run(adj_graph *g, adj_node *x, adj_node *y, const adj_tensors *t, float out[])
 {
     static float value[MOST];
-    adj_exec *e;
     adj_error error = {0};
     const int64_t n = adj_shape_elems(adj_node_type(x).shape);
     cr_assert_leq(n, MOST);
@@ -51,8 +50,7 @@ static void run(adj_graph *g, adj_node *x, adj_node *y, const adj_tensors *t, fl
     memset(out, 0, BATCH * CLASSES * sizeof *out);
     for (int64_t i = 0; i < n; i++)
         value[i] = (float)(i * 7919 % 1009) / 1009 - 0.4F;
-    cr_assert_eq(adj_exec_new(g, &(adj_exec_opts){.n_fetch = 1, .fetch = &y}, &e), ADJ_OK, "%s",
-                 adj_exec_message(e));
+    adj_exec *e = plan_of(g, &(adj_exec_opts){.n_fetch = 1, .fetch = &y});
     if (t != NULL)
         cr_assert_eq(adj_weights_set(e, t, NULL, &error), ADJ_OK, "%s", error.message);
     cr_assert(adj_set(e, x, value, (size_t)n * sizeof *value) == ADJ_OK && adj_run(e) == ADJ_OK);
@@ -225,10 +223,10 @@ static void write_with(const char *key, const char *value, int version)
         {key, value}, {"input", "[28,28,3]"}, {"deviation", "[1,1,1]"}, {"adjoint.version", "0"}};
     scoped(release_graph) adj_graph *g = adj_graph_new();
     scoped(release_onnx) adj_onnx_net *n = NULL;
-    scoped(release_exec) adj_exec *e = NULL;
     adj_error error = {0};
     cr_assert_eq(adj_onnx_load(g, net.s, NULL, &n, &error), ADJ_OK, "%s", error.message);
-    cr_assert_eq(adj_exec_new(g, &(adj_exec_opts){.n_fetch = 1, .fetch = n->output}, &e), ADJ_OK);
+    scoped(release_exec) adj_exec *e =
+        plan_of(g, &(adj_exec_opts){.n_fetch = 1, .fetch = n->output});
     cr_assert_eq(adj_onnx_save(e, 1, n->output, other.s, 0, 3 + version, entries, &error), ADJ_OK,
                  "%s", error.message);
 }
@@ -284,12 +282,11 @@ Test(convert_onnx, one_batch)
 {
     const float list[] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
     adj_graph *g = adj_graph_new();
-    adj_exec *e;
     adj_error error = {0};
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){2, {3, 3}});
     adj_node *y = adj_mul(x, adj_param(g, "own", ADJ_F32, (adj_shape){2, {3, 3}},
                                        (adj_init){.kind = ADJ_INIT_DATA, .data = list}));
-    cr_assert_eq(adj_exec_new(g, &(adj_exec_opts){.n_fetch = 1, .fetch = &y}, &e), ADJ_OK);
+    adj_exec *e = plan_of(g, &(adj_exec_opts){.n_fetch = 1, .fetch = &y});
     cr_assert_eq(adj_onnx_save(e, 1, &y, net.s, ADJ_ONNX_FIXED_BATCH, 0, NULL, &error), ADJ_OK,
                  "%s", error.message);
     adj_exec_free(e);

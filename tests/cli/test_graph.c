@@ -36,10 +36,9 @@ static void write_net(void)
     const adj_conv_layer c = {.filters = 4, .format = ADJ_NCHW};
     adj_node *h = adj_global_avg_pool(adj_layer_conv2d(x, "conv1", &c), ADJ_NCHW);
     adj_node *y = adj_layer_dense(h, "fc", 5, NULL);
-    scoped(release_exec) adj_exec *e = NULL;
     adj_error error = {0};
-    cr_assert_eq(adj_exec_new(g, &(adj_exec_opts){.n_fetch = 1, .fetch = &y, .seed = 7}, &e),
-                 ADJ_OK);
+    scoped(release_exec) adj_exec *e =
+        plan_of(g, &(adj_exec_opts){.n_fetch = 1, .fetch = &y, .seed = 7});
     cr_assert_eq(adj_onnx_save(e, 1, &y, net, 0, 0, NULL, &error), ADJ_OK, "%s", error.message);
 }
 

@@ -38,9 +38,8 @@ static void write_net(int n, int has_softmax)
     adj_node *y = adj_layer_dense(pooled, "logits", 10, NULL);
     adj_node *output[] = {has_softmax ? adj_softmax(y) : y, h};
     adj_error error = {0};
-    scoped(release_exec) adj_exec *e = NULL;
     const adj_exec_opts o = {.n_fetch = n, .fetch = output, .seed = 7};
-    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK, "%s", adj_exec_message(e));
+    scoped(release_exec) adj_exec *e = plan_of(g, &o);
     cr_assert_eq(adj_onnx_save(e, n, output, path, 0, 0, NULL, &error), ADJ_OK, "%s",
                  error.message);
 }

@@ -94,7 +94,7 @@ static void expect_report(const char *path)
     const char *page = read_text(path);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         cr_expect_not_null(strstr(page, parts[i]), "%s", parts[i]);
-    cr_expect_not_null(strstr(page, "</html>\n"));
+    expect_text(page, "</html>\n");
 }
 
 /* The card of a finished run that was resumed keeps its accuracy. */
@@ -164,7 +164,7 @@ Test(train_out, folder_and_resumption, .timeout = 300)
     count_events(again.s, events);
     cr_expect(events[START] == 2 && events[STEP] == 8 && events[EPOCH] == 4 && events[RESUME] == 1);
     again = within(&half, "report.html");
-    cr_expect_not_null(strstr(read_text(again.s), "<figcaption>Loss<"));
+    expect_text(read_text(again.s), "<figcaption>Loss<");
 }
 
 /* The best weights of the first run stay where they were written, and a note says that the schedule
@@ -413,7 +413,7 @@ Test(train_out, an_interrupted_run_is_reported, .timeout = 120)
     kill(c.pid, SIGINT);
     child_finish(&c, &r);
     cr_expect_eq(r.status, 130, "%s", r.err);
-    cr_expect_not_null(strstr(read_text(page.s), "<p>Interrupted after "));
+    expect_text(read_text(page.s), "<p>Interrupted after ");
 }
 
 /* A file that is replaced is held by its FILE.lock. A killed training leaves that unlocked. */

@@ -300,5 +300,5 @@ Test(fusion, the_environment_adds_to_the_options)
                  message);
     cr_assert(together == 1 && (timed > 0 || strstr(note, "too short") != NULL));
     cr_assert_eq(plan_with("unfused,tuned", &together, &timed, message, note), ADJ_EARG);
-    cr_assert_not_null(strstr(message, "unknown word (got \"tuned\""), "%s", message);
+    expect_text(message, "unknown word (got \"tuned\"");
 }

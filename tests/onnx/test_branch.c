@@ -88,12 +88,12 @@ static void model(const char *condition, int64_t value)
 
 static void expect(const float want[2])
 {
-    scoped(release_exec) adj_exec *e = NULL;
     const float x[2] = {3, -5};
     float y[2];
     maker_write(&m, path);
     cr_assert_eq(adj_onnx_load(g, path, NULL, &net, &error), ADJ_OK, "%s", error.message);
-    cr_assert_eq(adj_exec_new(g, &(adj_exec_opts){.n_fetch = 1, .fetch = net->output}, &e), ADJ_OK);
+    scoped(release_exec) adj_exec *e =
+        plan_of(g, &(adj_exec_opts){.n_fetch = 1, .fetch = net->output});
     cr_assert(adj_set(e, net->input[0], x, sizeof x) == ADJ_OK && adj_run(e) == ADJ_OK);
     cr_assert_eq(adj_get(e, net->output[0], y, sizeof y), ADJ_OK);
     cr_expect(y[0] == want[0] && y[1] == want[1], "%g %g", (double)y[0], (double)y[1]);

@@ -37,10 +37,9 @@ static void expect_head(const char *weight, adj_shape shape, const char *bias, i
 
     const int64_t n = adj_shape_elems(shape);
     static float value[4096];
-    scoped(release_exec) adj_exec *e = NULL;
     cr_assert_leq(n, 4096);
-    cr_assert_eq(adj_exec_new(g, &(adj_exec_opts){.n_fetch = 1, .fetch = net->output}, &e), ADJ_OK,
-                 "%s", adj_exec_message(e));
+    scoped(release_exec) adj_exec *e =
+        plan_of(g, &(adj_exec_opts){.n_fetch = 1, .fetch = net->output});
     cr_assert_eq(adj_get(e, w, value, (size_t)n * sizeof *value), ADJ_OK);
     double squares = 0;
     for (int64_t i = 0; i < n; i++)
@@ -175,8 +174,7 @@ Test(onnx_head, frozen_batch_norm)
 
     const float x[] = {1, 3, 5}, expected[] = {1, 3, 5}; /* 2 (x - 1) / 2 + 1 */
     float y[3];
-    adj_exec *e;
-    cr_assert_eq(adj_exec_new(g, &(adj_exec_opts){.n_fetch = 1, .fetch = net->output}, &e), ADJ_OK);
+    adj_exec *e = plan_of(g, &(adj_exec_opts){.n_fetch = 1, .fetch = net->output});
     cr_assert(adj_set(e, net->input[0], x, sizeof x) == ADJ_OK && adj_run(e) == ADJ_OK);
     cr_assert_eq(adj_get(e, net->output[0], y, sizeof y), ADJ_OK);
     for (int i = 0; i < 3; i++)

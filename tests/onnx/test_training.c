@@ -30,11 +30,11 @@ static void batch_norm(void)
 /* Loads and runs the file on x [2, 1]. */
 static void expect(const adj_onnx_opts *o, const float x[2], const float want[2])
 {
-    scoped(release_exec) adj_exec *e = NULL;
     float y[2];
     maker_write(&m, path);
     cr_assert_eq(adj_onnx_load(g, path, o, &net, &error), ADJ_OK, "%s", error.message);
-    cr_assert_eq(adj_exec_new(g, &(adj_exec_opts){.n_fetch = 1, .fetch = net->output}, &e), ADJ_OK);
+    scoped(release_exec) adj_exec *e =
+        plan_of(g, &(adj_exec_opts){.n_fetch = 1, .fetch = net->output});
     cr_assert(adj_set(e, net->input[0], x, 8) == ADJ_OK && adj_run(e) == ADJ_OK);
     cr_assert_eq(adj_get(e, net->output[0], y, sizeof y), ADJ_OK);
     cr_expect(y[0] == want[0] && y[1] == want[1], "%g %g", (double)y[0], (double)y[1]);
@@ -81,12 +81,11 @@ Test(onnx_training, equal_initial_values_are_parameters_of_their_own)
 {
     static const float x[] = {1, 2, 5, 8};
     const adj_onnx_opts training = {.training = 1};
-    scoped(release_exec) adj_exec *e = NULL;
     initial_batch_norm("x scale bias mean variance");
     cr_assert_eq(adj_onnx_load(g, path, &training, &net, &error), ADJ_OK, "%s", error.message);
     cr_expect_eq(net->n_param, 4);
     const adj_exec_opts o = {.n_fetch = 1, .fetch = net->output, .updates = adj_layer_updates(g)};
-    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK);
+    scoped(release_exec) adj_exec *e = plan_of(g, &o);
     cr_assert(adj_set(e, net->input[0], x, sizeof x) == ADJ_OK && adj_run(e) == ADJ_OK);
     cr_expect_float_eq(value_of(e, "mean"), 0.4F, 1e-6);
     cr_expect_float_eq(value_of(e, "variance"), 1.9F, 1e-6);
@@ -99,14 +98,13 @@ Test(onnx_training, batch_norm_applied_twice)
 {
     static const float x[] = {1, 2, 5, 8};
     const adj_onnx_opts training = {.training = 1};
-    scoped(release_exec) adj_exec *e = NULL;
     initial_batch_norm("x scale bias mean variance");
     m.node[2].output[0] = (char *)"u";
     maker_node(&m, "BatchNormalization", "u scale bias mean variance", "y");
     maker_write(&m, path);
     cr_assert_eq(adj_onnx_load(g, path, &training, &net, &error), ADJ_OK, "%s", error.message);
     const adj_exec_opts o = {.n_fetch = 1, .fetch = net->output, .updates = adj_layer_updates(g)};
-    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK);
+    scoped(release_exec) adj_exec *e = plan_of(g, &o);
     cr_assert(adj_set(e, net->input[0], x, sizeof x) == ADJ_OK && adj_run(e) == ADJ_OK);
     cr_expect_float_eq(value_of(e, "mean"), 0.9F * 0.4F, 1e-6);
     cr_expect_float_eq(value_of(e, "variance"), 0.9F * 1.9F + 0.1F * 4 / 3, 1e-5);
@@ -171,13 +169,13 @@ static void loss(const char *reduction)
 /* Runs the file on x, of which 1 is added to the elements of channel 1. */
 static void run_loss(float y[16], float log_p[48])
 {
-    scoped(release_exec) adj_exec *e = NULL;
     float x[48] = {0};
     for (int i = 0; i < 48; i++)
         x[i] = (float)(i / 8 % 3 == 1);
     maker_write(&m, path);
     cr_assert_eq(adj_onnx_load(g, path, NULL, &net, &error), ADJ_OK, "%s", error.message);
-    cr_assert_eq(adj_exec_new(g, &(adj_exec_opts){.n_fetch = 2, .fetch = net->output}, &e), ADJ_OK);
+    scoped(release_exec) adj_exec *e =
+        plan_of(g, &(adj_exec_opts){.n_fetch = 2, .fetch = net->output});
     cr_assert(adj_set(e, net->input[0], x, sizeof x) == ADJ_OK && adj_run(e) == ADJ_OK);
     const size_t bytes = adj_type_bytes(adj_node_type(net->output[0]));
     cr_assert(bytes <= 64 && adj_get(e, net->output[0], y, bytes) == ADJ_OK);
@@ -252,7 +250,6 @@ Test(onnx_training, norms_in_half)
     static int32_t one[] = {0x3c00}, zero[] = {0};
     static int64_t size[] = {1};
     static const char *const names[] = {"scale", "bias", "mean", "variance"};
-    adj_exec *e;
     uint16_t mean = 0;
     maker_start(&m, 17);
     maker_input(&m, "x", 2, (int64_t[]){4, 1});
@@ -268,7 +265,7 @@ Test(onnx_training, norms_in_half)
     cr_assert_eq(adj_onnx_load(g, path, &training, &net, &error), ADJ_OK, "%s", error.message);
     cr_expect_eq(adj_node_type(net->output[0]).dtype, ADJ_F16);
     const adj_exec_opts o = {.n_fetch = 1, .fetch = net->output, .updates = adj_layer_updates(g)};
-    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_OK);
+    adj_exec *e = plan_of(g, &o);
     cr_assert(adj_set(e, given, x, sizeof x) == ADJ_OK && adj_run(e) == ADJ_OK);
     cr_assert_eq(adj_get(e, adj_find(g, "mean"), &mean, sizeof mean), ADJ_OK);
     cr_expect_eq(mean, 0x3666, "got %x", mean);

@@ -255,8 +255,7 @@ Test(targets, files)
     for (int i = 0; i < N; i++)
         cr_expect_float_eq((double)a[i], (double)b[i], 1e-5);
     cr_expect_eq(adj_predictor_load(file.s, &softmax, NULL, &r, &error), ADJ_ESHAPE);
-    cr_expect_not_null(strstr(error.message, "another adj_net.loss (got mse, expected softmax)"),
-                       "%s", error.message);
+    expect_text(error.message, "another adj_net.loss (got mse, expected softmax)");
 }
 
 static adj_node *no_loss(adj_node *outputs, adj_node *t, const adj_loss_opts *o)

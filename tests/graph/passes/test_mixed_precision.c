@@ -234,7 +234,7 @@ Test(mixed_precision, unknown_precision)
     adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .precision = (adj_precision)9};
     scoped(release_exec) adj_exec *e = NULL;
     cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_EARG);
-    cr_assert_not_null(strstr(adj_exec_message(e), "precision is wrong (got 9"));
+    expect_text(adj_exec_message(e), "precision is wrong (got 9");
 }
 
 /* Lines of the printed plan in which a leaf is assigned, and those of them that say so in place. */

@@ -144,7 +144,7 @@ Test(dataset, refused)
                                      cases[i].classes, cases[i].images, cases[i].labels, 0, &d),
                      ADJ_EARG);
         cr_expect(d->n == 0 && d->images == NULL && d->labels == NULL);
-        cr_expect_not_null(strstr(d->message, cases[i].word), "%s", d->message);
+        expect_text(d->message, cases[i].word);
     }
     cr_expect_eq(adj_dataset_new(2, 2, 2, 3, 2, images, labels, 0, NULL), ADJ_EARG);
     cr_expect_eq(adj_dataset_from_source(NULL, NULL, NULL), ADJ_EARG);
@@ -152,7 +152,7 @@ Test(dataset, refused)
     user u = {0};
     const adj_source source = source_of(&u);
     cr_expect_eq(adj_dataset_from_source(NULL, &source, &d), ADJ_EARG);
-    cr_expect_not_null(strstr(d->message, "sizes and labels of the source are missing"));
+    expect_text(d->message, "sizes and labels of the source are missing");
     adj_dataset_free(d);
     cr_expect_eq(u.freed, 1);
     float x[12];
@@ -221,11 +221,11 @@ Test(evaluate, whole_data_set)
     cr_expect_eq(right, 5, "got %lld", (long long)right);
 
     cr_expect_eq(adj_evaluate(m.e, m.images, m.images, &d, &right, &error), ADJ_ESHAPE);
-    cr_expect_not_null(strstr(error.message, "logits f32 [n, classes]"), "%s", error.message);
+    expect_text(error.message, "logits f32 [n, classes]");
     cr_expect_eq(adj_evaluate(m.e, NULL, m.scores, &d, &right, NULL), ADJ_ESHAPE);
     adj_node *other = adj_scale(m.scores, 2); /* of the right type, but not fetched */
     cr_expect_eq(adj_evaluate(m.e, m.images, other, &d, &right, &error), ADJ_EARG);
-    cr_expect_not_null(strstr(error.message, "was not fetched"), "%s", error.message);
+    expect_text(error.message, "was not fetched");
     net_free(&m);
 
     m = nearest_class(2); /* one channel becomes three, but not two */
@@ -236,8 +236,7 @@ Test(evaluate, whole_data_set)
                                .labels = labels,
                                .deviation = {1}};
     cr_expect_eq(adj_evaluate(m.e, m.images, m.scores, &three, &right, &error), ADJ_ESHAPE);
-    cr_expect_not_null(strstr(error.message, "images of 1x1x3 cannot become 1x1x2: expected"), "%s",
-                       error.message);
+    expect_text(error.message, "images of 1x1x3 cannot become 1x1x2: expected");
 
     scoped(release_exec) adj_exec *failed = NULL; /* what it failed with is the caller's to know */
     const adj_exec_opts o = {.n_fetch = 1, .fetch = &m.scores};

@@ -58,8 +58,7 @@ Test(load, in_part)
     cr_assert_eq(adj_get(n.e, head, before, sizeof before), ADJ_OK);
     adj_weights_opts o = {.map = "pytorch", .report = keep, .user = &all};
     cr_expect_eq(adj_weights_load(n.e, path.s, &o, &error), ADJ_EIO);
-    cr_expect_not_null(strstr(error.message, "no tensor dw.weight (for dw/w)"), "%s",
-                       error.message);
+    expect_text(error.message, "no tensor dw.weight (for dw/w)");
     cr_expect_eq(all.n, 0);
 
     o.partial = 1;
@@ -88,15 +87,13 @@ Test(load, in_part)
         int k = find(&all, want[i].name);
         cr_expect_eq(all.of[k].fate, want[i].fate, "%s", want[i].name);
         cr_expect_str_eq(all.of[k].tensor, want[i].tensor);
-        cr_expect_not_null(strstr(all.of[k].why, want[i].why), "%s", all.of[k].why);
+        expect_text(all.of[k].why, want[i].why);
     }
     cr_expect_eq(all.n, 10 + 3);
 
     o = (adj_weights_opts){.partial = 1}; /* their names, no map */
     cr_expect_eq(adj_weights_load(n.e, path.s, &o, &error), ADJ_EIO);
-    cr_expect_not_null(
-        strstr(error.message, "expected adjoint's names; for the file's, use --map pytorch"), "%s",
-        error.message);
+    expect_text(error.message, "expected adjoint's names; for the file's, use --map pytorch");
     net_free(&n);
 }
 
@@ -145,7 +142,7 @@ Test(load, a_training_executor_from_weights_alone)
 
     /* one state of two is a damaged checkpoint; and a checkpoint has to have them */
     cr_expect_eq(adj_weights_load(e, some.s, NULL, &error), ADJ_EIO);
-    cr_expect_not_null(strstr(error.message, "no tensor fc/b/momentum"), "%s", error.message);
+    expect_text(error.message, "no tensor fc/b/momentum");
     const adj_weights_opts exact = {.exact = 1};
     cr_expect_eq(adj_weights_load(e, path.s, &exact, &error), ADJ_EIO);
     cr_expect_eq(adj_weights_load(e, all.s, &exact, &error), ADJ_OK, "%s", error.message);
@@ -168,12 +165,11 @@ Test(load, elements_that_cannot_be_had)
     cr_expect_eq(got[5], 0.1F);
     const adj_weights_opts exact = {.exact = 1};
     cr_expect_eq(adj_weights_load(e, path.s, &exact, &error), ADJ_ESHAPE);
-    cr_expect_not_null(strstr(error.message, "got f64 [3, 2], expected f32 [3, 2]"), "%s",
-                       error.message);
+    expect_text(error.message, "got f64 [3, 2], expected f32 [3, 2]");
     t[1] = (adj_tensor){"fc/b", ADJ_ELEM_I64, {1, {2}}, b};
     cr_assert_eq(adj_tensors_write(path.s, 2, t, 0, NULL, &error), ADJ_OK);
     cr_expect_eq(adj_weights_load(e, path.s, NULL, &error), ADJ_ESHAPE);
-    cr_expect_not_null(strstr(error.message, "got i64 [2], expected f32 [2]"), "%s", error.message);
+    expect_text(error.message, "got i64 [2], expected f32 [2]");
 }
 
 /* ---- model cards ---- */
