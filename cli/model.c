@@ -270,6 +270,7 @@ static int print_models(void)
         const adj_listed_model *m = adj_model_at(i);
         const adj_model_opts *size = &m->model.defaults;
         int64_t n = count_parameters(&m->model);
+        const adj_recipe r = adj_recipe_for(&m->model, INT64_MAX);
         char recipe[RECIPE_TEXT];
         if (n < 0)
             return EXIT_FAILED;
@@ -277,7 +278,7 @@ static int print_models(void)
                "    recipe: %s\n    %s\n",
                m->model.name, (long long)n, (long long)size->size.h, (long long)size->size.w,
                (long long)size->size.c, (long long)size->classes, m->summary,
-               recipe_text(m->recipe, recipe), m->recipe->why);
+               recipe_text(&r, recipe), r.why);
     }
     return EXIT_OK;
 }
@@ -289,13 +290,14 @@ static int write_models(FILE *f, const void *source)
     for (int i = 0; adj_model_at(i) != NULL; i++) {
         const adj_listed_model *m = adj_model_at(i);
         const adj_model_opts *size = &m->model.defaults;
+        const adj_recipe recipe = adj_recipe_for(&m->model, INT64_MAX);
         int64_t n = count_parameters(&m->model);
         json_array_append_new(
             list, json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:s, s:o}", "name", m->model.name,
                             "parameters", (json_int_t)n, "height", (json_int_t)size->size.h,
                             "width", (json_int_t)size->size.w, "channels", (json_int_t)size->size.c,
                             "classes", (json_int_t)size->classes, "summary", m->summary, "recipe",
-                            recipe_json(m->recipe)));
+                            recipe_json(&recipe)));
     }
     return json_write(f, list, JSON_PAGE, 0);
 }

@@ -1,12 +1,48 @@
-/* layers.c - layers, which create their parameters: shared helpers, dense, prelu, and layers
- * without parameters.
+/* layers.c - layers, which create their parameters: initial values, shared helpers, dense, prelu,
+ * and layers without parameters.
  *
  * A layer "conv1" owns the leaves "conv1/w", "conv1/b", ... and labels its result "conv1". Sizes
  * that determine a parameter's shape are checked here, all others by the ops. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "nn.h"
+
+/* ---- initial values ----
+ *
+ * Their variance keeps activations at about one size from layer to layer: he for layers followed by
+ * a relu; glorot balances gradients as well. */
+
+static double fan(int64_t n) { return n < 1 ? 1 : (double)n; }
+
+adj_init adj_init_uniform(double low, double high)
+{
+    return (adj_init){.kind = ADJ_INIT_UNIFORM, .a = low, .b = high};
+}
+
+adj_init adj_init_normal(double mean, double deviation)
+{
+    return (adj_init){.kind = ADJ_INIT_NORMAL, .a = mean, .b = deviation};
+}
+
+adj_init adj_init_constant(double value)
+{
+    return (adj_init){.kind = ADJ_INIT_CONSTANT, .a = value};
+}
+
+/* A uniform in [-r, r) has variance r*r/3. */
+adj_init adj_init_from_fans(adj_weight_init init, int64_t fan_in, int64_t fan_out)
+{
+    const int is_glorot = init == ADJ_GLOROT_NORMAL || init == ADJ_GLOROT_UNIFORM;
+    const double fans = is_glorot ? fan(fan_in) + fan(fan_out) : fan(fan_in);
+
+    if (init == ADJ_HE_UNIFORM || init == ADJ_GLOROT_UNIFORM)
+        return adj_init_uniform(-sqrt(6 / fans), sqrt(6 / fans));
+    return adj_init_normal(0, sqrt(2 / fans));
+}
+
+/* ---- shared helpers ---- */
 
 adj_node *nn_in_layer(adj_node *x, const char *name, nn_build *build, const void *options)
 {
@@ -56,14 +92,17 @@ adj_node *nn_state(adj_graph *g, const char *name, adj_dtype dtype, adj_shape sh
 
 static adj_dtype dtype_of(const adj_node *x) { return adj_node_type(x).dtype; }
 
-adj_node *nn_param(adj_node *x, const char *layer, const char *part, adj_shape shape, adj_init init)
+adj_node *nn_kept_param(adj_node *x, const char *layer, const char *part, adj_shape shape,
+                        adj_init init)
 {
     adj_graph *g = adj_node_graph(x);
     nn_name name = nn_join(g, layer, part);
+    return name.s[0] != 0 ? adj_param(g, name.s, nn_kept_dtype(dtype_of(x)), shape, init) : NULL;
+}
 
-    if (name.s[0] == 0)
-        return NULL;
-    return nn_cast(adj_param(g, name.s, nn_kept_dtype(dtype_of(x)), shape, init), dtype_of(x));
+adj_node *nn_param(adj_node *x, const char *layer, const char *part, adj_shape shape, adj_init init)
+{
+    return nn_cast(nn_kept_param(x, layer, part, shape, init), dtype_of(x));
 }
 
 adj_init nn_weights_init(adj_weight_init weights, adj_init given, int64_t fan_in, int64_t fan_out)

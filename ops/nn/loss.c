@@ -1,9 +1,12 @@
-/* loss.c - the softmax cross-entropy: the mean over the labeled rows, weighted if classes have
- * weights; and the reduction of rows' losses to one.
+/* loss.c - losses: the softmax cross-entropy, the mean over the labeled rows, weighted if classes
+ * have weights; and elementwise ones: squared error, absolute error, Huber's, and binary
+ * cross-entropy with logits.
  *
  * With p = softmax(z), smoothing s, k classes, weights v, and sums over the rows with a label y:
  *   sum((1-s) v[y] * -log p[y] + s/k * sum_c(v[c] * -log p[c])) / sum(v[y])
- * This is PyTorch's formula. A row without a label (-1) is ignored. */
+ * This is PyTorch's formula. A row without a label (-1) is ignored. The mean of
+ * elementwise losses with weights v is sum(v loss) / sum(v), which is the plain mean if all are 1.
+ */
 #include <stdlib.h>
 
 #include "nn.h"
@@ -43,7 +46,10 @@ static adj_node *has_label(adj_node *labels, adj_dtype dtype)
     return adj_greater_equal(adj_cast(labels, dtype), zero);
 }
 
-adj_node *nn_reduce_loss(adj_node *losses, adj_node *weights, adj_loss_reduction reduction)
+/* Reduces losses: their sum, for ADJ_LOSS_MEAN divided by the sum of the weights, or each
+ * unchanged.
+ */
+static adj_node *reduce_loss(adj_node *losses, adj_node *weights, adj_loss_reduction reduction)
 {
     if (losses == NULL || reduction == ADJ_LOSS_EACH)
         return losses;
@@ -68,14 +74,14 @@ static adj_node *weighted_loss(adj_node *z, adj_node *labels, const adj_loss_opt
         rows = adj_sub(adj_scale(rows, 1 - o->smoothing),
                        adj_scale(spread, o->smoothing / (double)t.shape.dim[1]));
     }
-    return nn_reduce_loss(rows, weight, o->reduction);
+    return reduce_loss(rows, weight, o->reduction);
 }
 
 static adj_node *plain_loss(adj_node *z, adj_node *labels, const adj_loss_opts *o)
 {
     adj_node *rows = adj_sparse_softmax_cross_entropy(z, labels, o->smoothing);
     if (o->reduction != ADJ_LOSS_MEAN)
-        return nn_reduce_loss(rows, NULL, o->reduction);
+        return reduce_loss(rows, NULL, o->reduction);
     adj_node *count = adj_label_count(labels, adj_node_type(z).dtype);
     return adj_div(adj_reduce_sum(rows, all), count);
 }
@@ -117,10 +123,7 @@ static adj_status check(adj_node *logits, adj_node *labels, const adj_loss_opts 
     if (t.dtype != ADJ_I32)
         return adj_fail(g, ADJ_EDTYPE, "loss: labels have the wrong type (got %s, expected i32)",
                         adj_dtype_name(t.dtype));
-    int is_same = t.shape.rank == rows.rank;
-    for (int64_t i = 0; i < rows.rank && is_same; i++)
-        is_same = t.shape.dim[i] == rows.dim[i];
-    if (!is_same)
+    if (!adj_shape_equal(t.shape, rows))
         return adj_fail(g, ADJ_ESHAPE,
                         "loss: labels must have the logits' shape without the last axis (got rank "
                         "%lld, expected %lld)",
@@ -175,4 +178,106 @@ adj_node *adj_loss_softmax(adj_node *logits, adj_node *labels, const adj_loss_op
     if (o.reduction == ADJ_LOSS_EACH && loss != NULL)
         loss = as_labels(loss, labels);
     return adj_label(loss, "loss");
+}
+
+/* ---- elementwise losses ---- */
+
+/* Builds the loss of each element. */
+typedef adj_node *element_loss(adj_node *prediction, adj_node *target, const adj_loss_opts *o);
+
+static adj_status check_elements(adj_node *prediction, adj_node *target)
+{
+    const adj_type p = adj_node_type(prediction), t = adj_node_type(target);
+    adj_graph *g = adj_node_graph(prediction);
+    if (!adj_shape_equal(p.shape, t.shape))
+        return adj_fail(g, ADJ_ESHAPE,
+                        "loss: target does not have the prediction's shape (got rank %lld and %lld "
+                        "elements, expected rank %lld and %lld)",
+                        (long long)t.shape.rank, (long long)adj_shape_elems(t.shape),
+                        (long long)p.shape.rank, (long long)adj_shape_elems(p.shape));
+    if (p.dtype == ADJ_I32)
+        return adj_fail(g, ADJ_EDTYPE, "loss: prediction must be of a float type (got i32)");
+    return ADJ_OK;
+}
+
+/* Returns the weights, or ones, broadcast to the shape of each. */
+static adj_node *weights_of(adj_node *each, const adj_loss_opts *o)
+{
+    const adj_type t = adj_node_type(each);
+    if (o->weights == NULL)
+        return adj_fill(adj_node_graph(each), t.dtype, t.shape, 1);
+    return adj_broadcast_to(nn_cast(o->weights, t.dtype), t.shape);
+}
+
+static adj_node *element_wise(adj_node *prediction, adj_node *target, const adj_loss_opts *options,
+                              element_loss *of)
+{
+    const adj_loss_opts none = {0}, *o = options != NULL ? options : &none;
+    if (prediction == NULL || target == NULL || check_elements(prediction, target) != ADJ_OK)
+        return NULL;
+    const adj_dtype dtype = nn_kept_dtype(adj_node_type(prediction).dtype);
+    adj_node *each = of(nn_cast(prediction, dtype), nn_cast(target, dtype), o);
+    if (each == NULL)
+        return NULL;
+    adj_node *weights = weights_of(each, o);
+    if (o->weights != NULL)
+        each = adj_mul(each, weights);
+    return adj_label(reduce_loss(each, weights, o->reduction), "loss");
+}
+
+static adj_node *squared(adj_node *prediction, adj_node *target, const adj_loss_opts *o)
+{
+    (void)o;
+    return adj_square(adj_sub(prediction, target));
+}
+
+static adj_node *absolute(adj_node *prediction, adj_node *target, const adj_loss_opts *o)
+{
+    (void)o;
+    return adj_abs(adj_sub(prediction, target));
+}
+
+/* c (e - c / 2), c being the error e clipped to [-delta, delta]. */
+static adj_node *huber(adj_node *prediction, adj_node *target, const adj_loss_opts *o)
+{
+    const double delta = nn_or_default(o->delta, 1);
+    if (!(delta > 0)) {
+        adj_fail(adj_node_graph(prediction), ADJ_EARG,
+                 "loss: delta is out of range (got %g, expected above 0)", delta);
+        return NULL;
+    }
+    adj_node *e = adj_sub(prediction, target);
+    adj_node *c = adj_clip(e, -delta, delta);
+    adj_node *rest = adj_sub(e, adj_scale(c, 0.5));
+    return adj_mul(c, rest);
+}
+
+/* -t log(s) - (1 - t) log(1 - s) with s = sigmoid(z) is (1 - t) z + softplus(-z). */
+static adj_node *binary(adj_node *z, adj_node *t, const adj_loss_opts *o)
+{
+    (void)o;
+    adj_node *linear = adj_mul(
+        adj_sub(adj_fill(adj_node_graph(t), adj_node_type(t).dtype, (adj_shape){0}, 1), t), z);
+    adj_node *curved = adj_softplus(adj_neg(z));
+    return adj_add(linear, curved);
+}
+
+adj_node *adj_loss_mse(adj_node *prediction, adj_node *target, const adj_loss_opts *options)
+{
+    return element_wise(prediction, target, options, squared);
+}
+
+adj_node *adj_loss_l1(adj_node *prediction, adj_node *target, const adj_loss_opts *options)
+{
+    return element_wise(prediction, target, options, absolute);
+}
+
+adj_node *adj_loss_huber(adj_node *prediction, adj_node *target, const adj_loss_opts *options)
+{
+    return element_wise(prediction, target, options, huber);
+}
+
+adj_node *adj_loss_binary(adj_node *logits, adj_node *target, const adj_loss_opts *options)
+{
+    return element_wise(logits, target, options, binary);
 }

@@ -22,7 +22,6 @@ typedef struct {
 typedef struct {
     adj_model model;
     const char *summary; /* one line */
-    const adj_recipe *recipe;
 } adj_listed_model;
 
 /* Returns the i-th built-in model, or NULL past the last. */
@@ -37,9 +36,5 @@ ADJ_API adj_recipe adj_recipe_for(const adj_model *model, int64_t epochs);
 /* Returns the schedule of such a training with `steps` steps in an epoch: a warm-up, then a cosine
  * to 0, or a decay by a factor of 10 in each third of the remaining steps (step, exponential). */
 ADJ_API adj_schedule adj_recipe_schedule(const adj_recipe *recipe, int64_t epochs, int64_t steps);
-
-/* Recipes of the models (recipes.c). */
-extern const adj_recipe nn_recipe_lenet, nn_recipe_lenet5, nn_recipe_residual,
-    nn_recipe_mobilenet_v1, nn_recipe_vgg6, nn_recipe_ds_cnn;
 
 #endif

@@ -4,6 +4,7 @@
  * benchmarked against, with symmetric pads of one; lenet5, resnet8 and ds_cnn have the published
  * ones. A model takes its sizes from its input images. SAME pads a 3x3 convolution of stride 2
  * unevenly, PyTorch's padding=1 does not: the nets that follow PyTorch set one pixel explicitly. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -253,32 +254,49 @@ static adj_node *build_ds_cnn(adj_node *x, const adj_model_opts *options)
 
 /* ---- the table ---- */
 
-static const adj_listed_model models[] = {
-    {{"lenet", build_lenet, {.size = {28, 28, 1}, .classes = 10}},
-     "2 convolutions 5x5 (32, 64), dense 128",
-     &nn_recipe_lenet},
-    {{"lenet5", build_lenet5, {.size = {32, 32, 1}, .classes = 10}},
-     "LeCun's, tanh and average pools",
-     &nn_recipe_lenet5},
-    {{"resnet8", build_resnet8, {.size = {32, 32, 3}, .classes = 10}},
-     "MLPerf Tiny's residual net",
-     &nn_recipe_residual},
-    {{"resnet20", build_resnet20, {.size = {32, 32, 3}, .classes = 10}},
-     "residual net of 3 x 3 blocks",
-     &nn_recipe_residual},
-    {{"mobilenet_v1", build_mobilenet_v1, {.size = {96, 96, 3}, .classes = 2}},
-     "depthwise separable, multiplier 0.25",
-     &nn_recipe_mobilenet_v1},
-    {{"vgg6", build_vgg6, {.size = {32, 32, 3}, .classes = 10}},
-     "6 convolutions 3x3 (64, 128, 256), dense 256",
-     &nn_recipe_vgg6},
-    {{"ds_cnn", build_ds_cnn, {.size = {49, 10, 1}, .classes = 12}},
-     "MLPerf Tiny's keyword spotter",
-     &nn_recipe_ds_cnn},
+/* Settings in which the models' recipes differ. */
+typedef struct {
+    double lr, weight_decay, clip_norm;
+    int64_t batch, shift;
+    const char *why;
+} settings;
+
+static const char residual_why[] =
+    "He et al. 2015, section 4.2: 0.1 and decay; shifts as their crops";
+
+static const struct {
+    adj_listed_model listed;
+    settings recipe;
+} models[] = {
+    {{{"lenet", build_lenet, {.size = {28, 28, 1}, .classes = 10}},
+      "2 convolutions 5x5 (32, 64), dense 128"},
+     {0.02, 5e-4, 0, 32, 2, "no batch norm: a high rate only after a warm-up"}},
+    {{{"lenet5", build_lenet5, {.size = {32, 32, 1}, .classes = 10}},
+      "LeCun's, tanh and average pools"},
+     {0.02, 5e-4, 0, 32, 2, "no batch norm: a high rate only after a warm-up"}},
+    {{{"resnet8", build_resnet8, {.size = {32, 32, 3}, .classes = 10}},
+      "MLPerf Tiny's residual net"},
+     {0.1, 5e-4, 0, 64, 2, residual_why}},
+    {{{"resnet20", build_resnet20, {.size = {32, 32, 3}, .classes = 10}},
+      "residual net of 3 x 3 blocks"},
+     {0.1, 5e-4, 0, 64, 2, residual_why}},
+    {{{"mobilenet_v1", build_mobilenet_v1, {.size = {96, 96, 3}, .classes = 2}},
+      "depthwise separable, multiplier 0.25"},
+     {0.1, 1e-4, 0, 32, 6, "little decay on depthwise filters (Howard et al. 2017, section 3.2)"}},
+    {{{"vgg6", build_vgg6, {.size = {32, 32, 3}, .classes = 10}},
+      "6 convolutions 3x3 (64, 128, 256), dense 256"},
+     {0.02, 5e-4, 1, 64, 2, "no batch norm, eight layers: clipped gradients keep it finite"}},
+    {{{"ds_cnn", build_ds_cnn, {.size = {49, 10, 1}, .classes = 12}},
+      "MLPerf Tiny's keyword spotter"},
+     {0.2, 1e-4, 0, 64, 1,
+      "batch norm everywhere takes a high rate; little decay on depthwise filters"}},
 };
 enum { N_MODEL = sizeof models / sizeof *models };
 
-const adj_listed_model *adj_model_at(int i) { return i >= 0 && i < N_MODEL ? &models[i] : NULL; }
+const adj_listed_model *adj_model_at(int i)
+{
+    return i >= 0 && i < N_MODEL ? &models[i].listed : NULL;
+}
 
 /* Parses a name such as "mobilenet_v1_0.5_128": multiplier and image size. */
 static const adj_model *find_sized(const char *name, adj_model_opts *options)
@@ -306,17 +324,17 @@ const adj_model *adj_model_find(const char *name, adj_model_opts *options)
     if (name == NULL)
         return NULL;
     for (int i = 0; i < N_MODEL; i++)
-        if (strcmp(name, models[i].model.name) == 0)
-            return &models[i].model;
+        if (strcmp(name, models[i].listed.model.name) == 0)
+            return &models[i].listed.model;
     return find_sized(name, options);
 }
 
 const adj_model *adj_model_nearest(const char *name)
 {
-    return name != NULL
-               ? adj_model_find(nearest_name(name, &models[0].model.name, N_MODEL, sizeof *models),
-                                NULL)
-               : NULL;
+    return name != NULL ? adj_model_find(nearest_name(name, &models[0].listed.model.name, N_MODEL,
+                                                      sizeof *models),
+                                         NULL)
+                        : NULL;
 }
 
 static int64_t or_model(int64_t given, int64_t models_own)
@@ -340,4 +358,25 @@ adj_node *adj_model_logits(adj_graph *g, const adj_model *model, const adj_model
     complete.classes = classes_of(o, own->classes);
     adj_node *images = adj_input(g, "images", nn_kept_dtype(o->dtype), shape);
     return model->build(nn_cast(images, o->dtype), &complete);
+}
+
+/* ---- recipes ---- */
+
+adj_recipe adj_recipe_for(const adj_model *model, int64_t epochs)
+{
+    const settings *s = &models[0].recipe;
+    for (int i = 0; i < N_MODEL; i++)
+        if (model == &models[i].listed.model)
+            s = &models[i].recipe;
+    return (adj_recipe){.optimizer = {.kind = ADJ_SGD,
+                                      .momentum = 0.9,
+                                      .nesterov = 1,
+                                      .weight_decay = s->weight_decay,
+                                      .clip_norm = s->clip_norm},
+                        .lr = s->lr,
+                        .schedule = ADJ_SCHEDULE_COSINE,
+                        .warmup = epochs > 0 ? fmin(1, (double)epochs / 4) : 0,
+                        .batch = s->batch,
+                        .shift = s->shift,
+                        .why = s->why};
 }

@@ -30,7 +30,10 @@ adj_node *nn_cast(adj_node *x, adj_dtype dtype);
 adj_node *nn_state(adj_graph *g, const char *name, adj_dtype dtype, adj_shape shape, double value);
 
 static inline int nn_is_size(int64_t n) { return n >= 1 && n <= INT32_MAX; }
-/* Returns the layer's parameter layer/part, in x's type. */
+/* Returns the layer's parameter layer/part, of the type that is kept for x's. */
+adj_node *nn_kept_param(adj_node *x, const char *layer, const char *part, adj_shape shape,
+                        adj_init init);
+/* Returns that parameter in x's type. */
 adj_node *nn_param(adj_node *x, const char *layer, const char *part, adj_shape shape,
                    adj_init init);
 /* Returns the initial values of weights with these fans; given: those of ADJ_INIT_GIVEN. */
@@ -38,13 +41,8 @@ adj_init nn_weights_init(adj_weight_init weights, adj_init given, int64_t fan_in
 /* Adds the layer's bias of n elements to y, unless no_bias; labels the result. */
 adj_node *nn_with_bias(adj_node *y, const char *layer, int64_t n, int no_bias, adj_format format);
 
-/* Reduces per-element losses: their sum, for ADJ_LOSS_MEAN divided by the sum of the weights, or
- * each unchanged. */
-adj_node *nn_reduce_loss(adj_node *losses, adj_node *weights, adj_loss_reduction reduction);
-
 /* Implements adj_trainable; the result is malloc'ed, *n is -1 if out of memory. */
 adj_node **nn_trainable(const adj_node *y, const char *frozen, int *n);
-int nn_is_among(const adj_node *p, int n, adj_node *const list[]);
 /* Returns the graph's layer updates, except those of states of frozen layers. */
 adj_updates *nn_layer_updates(const adj_node *loss, const adj_optimizer_opts *o);
 

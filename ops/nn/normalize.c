@@ -61,17 +61,15 @@ static adj_node *build_batch_norm(adj_node *x, const char *name, const void *opt
         return NULL;
     }
     int64_t c = t.shape.dim[o->format == ADJ_NCHW ? 1 : 3], n = adj_shape_elems(t.shape);
-    double momentum = o->momentum != 0 ? o->momentum : 0.1;
-    double epsilon = o->epsilon != 0 ? o->epsilon : 1e-5;
-    adj_dtype kept = nn_kept_dtype(t.dtype);
-    nn_name gamma_name = nn_join(g, name, "gamma"), beta_name = nn_join(g, name, "beta"),
-            running_name = nn_join(g, name, "running");
+    const double momentum = nn_or_default(o->momentum, 0.1);
+    const double epsilon = nn_or_default(o->epsilon, 1e-5);
+    const adj_shape channels = {1, {c}};
+    adj_node *gamma = nn_kept_param(x, name, "gamma", channels, adj_init_constant(1));
+    adj_node *beta = nn_kept_param(x, name, "beta", channels, adj_init_constant(0));
+    const nn_name running_name = nn_join(g, name, "running");
     if (adj_graph_status(g) != ADJ_OK)
         return NULL;
-
-    adj_node *gamma = adj_param(g, gamma_name.s, kept, (adj_shape){1, {c}}, adj_init_constant(1));
-    adj_node *beta = adj_param(g, beta_name.s, kept, (adj_shape){1, {c}}, adj_init_constant(0));
-    adj_node *running = new_running(g, running_name.s, kept, c);
+    adj_node *running = new_running(g, running_name.s, nn_kept_dtype(t.dtype), c);
     adj_node *stats = running;
     if (o->training) {
         stats = adj_batch_norm_stats(x, o->format);
@@ -97,10 +95,10 @@ static adj_node *build_norm(adj_node *x, const char *name, const void *args)
     const adj_norm_layer none = {0};
     const norm_args *a = args;
     const adj_norm_layer *o = a->options != NULL ? a->options : &none;
-    adj_graph *g = adj_node_graph(x);
     const adj_type t = adj_node_type(x);
     if (t.shape.rank < 1 || (a->groups != 0 && t.shape.rank < 2)) {
-        adj_fail(g, ADJ_ESHAPE, "input has the wrong rank (got %lld, expected %d or more)",
+        adj_fail(adj_node_graph(x), ADJ_ESHAPE,
+                 "input has the wrong rank (got %lld, expected %d or more)",
                  (long long)t.shape.rank, a->groups != 0 ? 2 : 1);
         return NULL;
     }
@@ -108,12 +106,8 @@ static adj_node *build_norm(adj_node *x, const char *name, const void *args)
     const adj_shape c = {1, {t.shape.dim[is_nchw ? 1 : t.shape.rank - 1]}};
     /* Layer norm is made of views; they work as well with group norm's f32 parameters beside
      * half values. */
-    const adj_dtype kept = nn_kept_dtype(t.dtype);
-    const nn_name gamma_name = nn_join(g, name, "gamma"), beta_name = nn_join(g, name, "beta");
-    if (adj_graph_status(g) != ADJ_OK)
-        return NULL;
-    adj_node *gamma = adj_param(g, gamma_name.s, kept, c, adj_init_constant(1));
-    adj_node *beta = adj_param(g, beta_name.s, kept, c, adj_init_constant(0));
+    adj_node *gamma = nn_kept_param(x, name, "gamma", c, adj_init_constant(1));
+    adj_node *beta = nn_kept_param(x, name, "beta", c, adj_init_constant(0));
     const double epsilon = nn_or_default(o->epsilon, 1e-5);
     adj_node *y = a->groups != 0 ? adj_group_norm(x, gamma, beta, a->groups, epsilon, o->format)
                                  : adj_layer_norm(x, gamma, beta, epsilon);

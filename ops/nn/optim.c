@@ -242,7 +242,7 @@ static int keep_trained(adj_graph *g, const adj_optimizer_opts *o, int n, adj_no
             return -1;
         }
     for (int i = 0; i < n; i++)
-        if (nn_is_among(params[i], o->n_trained, o->trained))
+        if (adj_position(o->n_trained, (const adj_node *const *)o->trained, params[i]) >= 0)
             params[kept++] = params[i];
     return kept;
 }

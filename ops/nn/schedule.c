@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "model_list.h"
 #include "names.h"
 #include "nn.h"
 
@@ -36,6 +37,20 @@ double adj_schedule_rate(const adj_schedule *schedule, int64_t step)
     }
     default: return base;
     }
+}
+
+adj_schedule adj_recipe_schedule(const adj_recipe *recipe, int64_t epochs, int64_t steps)
+{
+    int64_t total;
+
+    if (recipe == NULL || epochs < 0 || steps < 0 || __builtin_mul_overflow(epochs, steps, &total))
+        return (adj_schedule){0};
+    int64_t warmup = (int64_t)fmin(recipe->warmup * (double)steps, (double)total);
+    adj_schedule s = {
+        .kind = recipe->schedule, .base = recipe->lr, .warmup = warmup, .total = total};
+    if (s.kind == ADJ_SCHEDULE_STEP || s.kind == ADJ_SCHEDULE_EXPONENTIAL)
+        s.period = (total - warmup) / 3;
+    return s;
 }
 
 static const char *const names[] = {"constant", "step", "exponential", "cosine"}; /* by kind */

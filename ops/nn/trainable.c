@@ -106,14 +106,6 @@ int64_t adj_trainable_elems(const adj_node *y)
     return n < 0 ? -1 : elems;
 }
 
-int nn_is_among(const adj_node *p, int n, adj_node *const list[])
-{
-    for (int i = 0; i < n; i++)
-        if (list[i] == p)
-            return 1;
-    return 0;
-}
-
 /* ---- states ---- */
 
 int adj_is_training_state(const adj_node *n)
@@ -153,7 +145,7 @@ static int is_frozen(const adj_node *state, int n, adj_node *const params[],
         const char *other = adj_node_name(params[i]), *end = strrchr(other, '/');
         if (end == NULL || (size_t)(end - other) + 1 != layer || strncmp(name, other, layer) != 0)
             continue;
-        if (nn_is_among(params[i], o->n_trained, o->trained))
+        if (adj_position(o->n_trained, (const adj_node *const *)o->trained, params[i]) >= 0)
             return 0;
         found = 1;
     }
