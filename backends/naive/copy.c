@@ -1,5 +1,5 @@
-/* copy.c - ops that only move elements, or set all to one value. i32 has the size of f32 and uses
- * its kernels; a reshape is a view without a kernel. */
+/* copy.c - ops that only move elements, convert them, or set all to one value. i32 has the size of
+ * f32 and uses its kernels; a reshape is a view without a kernel. */
 #include "kernels.h"
 #include "walk.h"
 
@@ -10,7 +10,7 @@ static void copy_box(const walk *w, const T *from, T *to)
 
 #pragma omp parallel for if (rows * n >= NAIVE_PARALLEL)
     for (int64_t row = 0; row < rows; row++) {
-        int64_t offset[2];
+        int64_t offset[WALKED];
         walk_offset(w, row, offset);
         const T *x = from + offset[0];
         T *y = to + offset[1];
@@ -26,10 +26,10 @@ static void copy_box(const walk *w, const T *from, T *to)
 static walk box_walk(adj_shape box, adj_shape from, adj_shape to)
 {
     walk w = walk_new();
-    int64_t step[2] = {1, 1};
+    int64_t step[WALKED] = {1, 1};
 
     for (int64_t d = box.rank - 1; d >= 0; d--) {
-        walk_add(&w, box.dim[d], step[0], step[1]);
+        walk_add(&w, box.dim[d], step);
         step[0] *= from.dim[d];
         step[1] *= to.dim[d];
     }
@@ -98,7 +98,7 @@ adj_status KERNEL(broadcast_to)(const adj_call *c)
 
     for (int64_t d = shape.rank - 1; d >= 0; d--) {
         int64_t axis = d - (shape.rank - x.rank), dim = axis < 0 ? 1 : x.dim[axis];
-        walk_add(&w, shape.dim[d], dim == 1 ? 0 : step[0], step[1]);
+        walk_add(&w, shape.dim[d], (int64_t[WALKED]){dim == 1 ? 0 : step[0], step[1]});
         step[0] *= dim;
         step[1] *= shape.dim[d];
     }
@@ -121,7 +121,7 @@ adj_status KERNEL(transpose)(const adj_call *c)
     }
     elems = 1;
     for (int64_t d = x.rank - 1; d >= 0; d--) {
-        walk_add(&w, y->type.shape.dim[d], step[a->perm[d]], elems);
+        walk_add(&w, y->type.shape.dim[d], (int64_t[WALKED]){step[a->perm[d]], elems});
         elems *= y->type.shape.dim[d];
     }
     copy_box(&w, operand(c, 0), c->out[0]);
@@ -158,5 +158,32 @@ adj_status KERNEL(fill)(const adj_call *c)
     adj_store(y->type.dtype, &element, 0, a->value); /* st() would round to float first */
     for (int64_t i = 0; i < n; i++)
         out[i] = element;
+    return ADJ_OK;
+}
+
+/* Compiled for the result's type, or for the operand's if the result is i32. */
+adj_status KERNEL(cast)(const adj_call *c)
+{
+    const adj_node *node = c->group->node[0];
+    adj_dtype from = node->in[0]->type.dtype, to = node->type.dtype;
+    const void *x = operand(c, 0);
+    void *y = c->out[0];
+    int64_t n = adj_shape_elems(node->type.shape);
+
+#pragma omp parallel for if (n >= NAIVE_PARALLEL)
+    for (int64_t i = 0; i < n; i++) {
+        if (from == ADJ_F32 && to == ELEM_DTYPE) /* float to A is exact, so st() rounds once */
+            st(&((T *)y)[i], (A)((const float *)x)[i]);
+        else /* through double: A would round f64 twice */
+            adj_store(to, y, i, adj_load(from, x, i));
+    }
+    return ADJ_OK;
+}
+
+adj_status KERNEL(next_step)(const adj_call *c)
+{
+    const int32_t *step = operand(c, 0);
+    int32_t *next = c->out[0];
+    *next = (int32_t)((uint32_t)*step + 1u);
     return ADJ_OK;
 }

@@ -1,4 +1,4 @@
-/* elementwise.c - ops of which element i of the result is a function of elements i of one or two
+/* elementwise.c - ops of which element i of the result is a function of elements i of up to three
  * operands. NaN stays NaN; gradients whose operand is NaN are those of the formulas in ops.
  *
  * The result is computed in parts of contiguous elements from contiguous operands, so that each
@@ -7,17 +7,20 @@
  * written. */
 #include <math.h>
 
+#include "channels.h"
 #include "kernels.h"
+#include "ops/grad.h"
 #include "walk.h"
 
 enum { PART = 1024 };
 
-/* A range that is computed at a time: y[i] from a[i] and b[i], for i < n. */
+/* A range that is computed at a time: y[i] from a[i], b[i] and c[i], for i < n. */
 struct part {
-    const T *a, *b; /* b: NULL if there is no operand 1 */
+    const T *a, *b, *c; /* NULL if there is no such operand */
     T *y;
     int64_t n;
     const void *attrs;
+    const adj_call *call;
 };
 
 /* ---- functions of one operand ---- */
@@ -179,6 +182,18 @@ static void clip_grad(const part *p)
     }
 }
 
+/* prelu with x = a, or its gradient with dy = a. */
+static inline void leak_by_slope(const part *p, const T *x, const T *slope)
+{
+    for (int64_t i = 0; i < p->n; i++) {
+        const A each = ld(&p->a[i]);
+        st(&p->y[i], ld(&x[i]) > 0 ? each : ld(&slope[i]) * each);
+    }
+}
+
+static void prelu(const part *p) { leak_by_slope(p, p->a, p->b); }
+static void prelu_grad(const part *p) { leak_by_slope(p, p->b, p->c); }
+
 /* gelu is computed in double and rounded once; the formulas are in ops/gelu.c. Far from 0 the
  * limits are returned directly, since the formulas would multiply 0 by infinity. */
 enum { FAR = 64 }; /* beyond this P and y' are 0 or 1 */
@@ -227,25 +242,71 @@ static void gelu_grad(const part *p)
         st(&p->y[i], ld(&p->a[i]) * (A)gelu_of(p, ld(&p->b[i])).slope);
 }
 
+/* ---- updates of parameters; see ops/optimizer.c for the formulas ---- */
+
+static void momentum(const part *p)
+{
+    const adj_decay_attrs *a = p->attrs;
+    const A mu = (A)a->mu, decay = (A)a->decay;
+    for (int64_t i = 0; i < p->n; i++)
+        st(&p->y[i], mu * ld(&p->a[i]) + ld(&p->b[i]) + decay * ld(&p->c[i]));
+}
+
+static void sgd_step(const part *p)
+{
+    const adj_decay_attrs *a = p->attrs;
+    const A lr = ld(p->c), decay = (A)a->decay;
+    for (int64_t i = 0; i < p->n; i++)
+        st(&p->y[i], ld(&p->a[i]) - lr * (ld(&p->b[i]) + decay * ld(&p->a[i])));
+}
+
+static void ema(const part *p)
+{
+    const adj_value_attrs *a = p->attrs;
+    const A beta = (A)a->value, rest = (A)(1 - a->value);
+    for (int64_t i = 0; i < p->n; i++)
+        st(&p->y[i], beta * ld(&p->a[i]) + rest * ld(&p->b[i]));
+}
+
+static void adam_step(const part *p)
+{
+    const adj_adam_attrs *a = p->attrs;
+    const int32_t *t = operand(p->call, 3);
+    const A lr = ld(operand(p->call, 4)), epsilon = (A)a->epsilon, decay = (A)a->decay;
+    const A m_scale = (A)(1 / (1 - pow(a->beta1, *t))), v_scale = (A)(1 / (1 - pow(a->beta2, *t)));
+    for (int64_t i = 0; i < p->n; i++) {
+        const A direction = m_scale * ld(&p->b[i]) / ((A)sqrt(v_scale * ld(&p->c[i])) + epsilon);
+        st(&p->y[i], ld(&p->a[i]) - lr * (direction + decay * ld(&p->a[i])));
+    }
+}
+
 /* ---- the parts of a result ---- */
 
-/* Returns the axes of y, with the steps of its operands, at most two. */
-static walk broadcast_walk(const adj_node *y)
+/* Returns the operand's elements along axis d of the result: 1 to repeat one. An operand by channel
+ * is a vector along the channels, of which there may be one; others are broadcast. */
+static int64_t elements_along(const adj_node *y, int k, int64_t d, int by_channel)
+{
+    const adj_shape x = y->in[k]->type.shape, shape = y->type.shape;
+    const int64_t axis = d - (shape.rank - x.rank);
+    if (!by_channel)
+        return axis < 0 ? 1 : x.dim[axis];
+    return d == channel_axis(shape, ((const adj_format_attrs *)y->attrs)->format) ? x.dim[0] : 1;
+}
+
+/* Returns the axes of y, with the steps of its operands. */
+static walk walk_of(const adj_node *y, int by_channel)
 {
     walk w = walk_new();
-    int64_t elems[2] = {1, 1};
+    int64_t elems[WALKED] = {1, 1, 1};
 
     for (int64_t d = y->type.shape.rank - 1; d >= 0; d--) {
-        int64_t step[2] = {0, 0};
-        for (int k = 0; k < y->n_in && k < 2; k++) {
-            adj_shape x = y->in[k]->type.shape;
-            int64_t axis = d - (y->type.shape.rank - x.rank);
-            if (axis < 0 || x.dim[axis] == 1)
-                continue;
-            step[k] = elems[k];
-            elems[k] *= x.dim[axis];
+        int64_t step[WALKED] = {0};
+        for (int k = 0; k < y->n_in && k < WALKED; k++) {
+            const int64_t n = elements_along(y, k, d, by_channel && k == y->n_in - 1);
+            step[k] = n == 1 ? 0 : elems[k];
+            elems[k] *= n;
         }
-        walk_add(&w, y->type.shape.dim[d], step[0], step[1]);
+        walk_add(&w, y->type.shape.dim[d], step);
     }
     return w;
 }
@@ -264,22 +325,26 @@ static adj_status run(const adj_call *c)
 {
     const naive_entry *e = c->state;
     const adj_node *node = c->group->node[0];
-    const T *a = operand(c, 0), *b = node->n_in > 1 ? operand(c, 1) : NULL;
-    T *y = c->out[0];
-    walk w = broadcast_walk(node);
-    int64_t row_parts = (w.dim[0] + PART - 1) / PART, rows = walk_rows(&w);
+    const walk w = walk_of(node, e->by_channel);
+    const int64_t row_parts = (w.dim[0] + PART - 1) / PART, rows = walk_rows(&w);
 
 #pragma omp parallel for if (rows * w.dim[0] >= NAIVE_PARALLEL)
     for (int64_t u = 0; u < rows * row_parts; u++) {
-        T blocks[2][PART];
-        int64_t row = u / row_parts, first = u % row_parts * PART, from[2];
+        T blocks[WALKED][PART];
+        const T *x[WALKED] = {NULL};
+        int64_t row = u / row_parts, first = u % row_parts * PART, from[WALKED];
         int64_t n = w.dim[0] - first < PART ? w.dim[0] - first : PART;
         walk_offset(&w, row, from);
-        part p = {.y = y + row * w.dim[0] + first, .n = n, .attrs = node->attrs};
-        p.a = spread(a + from[0] + first * w.step[0][0], w.step[0][0], n, blocks[0]);
-        if (b != NULL)
-            p.b = spread(b + from[1] + first * w.step[1][0], w.step[1][0], n, blocks[1]);
-        e->each(&p);
+        for (int k = 0; k < WALKED && k < node->n_in; k++)
+            x[k] = spread((const T *)operand(c, k) + from[k] + first * w.step[k][0], w.step[k][0],
+                          n, blocks[k]);
+        e->each(&(part){.a = x[0],
+                        .b = x[1],
+                        .c = x[2],
+                        .y = (T *)c->out[0] + row * w.dim[0] + first,
+                        .n = n,
+                        .attrs = node->attrs,
+                        .call = c});
     }
     return ADJ_OK;
 }
@@ -324,5 +389,12 @@ const naive_entry KERNEL(elementwise)[] = {
     {.op = &adj_op_equal, .run = run, .each = equal, .in_place = 1},
     {.op = &adj_op_greater_equal, .run = run, .each = greater_equal, .in_place = 1},
     {.op = &adj_op_pow, .run = run, .each = power, .in_place = 1},
+    {.op = &adj_op_bias_add, .run = run, .each = add, .in_place = 1, .by_channel = 1},
+    {.op = &adj_op_prelu, .run = run, .each = prelu, .in_place = 1, .by_channel = 1},
+    {.op = &adj_op_prelu_grad, .run = run, .each = prelu_grad, .in_place = 1, .by_channel = 1},
+    {.op = &adj_op_momentum, .run = run, .each = momentum, .in_place = 1},
+    {.op = &adj_op_sgd_step, .run = run, .each = sgd_step, .in_place = 1},
+    {.op = &adj_op_ema, .run = run, .each = ema, .in_place = 1},
+    {.op = &adj_op_adam_step, .run = run, .each = adam_step, .in_place = 1},
     {.op = NULL},
 };

@@ -24,8 +24,7 @@ static inline const void *operand(const adj_call *c, int i)
 /* A line for each family. */
 naive_run KERNEL(fill);
 naive_run KERNEL(conv2d), KERNEL(conv2d_backprop_input), KERNEL(conv2d_backprop_filter);
-naive_run KERNEL(bias_add), KERNEL(bias_add_grad), KERNEL(prelu), KERNEL(prelu_grad),
-    KERNEL(prelu_grad_slope);
+naive_run KERNEL(bias_add_grad), KERNEL(prelu_grad_slope);
 naive_run KERNEL(cast), KERNEL(matmul), KERNEL(transpose), KERNEL(concat), KERNEL(pad),
     KERNEL(slice), KERNEL(broadcast_to);
 naive_run KERNEL(reduce_sum), KERNEL(reduce_mean), KERNEL(reduce_max), KERNEL(argmax);
@@ -38,8 +37,7 @@ naive_run KERNEL(batch_norm_stats), KERNEL(batch_norm), KERNEL(batch_norm_grad_s
 naive_run KERNEL(group_norm), KERNEL(group_norm_grad_sums), KERNEL(group_norm_grad);
 naive_run KERNEL(softmax), KERNEL(log_softmax), KERNEL(softmax_cross_entropy),
     KERNEL(softmax_cross_entropy_grad), KERNEL(label_count);
-naive_run KERNEL(dropout), KERNEL(all_reduce), KERNEL(momentum), KERNEL(sgd_step), KERNEL(ema),
-    KERNEL(adam_step), KERNEL(next_step);
+naive_run KERNEL(dropout), KERNEL(all_reduce), KERNEL(next_step);
 naive_scratch KERNEL(conv2d_backprop_input_scratch), KERNEL(max_pool_grad_scratch),
     KERNEL(batch_norm_scratch), KERNEL(group_norm_grad_sums_scratch);
 

@@ -15,6 +15,7 @@ typedef struct {
     naive_each *each;       /* called by run for each part of an elementwise op */
     naive_scratch *scratch; /* returns bytes; NULL for none */
     int by_operand;         /* 1: compiled for operand 0's type instead of the result's */
+    int by_channel;         /* 1: an elementwise op's last operand is a vector along the channels */
     int in_place; /* 1: operand 0's buffer may become the result's, if the types are equal */
 } naive_entry;
 

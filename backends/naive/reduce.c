@@ -30,7 +30,7 @@ static void reduce(const T *x, adj_shape shape, int64_t axes, A start, accumulat
     int64_t elems = adj_shape_elems(shape), step = 1;
 
     for (int64_t d = shape.rank - 1; d >= 0; d--) {
-        walk_add(axes >> d & 1 ? &reduced : &kept, shape.dim[d], step, 0);
+        walk_add(axes >> d & 1 ? &reduced : &kept, shape.dim[d], (int64_t[WALKED]){step});
         step *= shape.dim[d];
     }
     int64_t width = kept.step[0][0] == 1 ? LANES : 1;
@@ -39,7 +39,7 @@ static void reduce(const T *x, adj_shape shape, int64_t axes, A start, accumulat
 
 #pragma omp parallel for if (elems >= NAIVE_PARALLEL)
     for (int64_t u = 0; u < rows * row_parts; u++) {
-        int64_t row = u / row_parts, first = u % row_parts * width, at[2], from[2];
+        int64_t row = u / row_parts, first = u % row_parts * width, at[WALKED], from[WALKED];
         int64_t lanes = kept.dim[0] - first < width ? kept.dim[0] - first : width;
         A acc[LANES];
         for (int64_t l = 0; l < lanes; l++)
@@ -104,6 +104,31 @@ adj_status KERNEL(bias_add_grad)(const adj_call *c)
     int64_t others = all & ~((int64_t)1 << channel_axis(dy, format));
 
     reduce(operand(c, 0), dy, others, 0, sum_rows, 1, c->out[0]);
+    return ADJ_OK;
+}
+
+/* The sum of dy x where x <= 0, by channel; a single slope is one channel. One thread computes each
+ * sum, in the order of the elements. */
+adj_status KERNEL(prelu_grad_slope)(const adj_call *c)
+{
+    const adj_node *node = c->group->node[0];
+    const adj_prelu_attrs *a = node->attrs;
+    const adj_shape shape = node->in[0]->type.shape;
+    const int64_t n = adj_shape_elems(shape);
+    const channels v = a->slopes == 1 ? (channels){1, 1, n} : channels_of(shape, a->format);
+    const T *dy = operand(c, 0), *x = operand(c, 1);
+    T *ds = c->out[0];
+
+#pragma omp parallel for if (n >= NAIVE_PARALLEL)
+    for (int64_t k = 0; k < v.c; k++) {
+        A sum = 0;
+        for (int64_t o = 0; o < v.outer; o++)
+            for (int64_t i = (o * v.c + k) * v.inner, end = i + v.inner; i < end; i++) {
+                A at = ld(&x[i]);
+                sum += at > 0 ? 0 : ld(&dy[i]) * at;
+            }
+        st(&ds[k], sum);
+    }
     return ADJ_OK;
 }
 

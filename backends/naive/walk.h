@@ -1,7 +1,7 @@
-/* walk.h - loops over tensors of any rank: axes with sizes and, for two tensors, steps in
+/* walk.h - loops over tensors of any rank: axes with sizes and, for up to three tensors, steps in
  * elements.
  *
- * Axes are stored innermost first. Axes of size 1 are omitted, and adjacent axes that both
+ * Axes are stored innermost first. Axes of size 1 are omitted, and adjacent axes that all
  * tensors cross in one stride are merged, so contiguous tensors become one axis; a step of 0
  * repeats an element (broadcasting). There is always an axis 0. */
 #ifndef NAIVE_WALK_H
@@ -11,33 +11,33 @@
 
 /* Elements from which on a kernel uses several threads. */
 enum { NAIVE_PARALLEL = 1 << 15 };
+enum { WALKED = 3 }; /* tensors of a walk */
 
 typedef struct {
     int rank;
-    int64_t dim[ADJ_MAX_RANK], step[2][ADJ_MAX_RANK];
+    int64_t dim[ADJ_MAX_RANK], step[WALKED][ADJ_MAX_RANK];
 } walk;
 
 static inline walk walk_new(void) { return (walk){.rank = 1, .dim = {1}}; }
 
 /* Adds the next outer axis. */
-static inline void walk_add(walk *w, int64_t dim, int64_t step0, int64_t step1)
+static inline void walk_add(walk *w, int64_t dim, const int64_t step[WALKED])
 {
-    int last = w->rank - 1;
+    const int last = w->rank - 1, is_first = w->dim[last] == 1; /* axis 0 was a placeholder */
+    int is_merged = !is_first;
 
     if (dim == 1)
         return;
-    if (w->dim[last] == 1) { /* axis 0 was a placeholder */
-        w->dim[0] = dim;
-        w->step[0][0] = step0;
-        w->step[1][0] = step1;
-    } else if (step0 == w->step[0][last] * w->dim[last] &&
-               step1 == w->step[1][last] * w->dim[last]) {
+    for (int k = 0; k < WALKED; k++)
+        is_merged &= step[k] == w->step[k][last] * w->dim[last];
+    if (is_merged) {
         w->dim[last] *= dim;
-    } else {
-        w->dim[w->rank] = dim;
-        w->step[0][w->rank] = step0;
-        w->step[1][w->rank++] = step1;
+        return;
     }
+    const int axis = is_first ? 0 : w->rank++;
+    w->dim[axis] = dim;
+    for (int k = 0; k < WALKED; k++)
+        w->step[k][axis] = step[k];
 }
 
 /* Returns the elements of all axes but axis 0. */
@@ -49,16 +49,17 @@ static inline int64_t walk_rows(const walk *w)
     return rows;
 }
 
-/* Sets the offsets in both tensors of row number `row` of those. */
-static inline void walk_offset(const walk *w, int64_t row, int64_t offset[2])
+/* Sets the offsets in the tensors of row number `row` of those. */
+static inline void walk_offset(const walk *w, int64_t row, int64_t offset[WALKED])
 {
-    offset[0] = offset[1] = 0;
+    for (int k = 0; k < WALKED; k++)
+        offset[k] = 0;
     for (int d = 1; d < w->rank; d++) {
         const int is_last = d + 1 == w->rank; /* row is its index: divisions are slow */
         int64_t i = is_last ? row : row % w->dim[d];
         row = is_last ? 0 : row / w->dim[d];
-        offset[0] += i * w->step[0][d];
-        offset[1] += i * w->step[1][d];
+        for (int k = 0; k < WALKED; k++)
+            offset[k] += i * w->step[k][d];
     }
 }
 
