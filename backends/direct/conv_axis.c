@@ -2,6 +2,7 @@
 #include "conv_axis.h"
 
 #include "arith.h"
+#include "direct.h"
 #include "half.h"
 
 /* One axis of a convolution as its attributes give it. */
@@ -70,6 +71,17 @@ conv_range conv_taps_inside(const conv_axis *a, ptrdiff_t position)
 conv_range conv_positions_inside(const conv_axis *a, ptrdiff_t tap)
 {
     return inside(a->dst, a->stride, tap * a->dilation - a->pad, a->src);
+}
+
+int conv_fits_bf16(const adj_conv_geom *g, int64_t element, int64_t max_channels)
+{
+    const int64_t max_bytes = 1 << 30; /* bytes of an image */
+    return direct_conv_fits(g, 1 << 15) && g->groups == 1 && g->kh <= CONV_BF16_KERNEL &&
+           g->kw <= CONV_BF16_KERNEL && g->sh <= CONV_BF16_STRIDE && g->sw <= CONV_BF16_STRIDE &&
+           g->dh <= 64 && g->dw <= 64 && g->ic <= max_channels && g->oc <= max_channels &&
+           g->n <= 1 << 24 && g->n > 0 && g->ic > 0 && g->oc > 0 && g->oh > 0 && g->ow > 0 &&
+           g->ih > 0 && g->iw > 0 && g->ih * g->iw * g->ic * element < max_bytes &&
+           g->oh * g->ow * g->oc * element < max_bytes;
 }
 
 /* ---- one position by the definition ---- */

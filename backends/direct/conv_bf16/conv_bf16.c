@@ -11,14 +11,12 @@ enum {
     LANES = CONV_BF16_LANES,
     STEP = CONV_BF16_STEP,
     TILE = CONV_BF16_TILE,
-    MAX_STRIDE = 2,
     AHEAD = 3,              /* tiles read beyond the last one, since products take several */
     BAND_BYTES = 160 << 10, /* bytes of a band's scratch, about: part of the second cache */
     MIN_POSITIONS = 128,    /* positions of a band for which images are cut */
     JOBS = 64,              /* jobs that the bands are distributed in, if there are as many */
     UNITS = 16              /* bands wanted for the threads */
 };
-static const ptrdiff_t max_bytes = 1 << 30; /* bytes of an image, so that offsets fit 32 bits */
 
 static int is_dx(const adj_node *n) { return n->op == &adj_op_conv2d_backprop_input; }
 
@@ -43,16 +41,6 @@ static int match(const adj_node *root, const adj_uses *uses, int max, const adj_
     return direct_match_bias(root, uses, max, group);
 }
 
-static int fits(const adj_conv_geom *g, int64_t element)
-{
-    return direct_conv_fits(g, 1 << 15) && g->groups == 1 && g->kh <= CONV_BF16_KERNEL &&
-           g->kw <= CONV_BF16_KERNEL && g->sh <= MAX_STRIDE && g->sw <= MAX_STRIDE && g->dh <= 64 &&
-           g->dw <= 64 && g->ic <= 1 << 12 && g->oc <= 1 << 12 && g->n <= 1 << 24 && g->n > 0 &&
-           g->ic > 0 && g->oc > 0 && g->oh > 0 && g->ow > 0 && g->ih > 0 && g->iw > 0 &&
-           g->ih * g->iw * g->ic * element < max_bytes &&
-           g->oh * g->ow * g->oc * element < max_bytes;
-}
-
 static void set_passes(conv_bf16 *p, const adj_conv_geom *g)
 {
     p->n_pass = (int)conv_passes(g, p->is_turned);
@@ -69,7 +57,7 @@ static void set_passes(conv_bf16 *p, const adj_conv_geom *g)
 static int must_unroll(const conv_axis *w)
 {
     const ptrdiff_t columns = round_up(w->dst, LANES);
-    return w->taps == 1 || w->dilation > 1 || w->stride > MAX_STRIDE ||
+    return w->taps == 1 || w->dilation > 1 || w->stride > CONV_BF16_STRIDE ||
            (columns - w->dst) * 8 > columns;
 }
 
@@ -175,7 +163,7 @@ static int set_scratch(conv_bf16 *p, size_t *scratch)
     p->image = reserve(&thread, p->part + bytes, 1);
     p->per_thread = thread;
     p->thread = reserve(scratch, p->threads, thread);
-    return p->part + bytes < max_bytes;
+    return p->part + bytes < 1 << 30;
 }
 
 /* ---- the kernel ---- */
@@ -192,11 +180,11 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     const ptrdiff_t element = (ptrdiff_t)adj_dtype_size(n->type.dtype);
     if (!b->has_amx)
         return direct_refuse(prep, "%s: direct's kernel in %s needs AMX", n->op->name, type);
-    if (!fits(geom, element))
+    if (!conv_fits_bf16(geom, element, 1 << 12))
         return direct_refuse(prep,
                              "%s: direct takes %s in NHWC, kernels up to %dx%d, strides up to "
                              "%d, no groups",
-                             n->op->name, type, CONV_BF16_KERNEL, CONV_BF16_KERNEL, MAX_STRIDE);
+                             n->op->name, type, CONV_BF16_KERNEL, CONV_BF16_KERNEL, CONV_BF16_STRIDE);
     conv_bf16 p = {.is_turned = is_dx(n),
                    .src_in = adj_group_in(g, n->in[is_dx(n)]),
                    .filter_in = adj_group_in(g, n->in[!is_dx(n)]),

@@ -26,7 +26,7 @@
  * product into three, a1 b1 + a2 b1 + a1 b2. The relative truncation error is at most 2^-15: a2
  * b2 contributes up to 2^-16, and each operand's remainder 2^-17; parts below 2^-126 count as 0.
  * The scratch and the filter's tiles have all first parts before all second ones. Bands that
- * read a number that cannot be split (backends/direct/split.h) are computed by the definition, so
+ * read a number that cannot be split (backends/direct/bf16_vectors.h) are computed by the definition, so
  * that Inf, NaN and overflow match it.
  *
  * Each sum has one f32 accumulator and one order: any number of threads gives the same bits. A
@@ -46,7 +46,6 @@ enum {
     CONV_BF16_TILE = 1024, /* bytes */
     CONV_BF16_CACHED = 24, /* filter tiles that stay in the first cache beside src */
     CONV_BF16_TILES = 4,   /* tiles multiplied at a time */
-    CONV_BF16_KERNEL = 11,
     CONV_BF16_PASSES = 4
 };
 
@@ -93,5 +92,33 @@ static inline ptrdiff_t conv_bf16_slot(const conv_bf16_pass *p, ptrdiff_t i)
 
 /* run.c, for AVX-512; NULL if the compiler does not support the target. */
 extern adj_status (*const conv_bf16_run_amx_avx512)(const adj_call *c);
+
+#if defined(__x86_64__) && defined(ISA_avx512)
+#define HAS_TILES 1
+
+/* A band: its image, its first row in the pass, and its group of outputs. */
+typedef struct {
+    ptrdiff_t image, row, output, outputs;
+} conv_bf16_band;
+
+typedef struct { /* state of a thread */
+    const conv_bf16 *p;
+    const adj_call *call;
+    char *own;     /* the thread's scratch */
+    int is_finite; /* the filter is; for f32: can be split */
+} conv_bf16_work;
+
+/* pack.c: copies rows `begin` to `end` of the band's src; returns whether all f32 numbers can be
+ * split. */
+int conv_bf16_copy_rows(const conv_bf16_work *s, const conv_bf16_pass *a, const conv_bf16_band *b,
+                        ptrdiff_t begin, ptrdiff_t end);
+/* Splits n f32 elements into parts; returns whether all can be split. */
+int conv_bf16_split(const char *src, ptrdiff_t n, char *first, char *second);
+/* Packs tile i of the pass's filter; the tiles of both parts are counted. Returns whether all
+ * elements are finite. */
+int conv_bf16_pack(const conv_bf16 *p, const adj_call *call, const conv_bf16_pass *a, ptrdiff_t i);
+#else
+#define HAS_TILES 0
+#endif
 
 #endif

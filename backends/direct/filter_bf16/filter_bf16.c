@@ -1,6 +1,7 @@
-/* filter_bf16.c - the kernel of filter_bf16.h: the nodes it accepts, and how the work is
- * partitioned. The partition is the same on every machine, whatever its caches and number of
- * threads, since the boundaries of chunks and segments affect the last bits. */
+/* filter_bf16.c - the kernel of filter_bf16.h: the nodes it accepts, how the work is partitioned,
+ * and which pixels the entries of a chunk's grid are. The partition is the same on every machine,
+ * whatever its caches and number of threads, since the boundaries of chunks and segments affect the
+ * last bits. */
 #include "filter_bf16.h"
 
 #include "backends/direct/arith.h"
@@ -17,10 +18,8 @@ enum {
     MIN_PIXELS = 256,        /* least pixels of a chunk that is cut to make more jobs */
     SEGMENT_BYTES = 1200 << 10, /* bytes of all segments' sums, which are added at the end */
     MAX_SEGMENTS = 16,
-    MAX_KERNEL = 11,
-    MAX_STRIDE = 2
+    PADDING = -1 /* of lists of pixels */
 };
-static const ptrdiff_t max_bytes = 1 << 30; /* bytes of an image, so that offsets fit 32 bits */
 
 /* Matches the gradient with the cast of its result to f32, the type of the sums. */
 static int match(const adj_node *root, const adj_uses *uses, int max, const adj_node **group)
@@ -41,13 +40,114 @@ static int is_ours(const adj_group *g, adj_math math)
            (g->n_node == 1 || (g->n_node == 2 && direct_is_widening(g->node[1])));
 }
 
-static int fits(const adj_conv_geom *g, int64_t element)
+/* ---- the grid ---- */
+
+/* Returns the positions of the grid where a phase of x has pixels. */
+static conv_range pixels_of(const filter_bf16_axis *a, ptrdiff_t phase)
 {
-    return direct_conv_fits(g, 1 << 15) && g->groups == 1 && g->kh <= MAX_KERNEL &&
-           g->kw <= MAX_KERNEL && g->sh <= MAX_STRIDE && g->sw <= MAX_STRIDE && g->dh <= 64 &&
-           g->dw <= 64 && g->ic <= 1 << 15 && g->n <= 1 << 24 && g->n > 0 && g->ic > 0 &&
-           g->oc > 0 && g->oh > 0 && g->ow > 0 && g->ih * g->iw * g->ic * element < max_bytes &&
-           g->oh * g->ow * g->oc * element < max_bytes;
+    conv_axis grid = a->a;
+    grid.dst += a->shift;
+    grid.dilation = 1;
+    return conv_positions_inside(&grid, phase);
+}
+
+static void fill(int32_t *at, ptrdiff_t n)
+{
+    for (ptrdiff_t i = 0; i < n; i++)
+        at[i] = PADDING;
+}
+
+static void count_up(int32_t *restrict at, ptrdiff_t n, ptrdiff_t first, ptrdiff_t step)
+{
+    for (ptrdiff_t i = 0; i < n; i++)
+        at[i] = (int32_t)(first + i * step);
+}
+
+ptrdiff_t filter_bf16_positions(const filter_bf16 *p, filter_bf16_chunk c)
+{
+    return ((c.images - 1) * p->h.pitch + c.rows - 1) * p->w.pitch + p->w.a.dst;
+}
+
+/* Returns the pixels of a dense row of dy, rounded up to pairs. */
+static ptrdiff_t dense_row(const filter_bf16 *p) { return round_up(p->w.a.dst, 2); }
+
+ptrdiff_t filter_bf16_steps(const filter_bf16 *p, filter_bf16_chunk c)
+{
+    const ptrdiff_t pixels =
+        p->is_dense ? c.images * c.rows * dense_row(p) : filter_bf16_positions(p, c);
+    return divide_up(pixels, FILTER_BF16_STEP);
+}
+
+/* Lists one pixel more than there are entries, since the last entry is a pair too. */
+void filter_bf16_list_x(const filter_bf16 *p, filter_bf16_chunk c, filter_bf16_tap phase,
+                        int32_t *at)
+{
+    const filter_bf16_axis *h = &p->h, *w = &p->w;
+    const ptrdiff_t pixel = p->ic * p->element;
+    const conv_range rows = pixels_of(h, phase.kh), columns = pixels_of(w, phase.kw);
+    const ptrdiff_t left = columns.first, right = columns.end;
+    const ptrdiff_t top = max(rows.first - c.row, 0);
+    const ptrdiff_t bottom = min(rows.end - c.row, c.rows + h->shift);
+    fill(at, p->entries + 1);
+    for (ptrdiff_t i = 0; i < c.images; i++)
+        for (ptrdiff_t r = top; r < bottom; r++) {
+            ptrdiff_t ih = (c.row + r) * h->a.stride + phase.kh - h->a.pad;
+            ptrdiff_t iw = left * w->a.stride + phase.kw - w->a.pad;
+            count_up(at + (i * h->pitch + r) * w->pitch + left, right - left,
+                     ((i * h->a.src + ih) * w->a.src + iw) * pixel, w->a.stride * pixel);
+        }
+}
+
+void filter_bf16_list_dy(const filter_bf16 *p, filter_bf16_chunk c, int32_t *at)
+{
+    const filter_bf16_axis *h = &p->h, *w = &p->w;
+    const ptrdiff_t pixel = p->oc * p->element;
+    const ptrdiff_t pitch = p->is_dense ? dense_row(p) : w->pitch;
+    const ptrdiff_t image = p->is_dense ? c.rows : h->pitch;
+    fill(at, p->steps * FILTER_BF16_STEP);
+    for (ptrdiff_t i = 0; i < c.images; i++)
+        for (ptrdiff_t r = 0; r < c.rows; r++)
+            count_up(at + (i * image + r) * pitch, w->a.dst,
+                     (i * h->a.dst + c.row + r) * w->a.dst * pixel, pixel);
+}
+
+/* Positions after the last row, where dy is zero, reuse the first pair of x. */
+void filter_bf16_list_pairs(const filter_bf16 *p, filter_bf16_chunk c, int32_t *at)
+{
+    const ptrdiff_t pairs = dense_row(p) / 2, all = p->steps * FILTER_BF16_STEP / 2;
+    const ptrdiff_t entry = FILTER_BF16_ENTRY;
+    ptrdiff_t n = 0;
+    for (ptrdiff_t i = 0; i < c.images; i++)
+        for (ptrdiff_t r = 0; r < c.rows; r++, n += pairs)
+            count_up(at + n, pairs, (i * p->h.pitch + r) * p->w.pitch * entry, 2 * entry);
+    for (; n < all; n++)
+        at[n] = 0;
+}
+
+ptrdiff_t filter_bf16_list_tap(const filter_bf16 *p, filter_bf16_chunk c, filter_bf16_tap tap,
+                               int32_t *x_at, int32_t *dy_at)
+{
+    const filter_bf16_axis *h = &p->h, *w = &p->w;
+    const conv_range rows = conv_positions_inside(&h->a, tap.kh);
+    const conv_range columns = conv_positions_inside(&w->a, tap.kw);
+    const ptrdiff_t left = columns.first, right = columns.end;
+    const ptrdiff_t top = max(rows.first, c.row), bottom = min(rows.end, c.row + c.rows);
+    ptrdiff_t n = 0;
+    fill(x_at, p->entries + 1);
+    fill(dy_at, p->steps * FILTER_BF16_STEP);
+    for (ptrdiff_t i = 0; i < c.images; i++)
+        for (ptrdiff_t oh = top; oh < bottom && left < right; oh++) {
+            ptrdiff_t ih = oh * h->a.stride + tap.kh * h->a.dilation - h->a.pad;
+            ptrdiff_t iw = left * w->a.stride + tap.kw * w->a.dilation - w->a.pad;
+            count_up(x_at + n, right - left,
+                     ((i * h->a.src + ih) * w->a.src + iw) * p->ic * p->element,
+                     w->a.stride * p->ic * p->element);
+            count_up(dy_at + n, right - left,
+                     ((i * h->a.dst + oh) * w->a.dst + left) * p->oc * p->element,
+                     p->oc * p->element);
+            n += right - left;
+        }
+    return n;
 }
 
 /* ---- partition of the work ---- */
@@ -58,36 +158,28 @@ static int fits(const adj_conv_geom *g, int64_t element)
 static ptrdiff_t set_pitch(filter_bf16_axis *a)
 {
     ptrdiff_t phases = 0, first = PTRDIFF_MAX;
-    a->shift = filter_bf16_shift(a, a->kernel - 1);
-    a->pitch = a->out;
-    for (ptrdiff_t phase = 0; phase < a->stride; phase++) {
+    a->shift = filter_bf16_shift(a, a->a.taps - 1);
+    a->pitch = a->a.dst;
+    for (ptrdiff_t phase = 0; phase < a->a.stride; phase++) {
         int is_used = 0;
-        for (ptrdiff_t j = 0; j < a->kernel; j++)
+        for (ptrdiff_t j = 0; j < a->a.taps; j++)
             is_used |= filter_bf16_phase(a, j) == phase;
         if (!is_used)
             continue;
         phases++;
-        first = min(first, filter_bf16_first(a, phase));
-        a->pitch = max(a->pitch, filter_bf16_last(a, phase));
+        const conv_range pixels = pixels_of(a, phase);
+        first = min(first, pixels.first);
+        a->pitch = max(a->pitch, pixels.end);
     }
-    a->pitch = max(a->pitch, a->out + a->shift - first);
+    a->pitch = max(a->pitch, a->a.dst + a->shift - first);
     return phases;
 }
 
 static void set_axes(filter_bf16 *p, const adj_conv_geom *g)
 {
-    p->h = (filter_bf16_axis){.in = g->ih,
-                              .out = g->oh,
-                              .kernel = g->kh,
-                              .stride = g->sh,
-                              .dilation = g->dh,
-                              .pad = g->pt};
-    p->w = (filter_bf16_axis){.in = g->iw,
-                              .out = g->ow,
-                              .kernel = g->kw,
-                              .stride = g->sw,
-                              .dilation = g->dw,
-                              .pad = g->pl};
+    const conv_axes a = conv_axes_of(g, 0, 0);
+    p->h.a = a.h;
+    p->w.a = a.w;
     p->phases = set_pitch(&p->h) * set_pitch(&p->w);
     p->shift = p->h.shift * p->w.pitch + p->w.shift;
     p->taps = g->kh * g->kw;
@@ -124,10 +216,10 @@ static void set_chunks(filter_bf16 *p)
     const ptrdiff_t pixel = p->parts * (p->phases * p->inputs * ENTRY + p->outputs * ENTRY / 2);
     const ptrdiff_t pixels = max(min(CHUNK_BYTES / pixel, MAX_PIXELS), MIN_PIXELS);
     const ptrdiff_t wanted = divide_up(MAX_SEGMENTS, p->n * groups);
-    p->bands = divide_up(h->out, max(pixels / w->pitch, 1));
-    p->bands = max(p->bands, min(wanted, h->out * w->pitch / MIN_PIXELS));
-    p->rows = divide_up(h->out, p->bands);
-    p->bands = divide_up(h->out, p->rows);
+    p->bands = divide_up(h->a.dst, max(pixels / w->pitch, 1));
+    p->bands = max(p->bands, min(wanted, h->a.dst * w->pitch / MIN_PIXELS));
+    p->rows = divide_up(h->a.dst, p->bands);
+    p->bands = divide_up(h->a.dst, p->rows);
     const ptrdiff_t units = p->n * p->bands;
     const ptrdiff_t sums = groups * p->outputs * p->sums_row;
     p->segments = min(max(min(SEGMENT_BYTES / sums, MAX_SEGMENTS), 1), units);
@@ -176,11 +268,11 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     if (!b->has_avx512_bf16 || (is_f32 && !b->has_amx))
         return direct_refuse(prep, "%s: products of %s need %s", n->op->name, type,
                              is_f32 ? "AMX" : "avx512_bf16 or AMX");
-    if (!fits(geom, element))
+    if (!conv_fits_bf16(geom, element, 1 << 15))
         return direct_refuse(prep,
                              "%s: direct takes %s in NHWC, kernels up to %dx%d, strides up to "
                              "%d, no groups",
-                             n->op->name, type, MAX_KERNEL, MAX_KERNEL, MAX_STRIDE);
+                             n->op->name, type, CONV_BF16_KERNEL, CONV_BF16_KERNEL, CONV_BF16_STRIDE);
     filter_bf16 p = {
         .work = {.code = filter_bf16_code_avx512, .threads = direct_conv_threads(b, n)},
         .is_dense = !b->has_amx,

@@ -1,6 +1,6 @@
 /* run.c - the jobs of filter_bf16.h: packs chunks, multiplies them, adds up the segments. Compiled
  * for AVX-512 only. */
-#include "pack.h"
+#include "filter_bf16.h"
 
 #if HAS_BF16_PRODUCTS
 
@@ -24,13 +24,13 @@ static ptrdiff_t start_of(ptrdiff_t n, ptrdiff_t parts, ptrdiff_t i) { return n 
 static const char *x_of(const filter_bf16_work *s, filter_bf16_chunk c)
 {
     const filter_bf16 *p = s->p;
-    return s->x + (c.image * p->h.in * p->w.in * p->ic + s->first_input) * p->element;
+    return s->x + (c.image * p->h.a.src * p->w.a.src * p->ic + s->first_input) * p->element;
 }
 
 static const char *dy_of(const filter_bf16_work *s, filter_bf16_chunk c)
 {
     const filter_bf16 *p = s->p;
-    return s->dy + (c.image * p->h.out * p->w.out * p->oc + s->first_output) * p->element;
+    return s->dy + (c.image * p->h.a.dst * p->w.a.dst * p->oc + s->first_output) * p->element;
 }
 
 static int pack_x(const filter_bf16_work *s, filter_bf16_chunk c, ptrdiff_t entries, char *pairs)
@@ -70,9 +70,9 @@ static ptrdiff_t add_columns(const filter_bf16_work *s, ptrdiff_t n, filter_bf16
                              ptrdiff_t b, ptrdiff_t pairs)
 {
     const filter_bf16_axis *h = &s->p->h, *w = &s->p->w;
-    for (ptrdiff_t kh = 0; kh < h->kernel; kh++)
-        for (ptrdiff_t kw = 0; kw < w->kernel; kw++) {
-            const ptrdiff_t tap = kh * w->kernel + kw;
+    for (ptrdiff_t kh = 0; kh < h->a.taps; kh++)
+        for (ptrdiff_t kw = 0; kw < w->a.taps; kw++) {
+            const ptrdiff_t tap = kh * w->a.taps + kw;
             const ptrdiff_t shift = filter_bf16_shift(h, kh) * w->pitch + filter_bf16_shift(w, kw);
             if (filter_bf16_phase(h, kh) == phase.kh && filter_bf16_phase(w, kw) == phase.kw)
                 s->column[n++] = (filter_bf16_column){.pairs = pairs + shift * ENTRY,
@@ -100,8 +100,8 @@ static int add_chunk(const filter_bf16_work *s, filter_bf16_chunk c, ptrdiff_t s
     if (p->is_dense)
         filter_bf16_list_pairs(p, c, s->pair_at);
     int is_finite = pack_dy(s, c, steps);
-    for (ptrdiff_t i = 0; i < p->h.stride * p->w.stride; i++) {
-        const filter_bf16_tap phase = {i / p->w.stride, i % p->w.stride};
+    for (ptrdiff_t i = 0; i < p->h.a.stride * p->w.a.stride; i++) {
+        const filter_bf16_tap phase = {i / p->w.a.stride, i % p->w.a.stride};
         const ptrdiff_t before = n;
         for (ptrdiff_t b = 0; b < s->input_blocks; b++)
             n = add_columns(s, n, phase, b, pairs + b * block);
@@ -142,7 +142,7 @@ static void add_chunk_of_any(const filter_bf16_work *s, filter_bf16_chunk c)
     for (ptrdiff_t i = 0; p->is_dense && i < p->steps * STEP / 2; i++)
         s->pair_at[i] = (int32_t)(i * 2 * ENTRY);
     for (ptrdiff_t i = 0; i < p->taps; i++) {
-        const filter_bf16_tap tap = {i / p->w.kernel, i % p->w.kernel};
+        const filter_bf16_tap tap = {i / p->w.a.taps, i % p->w.a.taps};
         const ptrdiff_t n = filter_bf16_list_tap(p, c, tap, s->x_at, s->dy_at);
         const ptrdiff_t steps = divide_up(n, STEP);
         if (p->parts > 1) {
@@ -169,7 +169,7 @@ static void add_units(const filter_bf16_work *s, ptrdiff_t first, ptrdiff_t end)
         const filter_bf16_chunk c = {.image = i / p->bands,
                                      .images = min(p->images, end - i),
                                      .row = row,
-                                     .rows = min(p->rows, p->h.out - row)};
+                                     .rows = min(p->rows, p->h.a.dst - row)};
         if (!add_chunk(s, c, filter_bf16_steps(p, c)))
             add_chunk_of_any(s, c);
     }
