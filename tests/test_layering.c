@@ -38,13 +38,11 @@ static const rule rules[] = {
     {"backends/onednn", "adjoint.h", "backends graph/op.h"},
     {"backends/direct", "adjoint.h",
      "base base/machine backends backends/direct/fused_pointwise backends/direct/depthwise "
-     "backends/direct/dropout backends/direct/conv_bf16 backends/direct/filter_bf16 "
-     "backends/direct/filter_gemm backends/direct/gemm backends/direct/group_norm "
-     "backends/direct/max_pool backends/direct/resize backends/direct/softmax "
+     "backends/direct/conv_bf16 backends/direct/filter_bf16 backends/direct/filter_gemm "
+     "backends/direct/gemm backends/direct/group_norm backends/direct/max_pool "
      "backends/direct/winograd graph/op.h"},
     {"backends/direct/fused_pointwise", "adjoint.h", "backends/direct ops/grad.h graph/op.h"},
     {"backends/direct/depthwise", "adjoint.h", "backends/direct graph/op.h"},
-    {"backends/direct/dropout", "adjoint.h", "backends/direct graph/op.h"},
     {"backends/direct/conv_bf16", "adjoint.h", "backends/direct graph/op.h"},
     {"backends/direct/filter_bf16", "adjoint.h", "backends/direct graph/op.h"},
     {"backends/direct/filter_gemm", "adjoint.h", "backends/direct graph/op.h"},
@@ -52,8 +50,6 @@ static const rule rules[] = {
      "backends/direct backends/direct/fused_pointwise graph/op.h"},
     {"backends/direct/group_norm", "adjoint.h", "backends/direct graph/op.h"},
     {"backends/direct/max_pool", "adjoint.h", "backends/direct graph/op.h"},
-    {"backends/direct/resize", "adjoint.h", "backends/direct graph/op.h"},
-    {"backends/direct/softmax", "adjoint.h", "backends/direct graph/op.h"},
     {"backends/direct/winograd", "adjoint.h", "backends/direct graph/op.h"},
     {"io", "adjoint.h adjoint_nn.h adjoint_io.h", "base"}, /* no part of the graph */
     {"io/data", "adjoint.h adjoint_data.h", "base io/io.h"},

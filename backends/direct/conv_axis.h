@@ -26,8 +26,8 @@ typedef struct {
 
 enum { CONV_BF16_KERNEL = 11, CONV_BF16_STRIDE = 2 }; /* the largest ones of kernels in bf16 */
 
-/* True if kernels in bf16 take the convolution, whose elements have that many bytes and whose pixels
- * at most max_channels of them: offsets in an image must fit 32 bits. */
+/* True if kernels in bf16 take the convolution, whose elements have that many bytes and whose
+ * pixels at most max_channels of them: offsets in an image must fit 32 bits. */
 int conv_fits_bf16(const adj_conv_geom *g, int64_t element, int64_t max_channels);
 
 /* Returns the number of passes: 1 for y, the number of phases for dx. */

@@ -184,7 +184,8 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
         return direct_refuse(prep,
                              "%s: direct takes %s in NHWC, kernels up to %dx%d, strides up to "
                              "%d, no groups",
-                             n->op->name, type, CONV_BF16_KERNEL, CONV_BF16_KERNEL, CONV_BF16_STRIDE);
+                             n->op->name, type, CONV_BF16_KERNEL, CONV_BF16_KERNEL,
+                             CONV_BF16_STRIDE);
     conv_bf16 p = {.is_turned = is_dx(n),
                    .src_in = adj_group_in(g, n->in[is_dx(n)]),
                    .filter_in = adj_group_in(g, n->in[!is_dx(n)]),

@@ -26,8 +26,8 @@
  * product into three, a1 b1 + a2 b1 + a1 b2. The relative truncation error is at most 2^-15: a2
  * b2 contributes up to 2^-16, and each operand's remainder 2^-17; parts below 2^-126 count as 0.
  * The scratch and the filter's tiles have all first parts before all second ones. Bands that
- * read a number that cannot be split (backends/direct/bf16_vectors.h) are computed by the definition, so
- * that Inf, NaN and overflow match it.
+ * read a number that cannot be split (backends/direct/bf16_vectors.h) are computed by the
+ * definition, so that Inf, NaN and overflow match it.
  *
  * Each sum has one f32 accumulator and one order: any number of threads gives the same bits. A
  * bias is added before y is rounded. */

@@ -272,7 +272,8 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
         return direct_refuse(prep,
                              "%s: direct takes %s in NHWC, kernels up to %dx%d, strides up to "
                              "%d, no groups",
-                             n->op->name, type, CONV_BF16_KERNEL, CONV_BF16_KERNEL, CONV_BF16_STRIDE);
+                             n->op->name, type, CONV_BF16_KERNEL, CONV_BF16_KERNEL,
+                             CONV_BF16_STRIDE);
     filter_bf16 p = {
         .work = {.code = filter_bf16_code_avx512, .threads = direct_conv_threads(b, n)},
         .is_dense = !b->has_amx,

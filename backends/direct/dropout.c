@@ -1,18 +1,31 @@
-/* run.c - dropout of a chunk of elements; compiled once per instruction set. */
-#include "backends/direct/arith.h"
-#include "backends/direct/element.h"
-#include "dropout.h"
+/* dropout.c - dropout: the random numbers of ops/dropout.c for many elements at a time. The jobs
+ * are compiled once per instruction set. */
+#include <math.h>
+
+#include "arith.h"
+#include "direct.h"
+#include "element.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
 
 enum {
-    WORDS = 4,   /* words of a block of random numbers */
-    ROUNDS = 10, /* rounds of Philox4x32-10 */
+    CHUNK = 2048, /* elements of a job */
+    WORDS = 4,    /* words of a block of random numbers */
+    ROUNDS = 10,  /* rounds of Philox4x32-10 */
     LANES = VECTOR_BYTES / sizeof(uint64_t),
-    BLOCKS = DROPOUT_CHUNK / WORDS + LANES
+    BLOCKS = CHUNK / WORDS + LANES
 };
+
+typedef struct {
+    direct_work work;
+    adj_dtype dtype;
+    int64_t n, first; /* elements; index of the first */
+    uint32_t key[2];
+    int64_t kept_from; /* the smallest word that keeps an element */
+    float scale;
+} dropout;
 
 /* A word for each of LANES blocks; the upper halves are undefined. */
 typedef uint64_t words __attribute__((vector_size(VECTOR_BYTES)));
@@ -85,15 +98,15 @@ static void run_job(const adj_call *c, ptrdiff_t job, int thread)
 {
     (void)thread;
     const dropout *p = c->state;
-    const ptrdiff_t size = (ptrdiff_t)adj_dtype_size(p->dtype), at = job * DROPOUT_CHUNK;
-    const ptrdiff_t n = min((ptrdiff_t)p->n - at, DROPOUT_CHUNK);
+    const ptrdiff_t size = (ptrdiff_t)adj_dtype_size(p->dtype), at = job * CHUNK;
+    const ptrdiff_t n = min((ptrdiff_t)p->n - at, CHUNK);
     const int64_t number = p->first + at, skipped = number % WORDS;
     const uint32_t kept_from = (uint32_t)p->kept_from;
     const uint32_t any = p->kept_from > UINT32_MAX ? 0 : UINT32_MAX; /* 0 if no element is kept */
     const float scale = p->scale;
     const int32_t *step = c->in[1];
     _Alignas(VECTOR_BYTES) uint32_t word[WORDS * BLOCKS];
-    float x[DROPOUT_CHUNK];
+    float x[CHUNK];
     draw_all(p, (uint32_t)*step, (uint64_t)(number / WORDS),
              divide_up((ptrdiff_t)skipped + n, WORDS), word);
     load_reals(p->dtype, n, x, (const char *)c->in[0] + at * size);
@@ -106,3 +119,39 @@ static void run_job(const adj_call *c, ptrdiff_t job, int thread)
 }
 
 const direct_code DIRECT(dropout) = {.job = run_job};
+
+/* ---- the kernel: which nodes it accepts ---- */
+
+#ifdef ISA_base
+
+static const int64_t parallel_above = 1 << 13; /* elements */
+
+static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *prep)
+{
+    const direct *d = backend;
+    const adj_node *n = g->node[0];
+    const adj_dtype dtype = n->type.dtype;
+    if (candidate > 0 || g->n_node > 1 || n->op != &adj_op_dropout)
+        return ADJ_ENOKERNEL;
+    if (dtype == ADJ_F64)
+        return direct_refuse(prep, "%s: direct has no kernel for f64", n->op->name);
+    const adj_dropout_attrs *a = n->attrs;
+    const double threshold = ceil(a->rate * 0x1p32); /* words are integers */
+    const int64_t elems = adj_shape_elems(n->type.shape);
+    const dropout p = {.work = {.code = d->isa->dropout,
+                                .jobs = divide_up((ptrdiff_t)elems, CHUNK),
+                                .threads = elems > parallel_above ? d->threads : 1},
+                       .dtype = dtype,
+                       .n = elems,
+                       .first = a->first,
+                       .key = {(uint32_t)a->seed, (uint32_t)(a->seed >> 32)},
+                       .kept_from = (int64_t)threshold,
+                       .scale = (float)(1 / (1 - a->rate))};
+    prep->alias[0].operands = 1;
+    return direct_accept(d, g, prep, "dropout", &p, sizeof p);
+}
+
+const adj_kernel direct_dropout = {
+    .name = "dropout", .prepare = prepare, .run = direct_run, .drop = direct_drop};
+
+#endif
