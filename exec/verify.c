@@ -161,43 +161,37 @@ static place leaf_place(const walk *w, int i)
 }
 
 /* Fails unless each leaf holds its value, set before the run or kept. */
-static adj_status verify_leaves(walk *w, const char *reader, int but_assigned)
+static void verify_leaves(walk *w, const char *reader, int but_assigned)
 {
-    adj_status status = ADJ_OK;
-    for (int i = 0; i < w->e->plan.n_leaf && status == ADJ_OK; i++) {
+    for (int i = 0; i < w->e->plan.n_leaf; i++) {
         const place p = leaf_place(w, i);
         if (!but_assigned || !w->is_assigned[i])
-            status = require(w, reader, &p);
+            (void)require(w, reader, &p);
     }
-    return status;
 }
 
 /* Enters all leaves except constants. A value lasts if it depends only on leaves that no run
  * changes and that rerun the invariant steps when they are set. */
-static adj_status set_leaves(walk *w)
+static void set_leaves(walk *w)
 {
     const plan *plan = &w->e->plan;
-    adj_status status = ADJ_OK;
-    for (int i = 0; i < plan->n_leaf && status == ADJ_OK; i++) {
+    for (int i = 0; i < plan->n_leaf; i++) {
         const place p = leaf_place(w, i);
         const slot *s = slot_of(plan, plan->leaf[i].buffer);
-        status = verify_slot(w, NONE, s, &p);
-        if (status == ADJ_OK && !is_constant(w, &p))
-            status = hold(w, &p, NONE, !w->is_assigned[i] && s->is_invariant);
+        if (verify_slot(w, NONE, s, &p) == ADJ_OK && !is_constant(w, &p))
+            (void)hold(w, &p, NONE, !w->is_assigned[i] && s->is_invariant);
     }
-    return status == ADJ_OK ? verify_leaves(w, "the first step", 0) : status;
+    verify_leaves(w, "the first step", 0);
 }
 
-static adj_status verify_fetches(walk *w)
+static void verify_fetches(walk *w)
 {
     const plan *plan = &w->e->plan;
-    adj_status status = ADJ_OK;
-    for (int i = 0; i < plan->n_fetch && status == ADJ_OK; i++) {
+    for (int i = 0; i < plan->n_fetch; i++) {
         const fetch *f = &plan->fetch[i];
         const place p = plain_place(w->e, plan->image[f->node->id], slot_of(plan, f->buffer)->data);
-        status = require(w, "a fetch", &p);
+        (void)require(w, "a fetch", &p);
     }
-    return status;
 }
 
 /* Returns the place of the next value of update i, before or after the assignment. */
@@ -211,42 +205,36 @@ static place next_place(const walk *w, int i, int is_assigned)
     return plain_place(w->e, plan->image[next->id], data);
 }
 
-static adj_status verify_updates(walk *w)
+static void verify_updates(walk *w)
 {
     const plan *plan = &w->e->plan;
-    adj_status status = ADJ_OK;
     char reader[NAME], name[NAME];
-    for (int i = 0; i < 2 * plan->n_update && status == ADJ_OK; i++) {
+    for (int i = 0; i < 2 * plan->n_update; i++) {
         const int is_assigned = i >= plan->n_update, k = i % plan->n_update;
         place next = next_place(w, k, is_assigned);
         const place leaf = leaf_place(w, plan->update[k].leaf);
         name_place(w->e, &leaf, name);
         snprintf(reader, NAME, "the update of %.90s", name);
-        status = require(w, reader, &next);
-        if (next.data == leaf.data || is_assigned || status != ADJ_OK)
+        if (require(w, reader, &next) != ADJ_OK || next.data == leaf.data || is_assigned)
             continue;
         next.data = leaf.data;
-        status = hold(w, &next, plan->n_step, 0);
+        (void)hold(w, &next, plan->n_step, 0);
     }
-    return status;
 }
 
-/* Walks a run, with or without the invariant steps. */
-static adj_status verify_run(walk *w)
+/* Walks a run, with or without the invariant steps. The executor keeps its first error. */
+static void verify_run(walk *w)
 {
     const plan *plan = &w->e->plan;
-    const int first = w->run == 1 ? 0 : plan->n_invariant;
     w->overwritten = NULL;
-    adj_status status = set_leaves(w);
-    for (int i = first; i < plan->n_step && status == ADJ_OK; i++)
-        status = verify_step(w, i);
-    if (status == ADJ_OK)
-        status = verify_fetches(w); /* a leaf's value as it was */
-    if (status == ADJ_OK)
-        status = verify_updates(w);
-    if (status == ADJ_OK)
-        status = verify_fetches(w);
-    return status == ADJ_OK ? verify_leaves(w, "the next run", 1) : status;
+    set_leaves(w);
+    for (int i = w->run == 1 ? 0 : plan->n_invariant; i < plan->n_step; i++)
+        if (w->e->status != ADJ_OK || verify_step(w, i) != ADJ_OK)
+            return;
+    verify_fetches(w); /* a leaf's value as it was */
+    verify_updates(w);
+    verify_fetches(w);
+    verify_leaves(w, "the next run", 1);
 }
 
 /* ---- the proof ---- */
@@ -296,12 +284,11 @@ adj_status verify_plan(adj_exec *e)
 {
     walk w = {.e = e, .region.allocator = e->region.allocator};
     const int runs = e->plan.n_invariant > 0 ? 2 : 1; /* else each starts as the first one */
-    adj_status status = open_walk(&w);
-    if (status == ADJ_OK)
-        status = mark_assigned(&w);
-    for (w.run = 1; w.run <= runs && status == ADJ_OK; w.run++)
-        status = verify_run(&w);
-    e->plan_is_wrong = status == ADJ_EBACKEND;
+    if (open_walk(&w) == ADJ_OK)
+        (void)mark_assigned(&w);
+    for (w.run = 1; w.run <= runs && e->status == ADJ_OK; w.run++)
+        verify_run(&w);
+    e->plan_is_wrong = e->status == ADJ_EBACKEND;
     region_free(&w.region);
-    return status;
+    return e->status;
 }

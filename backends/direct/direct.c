@@ -16,7 +16,14 @@ enum { UNKNOWN = -1 };
 
 /* ---- instruction sets ---- */
 
-static const char *const levels[N_ISA_LEVEL] = {"base", "avx2", "avx512", "avx512_bf16", "amx"};
+static const struct {
+    const char *name;
+    const direct_isa *isa;
+} levels[N_ISA_LEVEL] = {{"base", &direct_isa_base},
+                         {"avx2", &direct_isa_avx2},
+                         {"avx512", &direct_isa_avx512},
+                         {"avx512_bf16", &direct_isa_avx512},
+                         {"amx", &direct_isa_avx512}};
 
 /* Returns the highest level that ADJOINT_MAX_ISA allows; the highest of all if it is not set. */
 static int max_allowed(const char *name)
@@ -24,7 +31,7 @@ static int max_allowed(const char *name)
     if (name == NULL || name[0] == '\0')
         return ISA_LEVEL_AMX;
     for (int level = ISA_LEVEL_BASE; level < N_ISA_LEVEL; level++)
-        if (strcmp(levels[level], name) == 0)
+        if (strcmp(levels[level].name, name) == 0)
             return level;
     return UNKNOWN;
 }
@@ -33,14 +40,6 @@ static int best_level(int max)
 {
     int level = machine_isa_level();
     return level < max ? level : max;
-}
-
-static const direct_isa *isa_of(int level)
-{
-    static const direct_isa *const isas[N_ISA_LEVEL] = {&direct_isa_base, &direct_isa_avx2,
-                                                        &direct_isa_avx512, &direct_isa_avx512,
-                                                        &direct_isa_avx512};
-    return isas[level];
 }
 
 /* ---- helpers of kernels ---- */
@@ -280,7 +279,7 @@ static adj_status open_backend(const adj_backend_opts *opts, void **backend)
     if (d == NULL)
         return ADJ_ENOMEM;
     *d = (direct){.allocator = *opts->allocator,
-                  .isa = isa_of(level),
+                  .isa = levels[level].isa,
                   .has_avx512_bf16 = level >= ISA_LEVEL_AVX512_BF16,
                   .has_amx = level >= ISA_LEVEL_AMX,
                   .threads = opts->threads,
@@ -302,7 +301,7 @@ static void close_backend(void *backend)
 static void describe(char *text, size_t size)
 {
     int max = max_allowed(getenv("ADJOINT_MAX_ISA"));
-    snprintf(text, size, "* %s", max != UNKNOWN ? levels[best_level(max)] : "*");
+    snprintf(text, size, "* %s", max != UNKNOWN ? levels[best_level(max)].name : "*");
 }
 
 static const adj_kernel *const kernels[] = {&direct_fused_pointwise,

@@ -102,19 +102,14 @@ static const char *read_entry(tuner *t, char *line, tune_origin origin, adj_stat
     tune_entry *entry = new_entry(t);
     if (entry == NULL)
         *status = ADJ_ENOMEM;
-    else if (is_late)
-        *entry = (tune_entry){.key = field[5],
-                              .impl = "",
-                              .seconds = 1e-6 * us,
-                              .too_few = too_few,
-                              .origin = origin};
     else /* the strings are the text's, which the region keeps */
         *entry = (tune_entry){.key = field[5],
-                              .backend = field[0],
-                              .kernel = field[1],
+                              .backend = is_late ? NULL : field[0],
+                              .kernel = is_late ? NULL : field[1],
                               .candidate = (int)candidate,
-                              .impl = field[4],
+                              .impl = is_late ? "" : field[4],
                               .seconds = 1e-6 * us,
+                              .too_few = too_few,
                               .origin = origin};
     return NULL;
 }
