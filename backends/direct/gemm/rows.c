@@ -232,33 +232,7 @@ static void multiply_panel(const worker *s, const band *b, ptrdiff_t i)
         store_rest(s, b, f.output);
 }
 
-/* ---- separate epilogue, for sums that are recomputed first ---- */
-
-static void apply_to_pixel(const epilogue_operands *e, conv_range outputs, real *y)
-{
-    ptrdiff_t o = outputs.first;
-    for (; o + VECTOR <= outputs.end; o += VECTOR)
-        store_vector(y + o, epilogue_vector(e, o, load_vector(y + o)));
-    for (; o < outputs.end; o++)
-        y[o] = epilogue_element(e, o, y[o]);
-}
-
-/* Applies the epilogue to a pass of all columns: gradients have none. */
-static void apply_epilogue(const worker *s, const band *b, epilogue_operands e)
-{
-    if (e.bias == NULL && e.addend == NULL && !e.has_relu)
-        return;
-    const gemm *p = s->p;
-    const conv_range outputs = outputs_of(s);
-    real *y = result_at(s, b->a, b->first);
-    if (e.addend != NULL)
-        e.addend += element_at(s, b->a, b->first);
-    for (ptrdiff_t i = 0; i < (b->end - b->first) * b->columns; i++, y += p->dst.c) {
-        apply_to_pixel(&e, outputs, y);
-        if (e.addend != NULL)
-            e.addend += p->dst.c;
-    }
-}
+/* ---- what reaches padding ---- */
 
 static const real *operand(const worker *s, int in) { return in >= 0 ? s->call->in[in] : NULL; }
 
@@ -272,8 +246,8 @@ static epilogue_operands operands_of(const worker *s)
     return o;
 }
 
-/* Recomputes without padding the outputs of positions whose windows were multiplied with
- * padding. */
+/* Recomputes without padding, with their epilogue, the outputs of positions whose windows were
+ * multiplied with padding. */
 static void mend_outputs(const worker *s, const band *b, const conv_plain *plain,
                          conv_range outputs)
 {
@@ -281,14 +255,23 @@ static void mend_outputs(const worker *s, const band *b, const conv_plain *plain
     const gemm_pass *a = b->a;
     for (ptrdiff_t row = b->first; row < b->end; row++) {
         const int has_rows = !p->is_gathered || conv_is_whole(&a->h, conv_taps_inside(&a->h, row));
-        for (ptrdiff_t x = 0; x < b->columns; x++)
-            if (!has_rows || !conv_is_whole(&a->w, conv_taps_inside(&a->w, x)))
-                conv_plain_position(plain, row, x, outputs.first, outputs.end,
-                                    result_at(s, a, row) + x * a->w.step * p->dst.c);
+        for (ptrdiff_t x = 0; x < b->columns; x++) {
+            const ptrdiff_t at = x * a->w.step * p->dst.c;
+            real *y = result_at(s, a, row) + at;
+            epilogue_operands e = {.has_relu = s->epilogue.has_relu}; /* plain has the bias */
+            if (has_rows && conv_is_whole(&a->w, conv_taps_inside(&a->w, x)))
+                continue;
+            if (s->epilogue.addend != NULL)
+                e.addend = s->epilogue.addend + element_at(s, a, row) + at;
+            conv_plain_position(plain, row, x, outputs.first, outputs.end, y);
+            for (ptrdiff_t o = outputs.first; o < outputs.end; o++)
+                y[o] = epilogue_element(&e, o, y[o]);
+        }
     }
 }
 
-static void mend_sums(const worker *s, const band *b)
+/* Recomputes all positions that reach padding. */
+static void mend(const worker *s, const band *b)
 {
     const gemm *p = s->p;
     conv_plain plain = {.pass = {b->a->h, b->a->w},
@@ -311,16 +294,6 @@ static void mend_sums(const worker *s, const band *b)
         plain.of_output = 1;
         mend_outputs(s, b, &plain, (conv_range){f.output, min(f.output + f.pitch, p->dst.c)});
     }
-}
-
-/* Recomputes positions that reach padding, with their bias. */
-static void mend(const worker *s, const band *b)
-{
-    epilogue_operands e = operands_of(s);
-    apply_epilogue(s, b, (epilogue_operands){.bias = e.bias});
-    mend_sums(s, b);
-    e.bias = NULL;
-    apply_epilogue(s, b, e);
 }
 
 /* Casts a band's results to the stored type. */
@@ -348,7 +321,7 @@ static void compute(worker *s, const band *b, int is_finite)
         s->dst_at = element_at(s, b->a, b->first);
     if (p->is_gathered)
         gather(s, b);
-    s->epilogue = is_finite ? operands_of(s) : (epilogue_operands){0};
+    s->epilogue = operands_of(s);
     for (ptrdiff_t i = s->panels.first; i < s->panels.end; i++)
         multiply_panel(s, b, i);
     if (!is_finite)
