@@ -65,12 +65,12 @@ typedef struct {
     int has_avx512_bf16; /* may run code compiled as ISA_avx512_bf16 */
     int has_amx;
     int threads;
-    ptrdiff_t second_cache;
+    ptrdiff_t second_cache; /* bytes of a core's, for blocks that affect no order of sums */
     adj_math math;
     adj_layout *layouts;
 } direct;
 
-typedef struct { /* bytes per core, for blocking that does not affect the order of sums */
+typedef struct { /* of an image */
     ptrdiff_t h, w, c;
 } direct_size;
 
