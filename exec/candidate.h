@@ -79,5 +79,8 @@ typedef enum { FLOAT_AREA, INTEGER_AREA, RESULT_AREA, N_AREA } area_kind;
  * group->out, into it. */
 void bind_areas(const candidate *c, size_t gap, char *const area[N_AREA], size_t bytes[N_AREA],
                 const void *in[], void *out[]);
+/* Empties the caches by reading the memory before a candidate is timed. Returns a sum, without
+ * which a compiler might leave it out. */
+uint64_t cool_caches(const void *memory, size_t bytes);
 
 #endif

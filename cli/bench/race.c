@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 
-enum { MAX_ROUNDS = 30, CACHE_LINE = 64 };
+enum { MAX_ROUNDS = 30 };
 
 /* Rounds after which a candidate is dropped, and by which factor it must be slower than the
  * fastest. The first run is no reason, since it may have been disturbed. */
@@ -205,18 +205,6 @@ static int make_memory(race *r)
     return 1;
 }
 
-/* Cools the caches: every thread reads its chunk, since each core has caches of its own. */
-static void cool(race *r)
-{
-    const uint64_t *word = (const uint64_t *)r->cold;
-    const int64_t n = (int64_t)(r->wanted->cold / sizeof *word);
-    uint64_t sum = 0;
-#pragma omp parallel for reduction(+ : sum) schedule(static)
-    for (int64_t i = 0; i < n; i += CACHE_LINE / (int64_t)sizeof *word)
-        sum += word[i];
-    r->seen += sum;
-}
-
 /* ---- the race ---- */
 
 static void run_once(race *r, entrant *e, int threads)
@@ -229,7 +217,7 @@ static void run_once(race *r, entrant *e, int threads)
                            .threads = threads,
                            .message = e->why};
     if (r->wanted->cold > 0)
-        cool(r);
+        r->seen += cool_caches(r->cold, r->wanted->cold);
     double start = seconds_now();
     adj_status status = e->c.kernel->run(&call);
     double took = seconds_now() - start;

@@ -10,7 +10,7 @@
 
 #include "tune.h"
 
-enum { CACHE_LINE = 64, RUNS_OF_REORDER = 2 };
+enum { RUNS_OF_REORDER = 2 };
 
 /* ---- memory ---- */
 
@@ -75,16 +75,9 @@ void bind_step(const adj_exec *e, step *s)
 
 /* ---- time ---- */
 
-/* Every thread reads its part, as its caches are its own. */
 static void cool(tuner *t)
 {
-    const uint64_t *word = (const uint64_t *)t->area[COLD_AREA].data;
-    int64_t n = (int64_t)(t->area[COLD_AREA].bytes / sizeof *word);
-    uint64_t sum = 0;
-#pragma omp parallel for reduction(+ : sum) schedule(static)
-    for (int64_t i = 0; i < n; i += CACHE_LINE / (int64_t)sizeof *word)
-        sum += word[i];
-    t->seen += sum;
+    t->seen += cool_caches(t->area[COLD_AREA].data, t->area[COLD_AREA].bytes);
 }
 
 double tune_run(adj_exec *e, step *s)
