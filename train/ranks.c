@@ -63,26 +63,40 @@ static int add_item(item list[MAX_ITEMS], int n, const char *name, uint64_t hash
     return n + 1;
 }
 
-static adj_status compare_items(const rank_state *r, int n, const item list[], adj_error *error)
+/* Finds the first of n numbers that a rank has otherwise than rank 0, and the rank; *rank 0: there
+ * is none. */
+static adj_status find_difference(const rank_state *r, int n, const uint64_t mine[], int *first,
+                                  int *rank, adj_error *error)
 {
-    const int size = ranks_size(r);
-    uint64_t mine[MAX_ITEMS] = {0};
     const size_t bytes = (size_t)n * sizeof *mine;
-    if (size == 1)
-        return ADJ_OK;
-    uint64_t *all = calloc((size_t)size, bytes);
+    uint64_t *all = calloc((size_t)ranks_size(r), bytes + 1);
+    *rank = 0;
     if (all == NULL)
         return no_memory(error);
-    for (int i = 0; i < n; i++)
-        mine[i] = list[i].hash;
-    adj_status status = all_gather(r, mine, bytes, all, error);
-    for (int k = 1; k < size && status == ADJ_OK; k++)
-        for (int i = 0; i < n && status == ADJ_OK; i++)
-            if (all[(size_t)k * (size_t)n + (size_t)i] != all[i])
-                status = adj_error_set(error, ADJ_EARG, "rank %d: its %s differs from rank 0's", k,
-                                       list[i].name);
+    const adj_status status = all_gather(r, mine, bytes, all, error);
+    for (int i = 0; i < n && status == ADJ_OK && *rank == 0; i++)
+        for (int k = 1; k < ranks_size(r) && *rank == 0; k++)
+            if (all[(size_t)k * (size_t)n + (size_t)i] != all[i]) {
+                *first = i;
+                *rank = k;
+            }
     free(all);
     return status;
+}
+
+static adj_status compare_items(const rank_state *r, int n, const item list[], adj_error *error)
+{
+    uint64_t mine[MAX_ITEMS];
+    int first, rank;
+    if (ranks_size(r) == 1)
+        return ADJ_OK;
+    for (int i = 0; i < n; i++)
+        mine[i] = list[i].hash;
+    const adj_status status = find_difference(r, n, mine, &first, &rank, error);
+    if (status != ADJ_OK || rank == 0)
+        return status;
+    return adj_error_set(error, ADJ_EARG, "rank %d: its %s differs from rank 0's", rank,
+                         list[first].name);
 }
 
 /* Adds the options that determine when processes communicate, and the sizes of messages. */
@@ -146,68 +160,35 @@ adj_status ranks_agree_on_kernels(adj_trainer *t, adj_error *error)
     return compare_items(&t->ranks, 1, &kernels, error);
 }
 
-/* Computes the hash of parameter i's bits. */
-static adj_status hash_param(const adj_exec *e, int i, char **room, size_t *bytes, uint64_t *hash)
-{
-    const adj_node *p = adj_exec_param_at(e, i);
-    const size_t need = adj_type_bytes(adj_node_type(p));
-    if (need > *bytes) {
-        char *larger = realloc(*room, need);
-        if (larger == NULL)
-            return ADJ_ENOMEM;
-        *room = larger;
-        *bytes = need;
-    }
-    adj_status status = adj_get((adj_exec *)e, p, *room, need);
-    *hash = hash_words(HASH_START, *room, need);
-    return status;
-}
-
-static adj_status other_bits(const adj_trainer *t, int param, int rank, adj_error *error)
-{
-    const char *name = adj_node_name(adj_exec_param_at(t->steps_net.exec, param));
-    return adj_error_set(
-        error, ADJ_EBACKEND,
-        "rank %d: its values of %s differ from rank 0's after step %lld of epoch %lld", rank, name,
-        (long long)t->at.step, (long long)t->at.epoch + 1);
-}
-
-/* Computes the hashes of n parameters. */
-static adj_status hash_params(const adj_exec *e, int n, uint64_t hashes[])
-{
-    char *room = NULL;
-    size_t bytes = 0;
-    adj_status status = ADJ_OK;
-    for (int i = 0; i < n && status == ADJ_OK; i++)
-        status = hash_param(e, i, &room, &bytes, &hashes[i]);
-    free(room);
-    return status;
-}
-
 adj_status ranks_compare_params(adj_trainer *t, adj_error *error)
 {
-    const rank_state *r = &t->ranks;
-    const adj_exec *e = t->steps_net.exec;
-    const int size = ranks_size(r), n = adj_exec_param_count(e);
-    if (size == 1)
+    adj_exec *e = t->steps_net.exec;
+    const int n = adj_exec_param_count(e);
+    adj_status status = ADJ_OK;
+    int first, rank = 0;
+    if (ranks_size(&t->ranks) == 1)
         return ADJ_OK;
-    uint64_t *all = calloc((size_t)n * ((size_t)size + 1) + 1, sizeof *all);
-    if (all == NULL)
+    uint64_t *hashes = calloc((size_t)n + 1, sizeof *hashes);
+    if (hashes == NULL)
         return no_memory(error);
-    uint64_t *mine = all + (size_t)n * (size_t)size;
-    adj_status status = hash_params(e, n, mine);
-    if (status == ADJ_ENOMEM)
-        status = no_memory(error);
-    else if (status != ADJ_OK)
-        status = adj_error_set(error, status, "fit: %s", adj_exec_message(e));
-    else
-        status = all_gather(r, mine, (size_t)n * sizeof *mine, all, error);
-    for (int i = 0; i < n && status == ADJ_OK; i++)
-        for (int k = 1; k < size && status == ADJ_OK; k++)
-            if (all[(size_t)k * (size_t)n + (size_t)i] != all[i])
-                status = other_bits(t, i, k, error);
-    free(all);
-    return status;
+    for (int i = 0; i < n && status == ADJ_OK; i++) {
+        const adj_node *p = adj_exec_param_at(e, i);
+        const void *value = adj_data(e, p);
+        if (value != NULL)
+            hashes[i] = hash_words(HASH_START, value, adj_type_bytes(adj_node_type(p)));
+        else
+            status = adj_error_set(error, ADJ_EARG, "fit: %s", adj_exec_message(e));
+    }
+    if (status == ADJ_OK)
+        status = find_difference(&t->ranks, n, hashes, &first, &rank, error);
+    free(hashes);
+    if (status != ADJ_OK || rank == 0)
+        return status;
+    return adj_error_set(
+        error, ADJ_EBACKEND,
+        "rank %d: its values of %s differ from rank 0's after step %lld of epoch %lld", rank,
+        adj_node_name(adj_exec_param_at(e, first)), (long long)t->at.step,
+        (long long)t->at.epoch + 1);
 }
 
 adj_status ranks_begin(adj_trainer *t, adj_error *error)

@@ -3,7 +3,7 @@
 
 #include "adjoint_data.h"
 #include "cli/command.h"
-#include "cli/train/eval.h"
+#include "cli/train/data.h"
 #include "emit/round.h"
 
 /* Sets size and classes of the card to those of the net. Returns 0 if it is not a classifier of

@@ -7,10 +7,11 @@
 #include "base/printable.h"
 #include "page.h"
 
-/* ---- style ---- */
+/* ---- the beginning ---- */
 
-/* The style sheet: colors as variables for light and dark, widths in rem and per cent. */
-const char *const page_style[PAGE_STYLES] = {
+/* The style sheet, with colors as variables for light and dark and widths in rem and per cent; in
+ * several strings, since a longer literal is not portable C. */
+static const char *const page_style[] = {
     ":root{color-scheme:light dark;--bg:#f7f7f5;--card:#fff;--ink:#1c1d1f;--soft:#5c6068;"
     "--line:#dfe0e3;--one:#2460c4;--two:#c24e0a;--bad:#b3261e;--cell:36,96,196}\n"
     "@media(prefers-color-scheme:dark){:root{--bg:#131519;--card:#1a1d22;--ink:#e7e8eb;"
@@ -57,6 +58,18 @@ const char *const page_style[PAGE_STYLES] = {
     "image-rendering:pixelated;margin-bottom:.4rem}\n"
     "@media print{body{background:#fff}figure,li,tr{break-inside:avoid}}\n",
 };
+
+void page_begin(FILE *f, const char *model, const char *data)
+{
+    put_escaped(f, FOR_XML,
+                "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+                "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+                "<title>%s on %s</title>\n<style>\n",
+                model, data);
+    for (size_t i = 0; i < sizeof page_style / sizeof page_style[0]; i++)
+        fputs(page_style[i], f);
+    put_escaped(f, FOR_XML, "</style>\n</head>\n<body>\n<main>\n<h1>%s on %s</h1>\n", model, data);
+}
 
 /* ---- pictures ---- */
 

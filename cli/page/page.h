@@ -1,4 +1,4 @@
-/* page.h - pieces of report.html: style sheet, pictures and curves. */
+/* page.h - pieces of report.html: its head, pictures and curves. */
 #ifndef CLI_PAGE_PAGE_H
 #define CLI_PAGE_PAGE_H
 
@@ -7,9 +7,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* In several strings, since a longer literal is not portable C. */
-enum { PAGE_STYLES = 2 };
-extern const char *const page_style[PAGE_STYLES];
+/* Writes the head of a page with that title, "MODEL on DATA", up to its first heading. */
+void page_begin(FILE *f, const char *model, const char *data);
 
 /* ---- pictures ---- */
 

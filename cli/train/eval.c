@@ -6,7 +6,6 @@
 #include "cli/environment.h"
 #include "cli/command.h"
 #include "cli/standard.h"
-#include "eval.h"
 #include "data.h"
 #include "cli/model.h"
 #include "cli/onnx_model.h"

@@ -13,7 +13,7 @@
 #include "adjoint_fit.h"
 #include "cli/page/page.h"
 
-/* ---- statistics of a classifier's predictions (score.c): scores of classes, confused classes,
+/* ---- statistics of a classifier's predictions: scores of classes, confused classes,
  * confident mistakes ----
  *
  * Of an answer, truth is the label and guess the class with the largest logit. */

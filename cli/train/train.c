@@ -218,7 +218,7 @@ static int open_trainer(training *t)
     return load_start(o, &t->source, t->train, t->input.size.c, t->trainer);
 }
 
-static int open_parts(training *t)
+static int open_splits(training *t)
 {
     const char *model = t->o->model;
     t->data = t->o->data;
@@ -276,7 +276,7 @@ static int start(training *t)
     if (status == CONTINUE && is_first(t))
         checkpoint_say_replaced(o);
     if (status == CONTINUE)
-        status = open_parts(t);
+        status = open_splits(t);
     if (status == CONTINUE)
         status = read_class_weights(o->class_weights, t->train, &t->class_weights);
     if (status == CONTINUE)

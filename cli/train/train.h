@@ -79,7 +79,7 @@ const char *augmentation_text(const train_opts *o, char text[AUGMENTATION_TEXT])
  */
 int read_class_weights(const char *text, const adj_dataset *d, float **weights);
 
-/* ---- --lr auto: a rate by a range test (range.c) ---- */
+/* ---- --lr auto: a rate by a range test ---- */
 
 /* Trains a separate net with the options, except the rate, on d in the order of the run's first
  * epochs. *lr is first the default rate, then the rate to train with, *t the curve. If the test
