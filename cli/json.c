@@ -5,6 +5,7 @@
 
 #include "base/printable.h"
 #include "json.h"
+#include "standard.h"
 
 static int out_of_memory, is_reported;
 
@@ -139,4 +140,17 @@ int json_write(FILE *f, json_t *j, size_t flags, int failed)
               fflush(f) != 0;
     free(text);
     return end(j, failed);
+}
+
+static int write_page(FILE *f, const void *source)
+{
+    return json_write(f, json_incref((json_t *)source), JSON_PAGE, 0);
+}
+
+int json_report(const char *command, const char *path, json_t *j)
+{
+    const output_file file = {"--json", path, OUTPUT_REPORT};
+    const int status = write_only(command, &file, write_page, j);
+    json_decref(j);
+    return status;
 }

@@ -26,6 +26,9 @@ enum { JSON_PAGE = JSON_INDENT(1) | JSON_REAL_PRECISION(9) };
  * character acts on a terminal. Returns 0 on success. Fails if j is NULL, if failed is not 0, or if
  * memory is short, which is printed. */
 int json_write(FILE *f, json_t *j, size_t flags, int failed);
+/* Writes the object to the file of --json, which is checked first, and frees it; path NULL: only
+ * frees it. Returns an exit status. */
+int json_report(const char *command, const char *path, json_t *j);
 /* Prints j as text: a line for each member, those of an inner object indented, null as "not
  * known". Returns and fails as json_write does. */
 int json_print(FILE *f, json_t *j, int failed);

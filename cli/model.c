@@ -12,7 +12,6 @@
 #include "onnx/details.h"
 #include "onnx_model.h"
 #include "ops/nn/names.h"
-#include "standard.h"
 
 /* ---- a recipe ---- */
 
@@ -283,9 +282,8 @@ static int print_models(void)
     return EXIT_OK;
 }
 
-static int write_models(FILE *f, const void *source)
+static json_t *models_json(void)
 {
-    (void)source;
     json_t *list = json_array();
     for (int i = 0; adj_model_at(i) != NULL; i++) {
         const adj_listed_model *m = adj_model_at(i);
@@ -299,7 +297,7 @@ static int write_models(FILE *f, const void *source)
                             "classes", (json_int_t)size->classes, "summary", m->summary, "recipe",
                             recipe_json(&recipe)));
     }
-    return json_write(f, list, JSON_PAGE, 0);
+    return list;
 }
 
 int command_models(int argc, char **argv)
@@ -315,7 +313,5 @@ int command_models(int argc, char **argv)
     int status = parse_options(&u, argc, argv);
     if (status != CONTINUE)
         return status;
-    if (json == NULL)
-        return print_models();
-    return write_only("models", &(output_file){"--json", json, OUTPUT_REPORT}, write_models, NULL);
+    return json != NULL ? json_report("models", json, models_json()) : print_models();
 }

@@ -9,7 +9,6 @@
 #include "exec/report.h"
 #include "command.h"
 #include "json.h"
-#include "standard.h"
 #include "environment.h"
 
 typedef struct {
@@ -91,13 +90,6 @@ static json_t *description_json(const description *d)
                      d->is_measured ? machine_json(&d->machine, &d->speed) : NULL);
 }
 
-static int write_json(FILE *f, const void *source)
-{
-    json_t *j = json_pack("{s:s}", "adjoint", adj_version_text());
-    const int failed = json_object_update_new(j, description_json(source));
-    return json_write(f, j, JSON_PAGE, failed);
-}
-
 int command_version(int argc, char **argv)
 {
     const char *json = NULL;
@@ -127,5 +119,7 @@ int command_version(int argc, char **argv)
         printf("adjoint %s\n", adj_version_text());
         return json_print(stdout, description_json(&d), 0) == 0 ? EXIT_OK : EXIT_FAILED;
     }
-    return write_only("version", &(output_file){"--json", json, OUTPUT_REPORT}, write_json, &d);
+    json_t *j = json_pack("{s:s}", "adjoint", adj_version_text());
+    const int failed = json_object_update_new(j, description_json(&d));
+    return json_report("version", json, failed ? json_decref(j), NULL : j);
 }

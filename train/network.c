@@ -301,6 +301,12 @@ static adj_node **list_fetches(const network *n, int *count)
     return fetch;
 }
 
+adj_status network_failed(const network *n, adj_status status, adj_error *error)
+{
+    return status == ADJ_OK ? ADJ_OK
+                            : adj_error_set(error, status, "%s", adj_exec_message(n->exec));
+}
+
 static adj_status make_plan(network *n, int64_t runs, const plan_opts *p, const training_opts *t,
                             adj_error *error)
 {
@@ -323,8 +329,7 @@ static adj_status make_plan(network *n, int64_t runs, const plan_opts *p, const 
     options.fetch = fetch;
     adj_status status = adj_exec_new(n->graph, &options, &n->exec);
     free(fetch);
-    return status == ADJ_OK ? ADJ_OK
-                            : adj_error_set(error, status, "%s", adj_exec_message(n->exec));
+    return network_failed(n, status, error);
 }
 
 adj_status network_open(network *n, network_kind kind, const adj_net *net, int64_t batch,
@@ -399,13 +404,6 @@ static void set_shard(network *n, const adj_loader_batch *b, const step_inputs *
     set_leaf(n, n->share, i, step->share + i, status);
 }
 
-/* Copies the executor's message to error. */
-static adj_status failed(const network *n, adj_status status, adj_error *error)
-{
-    return status == ADJ_OK ? ADJ_OK
-                            : adj_error_set(error, status, "%s", adj_exec_message(n->exec));
-}
-
 adj_status network_open_batch(network *n, const adj_loader_batch *b, int64_t first, float **images,
                               adj_error *error)
 {
@@ -414,7 +412,7 @@ adj_status network_open_batch(network *n, const adj_loader_batch *b, int64_t fir
     if (b != NULL)
         set_truth(n, b, first, 0, &status);
     *images = x;
-    return failed(n, status, error);
+    return network_failed(n, status, error);
 }
 
 adj_status network_read(network *n, adj_status status, adj_error *error)
@@ -427,7 +425,7 @@ adj_status network_read(network *n, adj_status status, adj_error *error)
             get_value(n, n->loss, i, &n->losses[i], &status);
         get_value(n, scores, i, n->scores + i * n_score, &status);
     }
-    return failed(n, status, error);
+    return network_failed(n, status, error);
 }
 
 adj_status network_run(network *n, const adj_loader_batch *b, const step_inputs *step,

@@ -60,6 +60,8 @@ adj_status network_open(network *n, network_kind kind, const adj_net *net, int64
                         adj_error *error);
 void network_close(network *n);
 
+/* Returns the status, of a call of n->exec; copies a failure's message to error. */
+adj_status network_failed(const network *n, adj_status status, adj_error *error);
 /* Returns the value of a scalar f32 state; 0 for NULL. */
 double network_state(const network *n, const adj_node *state);
 

@@ -119,8 +119,7 @@ static adj_status run(const adj_predictor *p, network *n, const float pixels[], 
     if (status != ADJ_OK)
         return status;
     status = adj_get(n->exec, n->inner, value, adj_type_bytes(adj_node_type(n->inner)));
-    return status == ADJ_OK ? ADJ_OK
-                            : adj_error_set(error, status, "%s", adj_exec_message(n->exec));
+    return network_failed(n, status, error);
 }
 
 /* Selects the node that INNER fetches; drops a network that fetches another. */
@@ -181,7 +180,7 @@ adj_status adj_predictor_gradient(adj_predictor *p, int64_t label, const float p
     status = adj_set(net->exec, net->upstream, upstream,
                      (size_t)p->net.options.classes * sizeof *upstream);
     status = status == ADJ_OK ? run(p, net, pixels, gradient, error)
-                              : adj_error_set(error, status, "%s", adj_exec_message(net->exec));
+                              : network_failed(net, status, error);
     free(upstream);
     for (int64_t i = 0; i < adj_shape_elems(net->shape) && status == ADJ_OK; i++)
         gradient[i] /=

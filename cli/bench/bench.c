@@ -137,19 +137,6 @@ json_t *bench_json_head(const bench_opts *o)
                      o->seconds);
 }
 
-static int write_json(FILE *f, const void *source)
-{
-    return json_write(f, json_incref((json_t *)source), JSON_PAGE, 0);
-}
-
-int bench_write_json(const bench_opts *o, json_t *j)
-{
-    const output_file file = {"--json", o->json, OUTPUT_REPORT};
-    const int status = write_output("bench", &file, write_json, j);
-    json_decref(j);
-    return status;
-}
-
 int bench_write(const bench_opts *o, const bench_profile *p, json_t *j)
 {
     if (!is_stdout(o->json)) {
@@ -158,9 +145,8 @@ int bench_write(const bench_opts *o, const bench_profile *p, json_t *j)
         if (p->n > 0)
             bench_profile_print(stdout, p);
     }
-    if (p->n > 0 && json_object_set_new(j, "profile", bench_profile_json(p)) != 0)
-        return json_decref(j), EXIT_FAILED;
-    return bench_write_json(o, j);
+    const int failed = p->n > 0 && json_object_set_new(j, "profile", bench_profile_json(p)) != 0;
+    return json_report("bench", o->json, failed ? json_decref(j), NULL : j);
 }
 
 /* ---- whole steps ---- */

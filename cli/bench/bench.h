@@ -105,11 +105,9 @@ json_t *bench_profile_json(const bench_profile *p);
 
 /* Returns versions and options, the first members of every result. */
 json_t *bench_json_head(const bench_opts *o);
-/* Writes the object (NULL: out of memory) to the file of --json, if there is one, and frees it.
+/* Prints the object (NULL: out of memory) and the profile (of 0 steps: none) unless --json is
+ * standard output, writes both to the file of --json, if there is one, and frees the object.
  * Returns an exit status. */
-int bench_write_json(const bench_opts *o, json_t *j);
-/* Prints the object and the profile (of 0 steps: none) unless --json is standard output, and writes
- * both like bench_write_json. */
 int bench_write(const bench_opts *o, const bench_profile *p, json_t *j);
 
 /* ---- single kernels as rows (rows.c) ---- */

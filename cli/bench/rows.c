@@ -229,5 +229,5 @@ int bench_rows_write(const bench_opts *o, const bench_rows *rows)
                         rows->n > 0 ? ": " : "", rows->n > 0 ? rows->row[0].why : "");
     if (!is_stdout(o->json))
         print_rows(o, rows);
-    return bench_write_json(o, rows_json(o, rows));
+    return json_report("bench", o->json, rows_json(o, rows));
 }

@@ -7,7 +7,6 @@
 
 #include "args.h"
 #include "cli/json.h"
-#include "cli/standard.h"
 
 enum { N_DTYPE = 4 };
 static const adj_dtype dtypes[N_DTYPE] = {ADJ_F32, ADJ_F64, ADJ_F16, ADJ_BF16};
@@ -214,10 +213,9 @@ static int is_listed(const char *wanted, const adj_op *op)
     return !(op->flags & (ADJ_OP_INTERNAL | ADJ_OP_LEAF)) && is_wanted(wanted, op->name);
 }
 
-/* Writes the op or composition named by source; NULL: all. */
-static int write_ops(FILE *f, const void *source)
+/* Returns the op or composition of that name; NULL: all. */
+static json_t *ops_json(const char *only)
 {
-    const char *only = source;
     json_t *list = json_array();
     for (int i = 0; adj_ops[i] != NULL; i++)
         if (is_listed(only, adj_ops[i]))
@@ -225,7 +223,7 @@ static int write_ops(FILE *f, const void *source)
     for (int i = 0; i < N_COMPOSITION; i++)
         if (is_wanted(only, op_compositions[i].name))
             json_array_append_new(list, composition_json(&op_compositions[i]));
-    return json_write(f, list, JSON_PAGE, 0);
+    return list;
 }
 
 static void print_ops(const char *only)
@@ -267,7 +265,7 @@ int command_ops(int argc, char **argv)
     if (name != NULL && op_composition_find(name) == NULL && op_check_name(name, &error) != ADJ_OK)
         return complain("ops", EXIT_USAGE, "%s", error.message);
     if (json != NULL)
-        return write_only("ops", &(output_file){"--json", json, OUTPUT_REPORT}, write_ops, name);
+        return json_report("ops", json, ops_json(name));
     print_ops(name);
     return EXIT_OK;
 }
