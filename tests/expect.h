@@ -19,6 +19,10 @@ static const precision precisions[] = {
     {ADJ_F64, 1e-13}, {ADJ_F32, 2e-7}, {ADJ_F16, 1e-3}, {ADJ_BF16, 8e-3}};
 enum { N_PRECISIONS = sizeof precisions / sizeof *precisions };
 
+/* Types of ops that move elements: the first four have gradients. */
+static const adj_dtype dtypes[] = {ADJ_F64, ADJ_F32, ADJ_F16, ADJ_BF16, ADJ_I32};
+enum { N_DTYPES = sizeof dtypes / sizeof *dtypes };
+
 /* Where one linear index of a row-major tensor is along each axis. */
 static inline adj_shape unravel(int64_t i, adj_shape shape)
 {

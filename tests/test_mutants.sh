@@ -35,7 +35,7 @@ list() {
     cat >"$top/lists/one.txt"
 }
 block() {
-    printf 'mutant m\nfile ops/pad.c\nold %s\nnew x\nwhy it is wrong\nwithin tests\ntests ops/test_pad\n' "$1"
+    printf 'mutant m\nfile ops/pad.c\nold %s\nnew x\nwhy it is wrong\nwithin tests\ntests ops/test_concat\n' "$1"
 }
 check() {
     told "$1" "$2" tests/mutants/run.py --check --lists "$top/lists"
@@ -48,7 +48,7 @@ block 'return' | list
 check 1 'times in ops/pad.c, expected once'
 { block 'dx[0] = adj_pad(dy, r->a, after);' && echo 'after what no source has'; } | list
 check 1 'one.txt: m does not fit: "after" stands 0 times'
-block 'dx[0] = adj_pad(dy, r->a, after);' | sed 's/test_pad/test_none/' | list
+block 'dx[0] = adj_pad(dy, r->a, after);' | sed 's/test_concat/test_none/' | list
 check 1 'there is no tests/ops/test_none.c'
 block 'dx[0] = adj_pad(dy, r->a, after);' | sed 's/^why/because/' | list
 check 3 'one.txt:5: unknown key (got because)'

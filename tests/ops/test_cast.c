@@ -4,9 +4,6 @@
 #include "expect.h"
 #include "tests/round_to.h"
 
-static const adj_dtype dtypes[] = {ADJ_F32, ADJ_F64, ADJ_F16, ADJ_BF16, ADJ_I32};
-enum { N_DTYPES = sizeof dtypes / sizeof *dtypes };
-
 static double as(adj_dtype dtype, double v)
 {
     switch (dtype) {

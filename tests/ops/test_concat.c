@@ -1,8 +1,7 @@
-/* test_concat.c - tensors one after the other, in every dtype. */
+/* test_concat.c - concat, pad and slice in every dtype. */
 #include "expect.h"
 
-static const adj_dtype dtypes[] = {ADJ_F64, ADJ_F32, ADJ_F16, ADJ_BF16, ADJ_I32};
-enum { N_DTYPES = sizeof dtypes / sizeof *dtypes, MAX = 4 };
+enum { MAX = 4 };
 
 typedef struct {
     int n, axis;
@@ -130,4 +129,151 @@ Test(concat, refusals)
     expect_refusal(&f, too_large(&f), ADJ_ESHAPE, "concat", "too large", NULL);
     cr_assert_null(adj_concat(0, NULL, 0));
     cr_assert_null(adj_concat(1, (adj_node *[]){NULL}, 0));
+}
+
+/* ---- pad and slice, each the other's adjoint ---- */
+
+/* A box in the middle of a larger tensor: pad goes from the box, slice to it. */
+typedef struct {
+    adj_shape box, before, after;
+} frame;
+
+static const frame frames[] = {
+    {{0}, {0}, {0}},
+    {{1, {3}}, {1, {2}}, {1, {1}}},
+    {{1, {3}}, {1, {0}}, {1, {0}}},
+    {{2, {2, 3}}, {2, {1, 0}}, {2, {0, 2}}},
+    {{2, {2, 3}}, {2, {0, 2}}, {2, {0, 0}}},
+    {{3, {2, 1, 3}}, {3, {0, 2, 1}}, {3, {1, 0, 1}}},
+    {{4, {2, 3, 2, 2}}, {4, {0, 1, 1, 0}}, {4, {0, 1, 1, 0}}},
+    {{6, {1, 2, 1, 2, 1, 2}}, {6, {1, 0, 1, 0, 1, 0}}, {6, {0, 1, 0, 1, 0, 1}}},
+    {{2, {0, 3}}, {2, {2, 1}}, {2, {1, 0}}},
+    {{2, {0, 3}}, {2, {0, 1}}, {2, {0, 1}}},
+    {{3, {3, 100, 150}}, {3, {0, 1, 2}}, {3, {1, 1, 1}}},
+};
+enum { N_FRAMES = sizeof frames / sizeof *frames, N_FRAMES_SMALL = 10 };
+
+static adj_shape whole(const frame *f)
+{
+    adj_shape shape = f->box;
+    for (int64_t d = 0; d < shape.rank; d++)
+        shape.dim[d] += f->before.dim[d] + f->after.dim[d];
+    return shape;
+}
+
+static void check_frame(const frame *r, adj_dtype dtype)
+{
+    scoped(fixture_free) fixture f = fixture_new();
+    adj_node *box = given_integers(&f, dtype, r->box, -9, 9);
+    adj_node *large = given_integers(&f, dtype, whole(r), -9, 9);
+    int64_t n = elems_of(large);
+    scoped(release) double *padded = malloc((size_t)n * sizeof *padded + 1);
+    scoped(release) double *sliced = malloc((size_t)elems_of(box) * sizeof *sliced + 1);
+    for (int64_t i = 0; i < n; i++) {
+        adj_shape index = unravel(i, whole(r));
+        int inside = 1;
+        for (int64_t d = 0; d < index.rank; d++) {
+            index.dim[d] -= r->before.dim[d];
+            inside &= index.dim[d] >= 0 && index.dim[d] < r->box.dim[d];
+        }
+        padded[i] = inside ? f.value[0][ravel(index, r->box)] : 0;
+        if (inside)
+            sliced[ravel(index, r->box)] = f.value[1][i];
+    }
+    expect_values(&f, adj_pad(box, r->before, r->after), "naive", padded, 0, 0);
+    expect_values(&f, adj_slice(large, r->before, r->box), "naive", sliced, 0, 0);
+}
+
+Test(pad, every_frame_against_index_arithmetic)
+{
+    for (int d = 0; d < N_DTYPES; d++)
+        for (int i = 0; i < N_FRAMES; i++)
+            check_frame(&frames[i], dtypes[d]);
+}
+
+/* By hand. */
+Test(pad, literal_numbers)
+{
+    const double x[] = {1, 2, 3, 4, 5, 6};
+    for (int d = 0; d < N_DTYPES; d++) {
+        scoped(fixture_free) fixture f = fixture_new();
+        adj_node *v = given(&f, dtypes[d], (adj_shape){2, {2, 3}}, x);
+        expect_values(&f, adj_pad(v, (adj_shape){2, {0, 1}}, (adj_shape){2, {1, 0}}), "naive",
+                      (double[]){0, 1, 2, 3, 0, 4, 5, 6, 0, 0, 0, 0}, 0, 0);
+        expect_values(&f, adj_slice(v, (adj_shape){2, {0, 1}}, (adj_shape){2, {2, 2}}), "naive",
+                      (double[]){2, 3, 5, 6}, 0, 0);
+    }
+}
+
+Test(pad, adjoint_on_integers)
+{
+    for (int d = 0; d < 4; d++)
+        for (int i = 0; i < N_FRAMES_SMALL; i++) {
+            scoped(fixture_free) fixture f = fixture_new();
+            adj_node *x = given_integers(&f, dtypes[d], frames[i].box, -3, 3);
+            expect_adjoint(&f, adj_pad(x, frames[i].before, frames[i].after), 1);
+            fixture_free(&f);
+            f = fixture_new();
+            x = given_integers(&f, dtypes[d], whole(&frames[i]), -3, 3);
+            expect_adjoint(&f, adj_slice(x, frames[i].before, frames[i].box), 1);
+        }
+}
+
+Test(pad, gradient_against_differences)
+{
+    for (int i = 0; i < N_FRAMES_SMALL; i++) {
+        scoped(fixture_free) fixture f = fixture_new();
+        adj_node *x = given_random(&f, ADJ_F64, frames[i].box, -1, 1);
+        adj_node *y = adj_pad(x, frames[i].before, frames[i].after);
+        expect_gradient(&f, adj_square(y), "naive", 1e-3, 1e-9, 1e-9);
+        fixture_free(&f);
+        f = fixture_new();
+        x = given_random(&f, ADJ_F64, whole(&frames[i]), -1, 1);
+        y = adj_slice(x, frames[i].before, frames[i].box);
+        expect_gradient(&f, adj_square(y), "naive", 1e-3, 1e-9, 1e-9);
+    }
+}
+
+/* A padded fill is none; a sliced one is. */
+Test(pad, simplified)
+{
+    scoped(fixture_free) fixture f = fixture_new();
+    adj_node *fill = adj_fill(f.g, ADJ_F32, (adj_shape){1, {2}}, 0.1);
+    adj_node *padded = adj_pad(fill, (adj_shape){1, {1}}, (adj_shape){1, {0}});
+    adj_node *first = adj_slice(fill, (adj_shape){1, {1}}, (adj_shape){1, {1}});
+    expect_values(&f, padded, "naive", (double[]){0, 0.1f, 0.1f}, 0, 0);
+    expect_values(&f, first, "naive", (double[]){0.1f}, 0, 0);
+}
+
+static adj_node *six(fixture *f) { return given_random(f, ADJ_F32, (adj_shape){2, {2, 3}}, 0, 1); }
+
+static adj_node *overflow(fixture *f)
+{
+    return adj_pad(six(f), (adj_shape){2, {1, INT64_MAX}}, (adj_shape){2, {1, INT64_MAX}});
+}
+
+Test(pad, refusals)
+{
+    scoped(fixture_free) fixture f = fixture_new();
+    expect_refusal(&f, adj_pad(six(&f), (adj_shape){2, {1, 1}}, (adj_shape){1, {1}}), ADJ_ESHAPE,
+                   "pad: paddings", "got 1", "expected 2", NULL);
+    expect_refusal(&f, adj_pad(six(&f), (adj_shape){2, {1, -1}}, (adj_shape){2, {1, 1}}), ADJ_EARG,
+                   "pad: paddings", "negative", "-1", NULL);
+    expect_refusal(&f, overflow(&f), ADJ_ESHAPE, "pad: paddings", "overflow", NULL);
+    expect_refusal(&f, adj_pad(six(&f), (adj_shape){2, {1 << 30, 1 << 30}}, (adj_shape){2, {0, 0}}),
+                   ADJ_ESHAPE, "pad", "too large", NULL);
+    expect_refusal(&f, adj_slice(six(&f), (adj_shape){2, {1, 1}}, (adj_shape){2, {1, 3}}),
+                   ADJ_ESHAPE, "slice: begin and size", "axis 1", "got 1 and 3", NULL);
+    expect_refusal(&f, adj_slice(six(&f), (adj_shape){2, {3, 0}}, (adj_shape){2, {0, 0}}),
+                   ADJ_ESHAPE, "slice: begin", "axis 0", "got 3 and 0", NULL);
+    expect_refusal(&f, adj_slice(six(&f), (adj_shape){2, {1, 1}}, (adj_shape){2, {1, INT64_MAX}}),
+                   ADJ_ESHAPE, "slice: begin and size", "axis 1", NULL);
+    expect_refusal(&f, adj_slice(six(&f), (adj_shape){2, {-1, 0}}, (adj_shape){2, {1, 1}}),
+                   ADJ_EARG, "slice: begin", "negative", NULL);
+    expect_refusal(&f, adj_slice(six(&f), (adj_shape){2, {0, 0}}, (adj_shape){2, {1, -1}}),
+                   ADJ_EARG, "slice: size", "negative", NULL);
+    expect_refusal(&f, adj_slice(six(&f), (adj_shape){.rank = 9}, (adj_shape){2, {1, 1}}),
+                   ADJ_ESHAPE, "slice: begin", "got 9", NULL);
+    cr_assert_null(adj_pad(NULL, (adj_shape){0}, (adj_shape){0}));
+    cr_assert_null(adj_slice(NULL, (adj_shape){0}, (adj_shape){0}));
 }

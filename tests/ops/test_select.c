@@ -3,9 +3,8 @@
 
 #include "expect.h"
 
-static const adj_dtype dtypes[] = {ADJ_F64, ADJ_F32, ADJ_F16, ADJ_BF16, ADJ_I32};
 static const char *const backends[] = {"naive", "onednn"};
-enum { FLOATS = 4, N_DTYPES = 5, BACKENDS = 2 };
+enum { FLOATS = 4, BACKENDS = 2 };
 
 /* Values of cond with C's v != 0; the smallest f16 is not 0 either. */
 static const struct {

@@ -1,11 +1,14 @@
-/* test_softmax.c - softmax and log_softmax against PyTorch's numbers, a reference written here, and
- * finite differences to second order. */
+/* test_softmax.c - softmax and log_softmax, and softmax cross-entropy with dense and integer
+ * labels, against PyTorch's numbers, references written here, and finite differences to second
+ * order. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "harness.h"
 #include "graph/op.h"
+#include "harness.h"
+#include "ops/grad.h"
 
 static const adj_dtype dtypes[] = {ADJ_F32, ADJ_F64, ADJ_F16, ADJ_BF16};
 enum { DTYPES = 4 };
@@ -141,4 +144,338 @@ Test(softmax, limits)
     f = fixture_new();
     cr_assert_null(adj_log_softmax(adj_input(f.g, "i", ADJ_I32, (adj_shape){1, {3}})));
     expect_error(f.g, ADJ_EDTYPE, (const char *[]){"log_softmax", NULL});
+}
+
+/* ---- cross-entropy ---- */
+
+static const double z34[] = {1, 2, 3, 4, -1, 0.5, 0, -2, 10, -10, 5, 9.5};
+static const double soft34[] = {0.1, 0.2, 0.3, 0.4, 1, 0, 0, 0, 0.5, 0, 0.25, 0.25};
+
+typedef struct {
+    int sparse;
+    double smoothing, loss[3], dz[12];
+} numbers;
+
+/* PyTorch 1.13 in float64: cross_entropy(ignore_index=-1, reduction='none') and its backward from
+ * dloss = 1, 2, -0.5. */
+static const numbers pytorch[] = {
+    {1,
+     0,
+     {0.440189698561, 0, 0.478262312726},
+     {0.0320586032801, 0.087144318742, 0.23688281809, -0.356085740112, 0, 0, 0, 0, 0.190070210701,
+      -6.38812907916e-10, -0.00208829049374, -0.187981919568}},
+    {1,
+     0.1,
+     {0.590189698561, 0, 1.11576231273},
+     {0.00705860328008, 0.062144318742, 0.21188281809, -0.281085740112, 0, 0, 0, 0, 0.152570210701,
+      0.0124999993612, 0.0104117095063, -0.175481919568}},
+    {0,
+     0,
+     {1.44018969856, 2.14801686567, 1.85326231273},
+     {-0.0679413967199, -0.112855681258, -0.0631171819101, 0.243914259888, -1.76656921857,
+      1.0461641818, 0.634530651353, 0.0858743854232, -0.0599297892992, -6.38812907916e-10,
+      0.122911709506, -0.0629819195682}},
+    {0,
+     0.1,
+     {1.49018969856, 2.11051686567, 2.35326231273},
+     {-0.0829413967199, -0.117855681258, -0.0581171819101, 0.258914259888, -1.61656921857,
+      0.996164181797, 0.584530651353, 0.0358743854232, -0.0724297892992, 0.0124999993612,
+      0.122911709506, -0.0629819195682}},
+};
+
+Test(cross_entropy, numbers)
+{
+    for (int i = 0; i < 4 * DTYPES; i++) {
+        const numbers *p = &pytorch[i / DTYPES];
+        adj_dtype t = dtypes[i % DTYPES];
+        double r = rounding(t);
+        scoped(fixture_free) fixture f = fixture_new();
+        adj_node *z = given(&f, t, (adj_shape){2, {3, 4}}, z34), *dz;
+        adj_node *d = given(&f, t, (adj_shape){1, {3}}, (double[]){1, 2, -0.5});
+        adj_node *labels = p->sparse ? given(&f, ADJ_I32, (adj_shape){1, {3}}, (double[]){3, -1, 0})
+                                     : given(&f, t, (adj_shape){2, {3, 4}}, soft34);
+        adj_node *y = p->sparse ? adj_sparse_softmax_cross_entropy(z, labels, p->smoothing)
+                                : adj_softmax_cross_entropy(z, labels, p->smoothing);
+        cr_assert_eq(adj_grad(y, d, 1, &z, &dz), ADJ_OK, "%s", adj_graph_message(f.g));
+        cr_assert_eq(adj_node_type(y).dtype, t);
+        expect_values(&f, y, "naive", p->loss, r, r);
+        expect_values(&f, dz, "naive", p->dz, r, r);
+    }
+}
+
+/* TensorFlow's convention: the gradient is softmax - labels where they do not sum to 1, too; labels
+ * broadcast over the rows. */
+Test(cross_entropy, labels_need_not_sum_to_one)
+{
+    const double want[] = {0.25 - 2, 0.25, 0.25, 0.25 + 1};
+    for (int d = 0; d < DTYPES; d++) {
+        scoped(fixture_free) fixture f = fixture_new();
+        adj_node *z =
+            given(&f, dtypes[d], (adj_shape){2, {2, 4}}, (double[]){1, 1, 1, 1, 7, 7, 7, 7});
+        adj_node *labels = given(&f, dtypes[d], (adj_shape){2, {1, 4}}, (double[]){2, 0, 0, -1});
+        adj_node *ones = given(&f, dtypes[d], (adj_shape){1, {2}}, (double[]){1, 1}), *dz;
+        adj_node *y = adj_softmax_cross_entropy(z, labels, 0);
+        double r = rounding(dtypes[d]), twice[8], loss[] = {log(4), log(4)};
+        memcpy(twice, want, sizeof want);
+        memcpy(twice + 4, want, sizeof want);
+        adj_grad(y, ones, 1, &z, &dz);
+        expect_values(&f, y, "naive", loss, r, 0);
+        expect_values(&f, dz, "naive", twice, r, 0);
+    }
+}
+
+/* A class of probability 0 adds nothing where its label is 0. */
+Test(cross_entropy, probability_zero)
+{
+    for (int d = 0; d < DTYPES; d++) {
+        scoped(fixture_free) fixture f = fixture_new();
+        adj_node *z = given(&f, dtypes[d], (adj_shape){2, {1, 3}}, (double[]){60, -60, -INFINITY});
+        adj_node *labels = given(&f, dtypes[d], (adj_shape){2, {1, 3}}, (double[]){1, 0, 0});
+        adj_node *zero = given(&f, ADJ_I32, (adj_shape){1, {1}}, (double[]){0});
+        expect_values(&f, adj_softmax_cross_entropy(z, labels, 0), "naive", (double[]){0}, 0,
+                      1e-30);
+        expect_values(&f, adj_sparse_softmax_cross_entropy(z, zero, 0), "naive", (double[]){0}, 0,
+                      1e-30);
+        expect_values(&f, adj_softmax_cross_entropy_grad(z, labels, 0), "naive",
+                      (double[]){0, 0, 0}, 0, 1e-30);
+    }
+}
+
+/* One logit too large for exp, at each place of a row, of which the label is the next one. */
+Test(cross_entropy, large_at_each_place)
+{
+    enum { K = 7 };
+    for (int t = 0; t < DTYPES; t++) {
+        const adj_shape s = {2, {K, K}};
+        double z[K * K], dense[K * K], dz[K * K], label[K], loss[K];
+        for (int i = 0; i < K * K; i++) {
+            z[i] = i % K == i / K ? 2000 : 0;
+            dense[i] = i % K == (i / K + 1) % K ? 1 : 0;
+            dz[i] = (i % K == i / K) - dense[i];
+            label[i / K] = (i / K + 1) % K;
+            loss[i / K] = 2000;
+        }
+        scoped(fixture_free) fixture f = fixture_new();
+        adj_node *x = given(&f, dtypes[t], s, z), *row = given(&f, dtypes[t], s, dense);
+        adj_node *number = given(&f, ADJ_I32, (adj_shape){1, {K}}, label);
+        expect_values(&f, adj_softmax_cross_entropy(x, row, 0), "naive", loss, 0, 0);
+        expect_values(&f, adj_softmax_cross_entropy_grad(x, row, 0), "naive", dz, 0, 0);
+        expect_values(&f, adj_sparse_softmax_cross_entropy(x, number, 0), "naive", loss, 0, 0);
+        expect_values(&f, adj_sparse_softmax_cross_entropy_grad(x, number, 0), "naive", dz, 0, 0);
+    }
+}
+
+/* By definition in long double; integer labels as one-hot rows. */
+Test(cross_entropy, reference)
+{
+    enum { N = 60, K = 23 };
+    for (int i = 0; i < DTYPES * 2; i++) {
+        adj_dtype t = dtypes[i / 2];
+        double s = i % 2 ? 0.25 : 0, r = rounding(t), loss[2][N], g[2][N * K];
+        scoped(fixture_free) fixture f = fixture_new();
+        adj_node *z = given_random(&f, t, (adj_shape){2, {N, K}}, -5, 5);
+        adj_node *dense = given_random(&f, t, (adj_shape){2, {N, K}}, 0, 0.2);
+        adj_node *label = given_integers(&f, ADJ_I32, (adj_shape){1, {N}}, -1, K - 1);
+        for (int row = 0; row < N; row++) {
+            const double *v = f.value[0] + (ptrdiff_t)row * K;
+            long double sum = 0;
+            loss[0][row] = loss[1][row] = 0;
+            for (int k = 0; k < K; k++)
+                sum += expl(v[k]);
+            for (int k = 0; k < K; k++) {
+                int here = (int)f.value[2][row];
+                double target[] = {(1 - s) * f.value[1][row * K + k] + s / K,
+                                   (1 - s) * (k == here) + s / K};
+                for (int sparse = 0; sparse < 2; sparse++) {
+                    int absent = sparse && here < 0;
+                    loss[sparse][row] += absent ? 0 : (double)(target[sparse] * (logl(sum) - v[k]));
+                    g[sparse][row * K + k] =
+                        absent ? 0 : (double)(expl(v[k]) / sum) - target[sparse];
+                }
+            }
+        }
+        expect_values(&f, adj_softmax_cross_entropy(z, dense, s), "naive", loss[0], r, r);
+        expect_values(&f, adj_softmax_cross_entropy_grad(z, dense, s), "naive", g[0], r, r);
+        expect_values(&f, adj_sparse_softmax_cross_entropy(z, label, s), "naive", loss[1], r, r);
+        expect_values(&f, adj_sparse_softmax_cross_entropy_grad(z, label, s), "naive", g[1], r, r);
+    }
+}
+
+Test(cross_entropy, gradients)
+{
+    const adj_shape s = {2, {4, 5}};
+    const double labels[] = {4, -1, 0, 2};
+    for (int i = 0; i < 12; i++) {
+        double smoothing = i % 2 ? 0.2 : 0;
+        scoped(fixture_free) fixture f = fixture_new();
+        adj_node *z = given_random(&f, ADJ_F64, s, -2, 2), *dz, *y = NULL;
+        adj_node *label = given(&f, ADJ_I32, (adj_shape){1, {4}}, labels);
+        adj_node *dense = given_random(&f, ADJ_F64, s, 0, 1);
+        adj_node *d = given_random(&f, ADJ_F64, (adj_shape){1, {4}}, -1, 1);
+        switch (i / 2) {
+        case 0: y = adj_sparse_softmax_cross_entropy(z, label, smoothing); break;
+        case 1: y = adj_sparse_softmax_cross_entropy_grad(z, label, smoothing); break;
+        case 2: /* labels that sum to 1 */
+            y = adj_softmax_cross_entropy(z, adj_softmax(dense), smoothing);
+            break;
+        case 3: y = adj_softmax_cross_entropy_grad(z, dense, smoothing); break;
+        case 4: /* second order: of dz, which is dloss * (p - t) */
+            adj_grad(adj_softmax_cross_entropy(z, dense, smoothing), d, 1, &z, &dz);
+            y = dz;
+            break;
+        default:
+            adj_grad(adj_sparse_softmax_cross_entropy(z, label, smoothing), d, 1, &z, &dz);
+            y = dz;
+            break;
+        }
+        expect_gradient(&f, y, "naive", 1e-5, 1e-6, 1e-8);
+    }
+}
+
+/* The gradient for dense labels alone, which need not be normalized for that: -(1-s) log p. */
+Test(cross_entropy, gradient_of_labels)
+{
+    scoped(fixture_free) fixture f = fixture_new();
+    adj_node *z = given(&f, ADJ_F64, (adj_shape){2, {1, 2}}, (double[]){0, log(3)});
+    adj_node *labels = given(&f, ADJ_F64, (adj_shape){2, {1, 2}}, (double[]){0.5, 5}), *dlabels;
+    adj_node *d = given(&f, ADJ_F64, (adj_shape){1, {1}}, (double[]){2});
+    adj_grad(adj_softmax_cross_entropy(z, labels, 0.5), d, 1, &labels, &dlabels);
+    expect_values(&f, dlabels, "naive", (double[]){log(4), log(4) - log(3)}, 1e-12, 0);
+}
+
+/* A gradient through both results of TensorFlow's op, the loss and its own gradient: TensorFlow
+ * 2.21's GradientTape in float64 over exp, log, sums and products. */
+Test(cross_entropy, gradient_through_both_results)
+{
+    static const double z[] = {0.1, 0.2, 0.3, 0.4, 0.1, 0.4, 0.9, 1.6, 0.1, 0.8, 2.7, 6.4};
+    static const double labels[] = {0, 0, 1, 0, 1, 0, 0, 0, 0, 0.5, 0, 0.5};
+    static const double dloss[] = {-1.6875, 1.125, -0.25};
+    static const double dgrad[] = {0.875, 1.9375, 0.125,  0,    -1.6875, -0.9375,
+                                   0,     0.6875, 1.1875, -0.5, -1.75,   -0.875};
+    static const double want[2][12] = {
+        {-0.318649173327307, -0.101063530713552, 1.10241407669626, -0.682701372655404,
+         -1.18866849265218, 0.0258357205168371, 0.272961824725999, 0.889870947409344,
+         0.00325902784998638, 0.125505998297754, -0.0266137236186026, -0.102151302529138},
+        {-3.47802870595559, -4.37177870595559, -2.39052870595559, -2.09677870595559,
+         4.16649121270104, 3.07899121270104, 1.57899121270104, 0.103991212701041, -2.76995224005868,
+         -0.907452240058679, 0.817547759941321, 0.867547759941321}};
+    scoped(fixture_free) fixture f = fixture_new();
+    const adj_shape wide = {2, {3, 4}};
+    adj_node *x[] = {given(&f, ADJ_F64, wide, z), given(&f, ADJ_F64, wide, labels)};
+    adj_node *from_loss[2], *from_grad[2];
+    adj_node *loss = adj_softmax_cross_entropy(x[0], x[1], 0);
+    adj_node *grad = adj_softmax_cross_entropy_grad(x[0], x[1], 0);
+    adj_node *dy = given(&f, ADJ_F64, (adj_shape){1, {3}}, dloss);
+    cr_assert_eq(adj_grad(loss, dy, 2, x, from_loss), ADJ_OK);
+    cr_assert_eq(adj_grad(grad, given(&f, ADJ_F64, wide, dgrad), 2, x, from_grad), ADJ_OK);
+    for (int i = 0; i < 2; i++)
+        expect_values(&f, adj_add(from_loss[i], from_grad[i]), "naive", want[i], 1e-12, 1e-12);
+}
+
+/* p - t is linear in the labels: <e, g(l) - g(0)> == <g^T(e), l>, exact on integers. */
+Test(cross_entropy, adjoint)
+{
+    for (int d = 0; d < DTYPES; d++) {
+        scoped(fixture_free) fixture f = fixture_new();
+        adj_shape s = {2, {6, 4}};
+        double left = 0, right = 0;
+        adj_node *z = given(&f, dtypes[d], s, (double[24]){0}); /* p = 1/4 */
+        adj_node *labels = given_integers(&f, dtypes[d], s, -4, 4);
+        adj_node *e = given_integers(&f, dtypes[d], s, -4, 4), *back;
+        adj_node *g = adj_softmax_cross_entropy_grad(z, labels, 0);
+        cr_assert_eq(adj_grad(g, e, 1, &labels, &back), ADJ_OK);
+        scoped(release) double *a = evaluate(&f, g, "naive"), *b = evaluate(&f, back, "naive");
+        for (int i = 0; i < 24; i++) {
+            left += (a[i] - 0.25) * f.value[2][i];
+            right += b[i] * f.value[1][i];
+        }
+        cr_assert_eq(left, right, "%g and %g", left, right);
+    }
+}
+
+/* ---- integer labels ---- */
+
+Test(cross_entropy, label_count)
+{
+    const double labels[] = {3, -1, 0, 0, -1};
+    for (int d = 0; d < DTYPES; d++) {
+        scoped(fixture_free) fixture f = fixture_new();
+        adj_node *some = given(&f, ADJ_I32, (adj_shape){1, {5}}, labels);
+        adj_node *none = given(&f, ADJ_I32, (adj_shape){1, {2}}, (double[]){-1, -1});
+        adj_node *empty = given(&f, ADJ_I32, (adj_shape){1, {0}}, NULL);
+        expect_values(&f, adj_label_count(some, dtypes[d]), "naive", (double[]){3}, 0, 0);
+        expect_values(&f, adj_label_count(none, dtypes[d]), "naive", (double[]){1}, 0, 0);
+        expect_values(&f, adj_label_count(empty, dtypes[d]), "naive", (double[]){1}, 0, 0);
+    }
+}
+
+/* A label outside of the classes fails the run and names row and label. */
+Test(cross_entropy, labels_out_of_range)
+{
+    const int32_t labels[][3] = {{0, 4, 1}, {-2, 0, 0}, {0, 0, INT32_MAX}};
+    const char *const words[][2] = {
+        {"row 1", "got 4"}, {"row 0", "got -2"}, {"row 2", "got 2147483647"}};
+    for (int i = 0; i < 6; i++) {
+        scoped(release_graph) adj_graph *g = adj_graph_new();
+        adj_node *z = adj_fill(g, ADJ_F32, (adj_shape){2, {3, 4}}, 0);
+        adj_node *label = adj_const(g, ADJ_I32, (adj_shape){1, {3}}, labels[i / 2]);
+        adj_node *y = i % 2 ? adj_sparse_softmax_cross_entropy_grad(z, label, 0)
+                            : adj_sparse_softmax_cross_entropy(z, label, 0);
+        adj_exec_opts opts = {.n_fetch = 1, .fetch = &y, .backend = "naive"};
+        scoped(release_exec) adj_exec *e = plan_of(g, &opts);
+        cr_assert_eq(adj_run(e), ADJ_EARG);
+        for (int k = 0; k < 2; k++)
+            expect_text(adj_exec_message(e), words[i / 2][k]);
+    }
+}
+
+Test(cross_entropy, empty_batch)
+{
+    scoped(fixture_free) fixture f = fixture_new();
+    adj_node *z = given(&f, ADJ_F32, (adj_shape){2, {0, 4}}, NULL);
+    adj_node *label = given(&f, ADJ_I32, (adj_shape){1, {0}}, NULL);
+    free(evaluate(&f, adj_sparse_softmax_cross_entropy(z, label, 0), "naive"));
+    free(evaluate(&f, adj_softmax_cross_entropy(z, z, 0), "naive"));
+}
+
+Test(cross_entropy, refused)
+{
+    const char *const words[][4] = {{"softmax_cross_entropy", "labels", "[2, 3]"},
+                                    {"logits", "rank"},
+                                    {"logits", "classes"},
+                                    {"labels", "i32"},
+                                    {"labels", "one entry"},
+                                    {"smoothing", "1.5"},
+                                    {"softmax_cross_entropy"},
+                                    {"label_count", "i32"},
+                                    {"labels", "rank"}};
+    const adj_status status[] = {ADJ_ESHAPE, ADJ_ESHAPE, ADJ_ESHAPE, ADJ_EDTYPE, ADJ_ESHAPE,
+                                 ADJ_EARG,   ADJ_EDTYPE, ADJ_EDTYPE, ADJ_ESHAPE};
+    for (int i = 0; i < 9; i++) {
+        scoped(fixture_free) fixture f = fixture_new();
+        adj_node *z = adj_input(f.g, "z", ADJ_F32, (adj_shape){2, {2, 2}});
+        adj_node *wide = adj_input(f.g, "wide", ADJ_F32, (adj_shape){2, {2, 3}});
+        adj_node *half = adj_input(f.g, "half", ADJ_F16, (adj_shape){2, {2, 2}});
+        adj_node *flat = adj_input(f.g, "flat", ADJ_F32, (adj_shape){1, {2}});
+        adj_node *none = adj_input(f.g, "none", ADJ_F32, (adj_shape){2, {2, 0}});
+        adj_node *three = adj_input(f.g, "three", ADJ_I32, (adj_shape){1, {3}}), *y = z;
+        switch (i) {
+        case 0: y = adj_softmax_cross_entropy(z, wide, 0); break;
+        case 1: y = adj_softmax_cross_entropy(flat, flat, 0); break;
+        case 2: y = adj_softmax_cross_entropy_grad(none, none, 0); break;
+        case 3: y = adj_sparse_softmax_cross_entropy(z, flat, 0); break;
+        case 4: y = adj_sparse_softmax_cross_entropy(z, three, 0); break;
+        case 5: y = adj_softmax_cross_entropy(z, z, 1.5); break;
+        case 6: y = adj_softmax_cross_entropy(z, half, 0); break;
+        case 7: y = adj_label_count(flat, ADJ_F32); break;
+        default:
+            y = adj_sparse_softmax_cross_entropy_grad(
+                z, adj_input(f.g, "m", ADJ_I32, (adj_shape){2, {2, 1}}), 0);
+            break;
+        }
+        cr_assert_null(y, "case %d", i);
+        expect_error(f.g, status[i], words[i]);
+    }
+    cr_assert_null(adj_softmax_cross_entropy(NULL, NULL, 0));
+    cr_assert_null(adj_label_count(NULL, ADJ_F32));
 }
