@@ -16,7 +16,7 @@ set -u
 # What measures time, or acts at certain times, runs alone, after the others.
 alone="test_bench test_tune"
 # Long tests start first, by this list until BUILD/tests/times exists.
-long="test_compare test_cli test_examples test_gradcheck_cli test_direct_gemm test_direct_filter_gemm
+long="test_compare test_cli test_examples test_gradcheck_cli test_direct_gemm
     test_checkpoint test_settings test_gradcheck test_terminal test_fusion
     test_sweep test_recompute test_deb test_processes test_out_of_memory"
 

@@ -70,6 +70,11 @@ void draw_padding(oracle_conv *a, uint32_t *counter)
     a->pad[3] += short_w > 0 ? short_w : 0;
 }
 
+uint32_t rows_from(uint32_t first, const char *isa)
+{
+    return first + (isa == all_isas[0] ? 0 : isa == all_isas[1] ? 100000 : 200000);
+}
+
 oracle_conv draw_tile_case(uint32_t *counter)
 {
     static const oracle_conv most = {6, 20, 34, 40, 5, 5, 40, .sh = 2, .sw = 2, .dh = 2, .dw = 2};
@@ -180,6 +185,16 @@ void expect_specials(const tested_kernel *k, adj_dtype dtype, const char *isa)
                     expect_special(k, some[r], dtype, isa, operand, (n[operand] - 1) * place / 2,
                                    values[v]);
     }
+}
+
+void expect_refused_row(const tested_kernel *k, oracle_conv row, const char *words)
+{
+    scoped(backend_close) test_backend t = direct_open(best_isa(), 1, ADJ_MATH_EXACT);
+    scoped(conv_problem_free) conv_problem p = conv_problem_new(row, ADJ_F32, INTEGERS);
+    const adj_node *node = p.result[k->first];
+    outcome o = run_number(k, &p.f, &t, 1, &node);
+    cr_expect_eq(o.status, ADJ_ENOKERNEL, "%s", p.text);
+    expect_text(o.why, words);
 }
 
 const int n_bias_case = sizeof tile_cases / sizeof *tile_cases + 2;

@@ -22,6 +22,8 @@ oracle_conv draw_sizes(const oracle_conv *most, uint32_t *counter);
 /* SAME, or EXPLICIT with room for the kernel. */
 void draw_padding(oracle_conv *a, uint32_t *counter);
 oracle_conv draw_tile_case(uint32_t *counter);
+/* Where the counter of a test's random rows starts for an ISA: 0, 100000 or 200000 beyond first. */
+uint32_t rows_from(uint32_t first, const char *isa);
 
 /* ---- a kernel under test ---- */
 
@@ -54,6 +56,8 @@ void expect_exact_row(const tested_kernel *k, oracle_conv row, adj_dtype dtype, 
 void expect_special(const tested_kernel *k, oracle_conv row, adj_dtype dtype, const char *isa,
                     int operand, int64_t element, double value);
 void expect_specials(const tested_kernel *k, adj_dtype dtype, const char *isa);
+/* Expects k to refuse the row, with words that the reason has. */
+void expect_refused_row(const tested_kernel *k, oracle_conv row, const char *words);
 /* Rows for tests of a bias: tile_cases; and two with an Inf or a NaN in the filter, which padding
  * is not multiplied by. */
 typedef struct {
