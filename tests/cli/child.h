@@ -115,6 +115,22 @@ static inline const char *const *words_of(const char *format, va_list args)
     return words;
 }
 
+/* Runs the tool with the words of a line; '' are around an empty one, and one with spaces. */
+static inline void run_line(finished *r, const char *line)
+{
+    static char text[1 << 12];
+    const char *words[ARGUMENTS] = {NULL};
+    char *to = text;
+    for (int n = 0; n < ARGUMENTS - 1 && *(line += strspn(line, " ")) != '\0'; n++) {
+        const char end = *line == '\'' ? *line++ : ' ';
+        for (words[n] = to; *line != '\0' && *line != end; line++)
+            *to++ = *line;
+        *to++ = '\0';
+        line += *line != '\0';
+    }
+    run_tool(words, r);
+}
+
 /* Starts the tool with the words of a line. */
 __attribute__((format(printf, 1, 2))) static inline child tool_start(const char *format, ...)
 {

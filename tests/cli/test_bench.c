@@ -48,36 +48,36 @@ static int is_about(double a, double b) { return fabs(a - b) <= 1e-6 * fabs(b); 
 Test(bench_cli, wrong_usage)
 {
     static const struct {
-        const char *says, *arguments[8];
+        const char *says, *line;
     } calls[] = {
-        {"one of --model NAME and --op NAME", {NULL}},
-        {"one of --model NAME and --op NAME", {"--model", "lenet", "--op", "relu"}},
-        {"unknown model lenett (did you mean lenet?", {"--model", "lenett"}},
-        {"unknown op conv2e (did you mean conv2d?)", {"--op", "conv2e"}},
-        {"expected f32, bf16, f16 or f64", {"--model", "lenet", "--dtype", "bf17"}},
-        {"expected exact or fast", {"--model", "lenet", "--math", "sloppy"}},
-        {"unknown backend (got \"cuda\"", {"--model", "lenet", "--backend", "cuda"}},
-        {"unknown backend (got \"cuda\"", {"--op", "relu", "--all", "--backend", "naive,cuda"}},
-        {"unknown backend (got \"cuda\"", {"--op", "relu", "--backend", "cuda"}},
+        {"one of --model NAME and --op NAME", "bench"},
+        {"one of --model NAME and --op NAME", "bench --model lenet --op relu"},
+        {"unknown model lenett (did you mean lenet?", "bench --model lenett"},
+        {"unknown op conv2e (did you mean conv2d?)", "bench --op conv2e"},
+        {"expected f32, bf16, f16 or f64", "bench --model lenet --dtype bf17"},
+        {"expected exact or fast", "bench --model lenet --math sloppy"},
+        {"unknown backend (got \"cuda\"", "bench --model lenet --backend cuda"},
+        {"unknown backend (got \"cuda\"", "bench --op relu --all --backend naive,cuda"},
+        {"unknown backend (got \"cuda\"", "bench --op relu --backend cuda"},
         {"unknown backend (got \"onednnxxx", /* 64 letters behind a name */
-         {"--op", "relu", "--all", "--backend",
-          "onednnxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"}},
-        {"--all requires --op", {"--model", "lenet", "--all"}},
-        {"--tune requires --model", {"--op", "relu", "--tune"}},
-        {"--infer requires --model", {"--op", "relu", "--infer"}},
-        {"--warm requires --op or --raw", {"--model", "lenet", "--warm"}},
-        {"did you mean --profile?", {"--model", "lenet", "--porfile"}},
-        {"ambiguous option --pr (--precision or --profile)", {"--model", "lenet", "--pr"}},
-        {"--precision requires --model", {"--op", "relu", "--precision", "bf16"}},
+         "bench --op relu --all --backend "
+         "onednnxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"},
+        {"--all requires --op", "bench --model lenet --all"},
+        {"--tune requires --model", "bench --op relu --tune"},
+        {"--infer requires --model", "bench --op relu --infer"},
+        {"--warm requires --op or --raw", "bench --model lenet --warm"},
+        {"did you mean --profile?", "bench --model lenet --porfile"},
+        {"ambiguous option --pr (--precision or --profile)", "bench --model lenet --pr"},
+        {"--precision requires --model", "bench --op relu --precision bf16"},
         {"--precision and --dtype are mutually exclusive",
-         {"--model", "lenet", "--precision", "f16", "--dtype", "f64"}},
-        {"--attr requires --op", {"--model", "lenet", "--attr", "strides=1,1,1,1"}},
-        {"--batch: out of range", {"--model", "lenet", "--batch", "0"}},
-        {"--in: not a shape", {"--op", "relu", "--in", "1,x"}},
-        {"conv2d", {"--op", "conv2d", "--in", "1,8,8,3", "--filter", "3,3,2,4"}},
+         "bench --model lenet --precision f16 --dtype f64"},
+        {"--attr requires --op", "bench --model lenet --attr strides=1,1,1,1"},
+        {"--batch: out of range", "bench --model lenet --batch 0"},
+        {"--in: not a shape", "bench --op relu --in 1,x"},
+        {"conv2d", "bench --op conv2d --in 1,8,8,3 --filter 3,3,2,4"},
     };
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
-        run_bench(calls[i].arguments);
+        run_line(&f, calls[i].line);
         cr_assert_eq(f.status, 3, "%zu: %d %s", i, f.status, f.err);
         cr_assert_not_null(strstr(f.err, calls[i].says), "%zu: %s", i, f.err);
         cr_assert_str_empty(f.out);

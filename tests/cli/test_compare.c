@@ -11,60 +11,59 @@
 
 static finished f;
 
-static void run_small(const char *const more[])
+/* Compares a small model with the words of a line in which printf puts the arguments; expects that
+ * exit status. */
+__attribute__((format(printf, 2, 3))) static void run_small(int status, const char *format, ...)
 {
-    const char *arguments[ARGUMENTS] = {"compare", "--model", "lenet", "--batch",   "2", "--size",
-                                        "8",       "--runs",  "1",     "--threads", "1"};
-    int n = 11;
-    while (*more != NULL)
-        arguments[n++] = *more++;
-    run_tool(arguments, &f);
+    char line[400] = "compare --model lenet --batch 2 --size 8 --runs 1 --threads 1 ";
+    const size_t n = strlen(line);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line + n, sizeof line - n, format, args);
+    va_end(args);
+    run_line(&f, line);
+    cr_assert_eq(f.status, status, "%s: %s%s", line, f.out, f.err);
 }
 
 Test(compare_cli, wrong_usage)
 {
     static const struct {
-        const char *says, *arguments[6];
+        const char *says, *more;
     } calls[] = {
-        {"unknown model lenett (did you mean lenet?)", {"--model", "lenett"}},
-        {"(got \"onednm\", expected one of onednn, direct, naive)",
-         {"--configs", "naive:f64,onednm"}},
-        {"did you mean bf16?", {"--configs", "naive:f64,onednn:bf17"}},
-        {"--configs: expected at least two", {"--configs", "naive"}},
-        {"did you mean --exact?", {"--exakt"}},
-        {"ambiguous option --s (--size, --seed or --shrink)", {"--s", "3"}},
-        {"--dtype requires --op; for a model, set it in --configs", {"--dtype", "bf16"}},
-        {"--attr requires --op", {"--model", "lenet", "--attr", "strides=1,1,1,1"}},
-        {"--precision: set it per configuration", {"--precision", "bf16"}},
-        {"--size: expected N or HxW", {"--size", "8x"}},
-        {"--json and --junit cannot both be standard output", {"--junit", "-", "--json=-"}},
-        {"mutually exclusive", {"--op", "relu"}},
-        {"expected 1 to", {"--batch", "0"}},
-        {"did you mean avx2?", {"--configs", "naive:f64,onednn:isa=avx22"}},
-        {"did you mean threads=?", {"--configs", "naive:f64,onednn:thread=2"}},
-        {"unknown backend (got \"cuda\"", {"--configs", "naive;cuda"}},
-        {"--node: not a node of lenet (got", {"--node", "100000"}},
+        {"unknown model lenett (did you mean lenet?)", "--model lenett"},
+        {"(got \"onednm\", expected one of onednn, direct, naive)", "--configs naive:f64,onednm"},
+        {"did you mean bf16?", "--configs naive:f64,onednn:bf17"},
+        {"--configs: expected at least two", "--configs naive"},
+        {"did you mean --exact?", "--exakt"},
+        {"ambiguous option --s (--size, --seed or --shrink)", "--s 3"},
+        {"--dtype requires --op; for a model, set it in --configs", "--dtype bf16"},
+        {"--attr requires --op", "--model lenet --attr strides=1,1,1,1"},
+        {"--precision: set it per configuration", "--precision bf16"},
+        {"--size: expected N or HxW", "--size 8x"},
+        {"--json and --junit cannot both be standard output", "--junit - --json=-"},
+        {"mutually exclusive", "--op relu"},
+        {"expected 1 to", "--batch 0"},
+        {"did you mean avx2?", "--configs naive:f64,onednn:isa=avx22"},
+        {"did you mean threads=?", "--configs naive:f64,onednn:thread=2"},
+        {"unknown backend (got \"cuda\"", "--configs naive;cuda"},
+        {"--node: not a node of lenet (got", "--node 100000"},
     };
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
-        run_small(calls[i].arguments);
-        cr_assert_eq(f.status, 3, "%zu: %s", i, f.err);
+        run_small(3, "%s", calls[i].more);
         expect_text(f.err, calls[i].says);
     }
 }
 
 Test(compare_cli, table)
 {
-    run_small(WORDS("--configs", "naive:f64,naive,onednn,onednn:bf16"));
-    cr_assert_eq(f.status, 0, "%s%s", f.out, f.err);
+    run_small(0, "--configs naive:f64,naive,onednn,onednn:bf16");
     expect_text(f.out, "conv2d_backprop_filter");
     expect_text(f.out, "comparisons, 0 failed");
-    run_small(WORDS("--configs", "naive:f64;onednn,conv2d=naive,max_pool=naive", "--all"));
-    cr_assert_eq(f.status, 0, "%s%s", f.out, f.err);
+    run_small(0, "--configs naive:f64;onednn,conv2d=naive,max_pool=naive --all");
     expect_text(f.out, "\nonednn,conv2d=naive,max_pool=naive: ");
     for (const char *p = f.out; (p = strstr(p, " conv2d  ")) != NULL; p++)
         cr_assert_eq(strncmp(strchr(p, '\n') - 9, "naive:f32", 9), 0, "%s", p);
-    run_small(WORDS("--configs", "naive:f64,naive", "--exact", "--all"));
-    cr_assert_eq(f.status, 0, "%s%s", f.out, f.err);
+    run_small(0, "--configs naive:f64,naive --exact --all");
     expect_text(f.out, "integers");
 }
 
@@ -94,8 +93,7 @@ Test(compare_cli, json)
     json_error_t e;
     const temporary file = temporary_file();
     const char *path = file.s;
-    run_small(WORDS("--json", path, "--configs", "naive:f64,naive:nchw"));
-    cr_assert_eq(f.status, 0, "%s", f.err);
+    run_small(0, "--json %s --configs naive:f64,naive:nchw", path);
     json_t *all = json_load_file(path, 0, &e);
     unlink(path);
     cr_assert_not_null(all, "%s in line %d", e.text, e.line);
@@ -118,8 +116,7 @@ static int count(const char *text, const char *word)
 
 Test(compare_cli, junit)
 {
-    run_small(WORDS("--junit", "-", "--configs", "naive:f64,naive"));
-    cr_assert_eq(f.status, 0, "%s", f.err);
+    run_small(0, "--junit - --configs naive:f64,naive");
     cr_assert_eq(strncmp(f.out, "<?xml", 5), 0);
     cr_assert_eq(count(f.out, "<testsuite "), 2); /* the reference, and the other */
     cr_assert_gt(count(f.out, "<testcase "), 40);
@@ -130,20 +127,17 @@ Test(compare_cli, junit)
 Test(compare_cli, nothing_to_compare)
 {
     static const struct {
-        const char *arguments[10];
+        const char *line;
         int status;
         const char *says;
     } cases[] = {
-        {{"compare", "--op", "fill"}, 3, "--op fill: a leaf has no kernel"},
-        {{"compare", "--op", "relu", "--neighbors", "0", "--configs", "naive:f64,naive:impl=xyz"},
-         2,
+        {"compare --op fill", 3, "--op fill: a leaf has no kernel"},
+        {"compare --op relu --neighbors 0 --configs naive:f64,naive:impl=xyz", 2,
          "naive:impl=xyz: no node has"},
-        {{"compare", "--op", "relu", "--neighbors", "0", "--configs", "naive:f64,naive:impl=f32"},
-         0,
-         ""},
+        {"compare --op relu --neighbors 0 --configs naive:f64,naive:impl=f32", 0, ""},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        run_tool(cases[i].arguments, &f);
+        run_line(&f, cases[i].line);
         cr_expect_eq(f.status, cases[i].status, "%zu: %s%s", i, f.out, f.err);
         cr_expect_not_null(strstr(f.err, cases[i].says), "%zu: %s", i, f.err);
     }

@@ -39,7 +39,7 @@ static char *printed_line(const char *out)
 }
 
 /* Runs a command line in a shell, like a user. */
-static void run_line(const char *line)
+static void run_in_shell(const char *line)
 {
     const char *build = getenv("BUILD");
     char command[4096];
@@ -68,7 +68,7 @@ static long elems(const char *line, const char *option)
  * same op. */
 static void expect_same(const char *line, const char *row, const char *blame)
 {
-    run_line(line);
+    run_in_shell(line);
     cr_assert_eq(f.status, 1, "%s\n%s", line, f.out);
     cr_assert_not_null(strstr(f.out, row), "%s\n%s", line, f.out);
     cr_assert_not_null(strstr(f.out, blame), "%s\n%s", line, f.out);

@@ -190,22 +190,21 @@ Test(convert, header_of_a_card)
 }
 
 static const struct {
-    const char *words;
-    const char *arguments[6];
+    const char *words, *line;
 } refused[] = {
-    {"IN is missing", {"convert"}},
-    {"OUT is missing", {"convert", "x.npz"}},
-    {"expected a name that ends in", {"convert", "x.npz", "y.txt"}},
-    {"unexpected argument \"z\"", {"convert", "x.npz", "y.npz", "z"}},
-    {"--to-theirs requires --map NAME", {"convert", "x.npz", "y.npz", "--to-theirs"}},
-    {"requires a model (--model", {"convert", "--map", "pytorch"}},
-    {"did you mean lenet?", {"convert", "--map", "keras", "--model", "lenett"}},
+    {"IN is missing", "convert"},
+    {"OUT is missing", "convert x.npz"},
+    {"expected a name that ends in", "convert x.npz y.txt"},
+    {"unexpected argument \"z\"", "convert x.npz y.npz z"},
+    {"--to-theirs requires --map NAME", "convert x.npz y.npz --to-theirs"},
+    {"requires a model (--model", "convert --map pytorch"},
+    {"did you mean lenet?", "convert --map keras --model lenett"},
 };
 
 Test(convert, refusals)
 {
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
-        run_tool(refused[i].arguments, &r);
+        run_line(&r, refused[i].line);
         cr_expect(r.status == 1 || r.status == 3);
         expect_text(r.err, refused[i].words);
     }

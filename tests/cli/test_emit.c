@@ -210,32 +210,30 @@ Test(emit, head_only)
 }
 
 static const struct {
-    const char *words;
-    const char *arguments[8];
+    const char *words, *line;
 } refused[] = {
-    {"--weights FILE is missing, or --model NAME", {"emit"}},
-    {"unknown model lenett (did you mean lenet?)", {"emit", "--model", "lenett"}},
-    {"--prefix: not an identifier (got \"a b\"", {"emit", "--model", "lenet5", "--prefix", "a b"}},
-    {"--batch: out of range", {"emit", "--model", "lenet5", "--batch", "0"}},
-    {"no-such-file", {"emit", "--weights", "no-such-file"}},
-    {"no-such.onnx", {"emit", "--model", "no-such.onnx"}},
-    {"--freeze requires --train", {"emit", "--model", "lenet5", "--freeze", "conv1/*"}},
-    {"--head-only requires --train", {"emit", "--model", "lenet5", "--head-only"}},
+    {"--weights FILE is missing, or --model NAME", "emit"},
+    {"unknown model lenett (did you mean lenet?)", "emit --model lenett"},
+    {"--prefix: not an identifier (got \"a b\"", "emit --model lenet5 --prefix 'a b'"},
+    {"--batch: out of range", "emit --model lenet5 --batch 0"},
+    {"no-such-file", "emit --weights no-such-file"},
+    {"no-such.onnx", "emit --model no-such.onnx"},
+    {"--freeze requires --train", "emit --model lenet5 --freeze conv1/*"},
+    {"--head-only requires --train", "emit --model lenet5 --head-only"},
     {"--head-only: the last layer has no parameter to train",
-     {"emit", "--model", "lenet5", "--train", "--head-only", "--freeze", "logits/*"}},
-    {"matches no parameter", {"emit", "--model", "lenet5", "--train", "--freeze", "nothing"}},
-    {"matches every parameter", {"emit", "--model", "lenet5", "--train", "--freeze", "*"}},
-    {"--data requires --weights-type int8", {"emit", "--model", "lenet5", "--data", "digits"}},
-    {"--data requires --weights, or",
-     {"emit", "--model", "lenet5", "--weights-type", "int8", "--data", "digits"}},
-    {"--weights-type: ", {"emit", "--model", "lenet5", "--weights-type", "int4"}},
-    {"--out: ", {"emit", "--model", "lenet5", "--out", "/no/such/folder/net.c"}},
+     "emit --model lenet5 --train --head-only --freeze logits/*"},
+    {"matches no parameter", "emit --model lenet5 --train --freeze nothing"},
+    {"matches every parameter", "emit --model lenet5 --train --freeze *"},
+    {"--data requires --weights-type int8", "emit --model lenet5 --data digits"},
+    {"--data requires --weights, or", "emit --model lenet5 --weights-type int8 --data digits"},
+    {"--weights-type: ", "emit --model lenet5 --weights-type int4"},
+    {"--out: ", "emit --model lenet5 --out /no/such/folder/net.c"},
 };
 
 Test(emit, refused)
 {
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
-        run_tool(refused[i].arguments, &r);
+        run_line(&r, refused[i].line);
         cr_expect(r.status == 1 || r.status == 3, "%s: %d", refused[i].words, r.status);
         expect_text(r.err, refused[i].words);
         cr_expect_eq(r.out[0], '\0', "%s", r.out);

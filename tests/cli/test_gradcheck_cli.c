@@ -14,126 +14,94 @@ static finished f;
 typedef struct {
     int status;
     const char *out, *err; /* words that are printed; NULL: nothing on stderr */
-    const char *arguments[14];
+    const char *line;
 } call;
 
 static const call calls[] = {
-    {0,
-     "2 pass, 0 fail",
-     NULL,
-     {"--op", "conv2d", "--in", "1,5,5,2", "--filter", "3,3,2,2", "--neighbors", "0"}},
-    {0,
-     "PASS (bit-exact)",
-     NULL,
-     {"--op", "depthwise_conv2d_native", "--in", "1,8,9,9", "--filter", "3,3,8,2", "--attr",
-      "dilations=1,1,2,2,padding=SAME,data_format=NCHW"}},
-    {0, "richardson", NULL, {"--op", "tanh", "--method", "richardson", "--backend=naive"}},
-    {0, "second order", NULL, {"--op", "sigmoid", "--order", "2", "--dtype", "f64"}},
-    {0, "SKIPPED (integer input)", NULL, {"--op", "sparse_softmax_cross_entropy"}},
-    {0, " fail", NULL, {"--model", "lenet", "--node", "5"}},
-    {0, " %5 ", NULL, {"--model", "lenet", "--node", "%5"}},
-    {0, " logits ", NULL, {"--model", "lenet", "--node", "logits"}},
-    {3, NULL, "(got nothing, expected 0 to ", {"--model", "lenet", "--node", "nothing"}},
-    {3, NULL, "(got %5x, expected 0 to ", {"--model", "lenet", "--node", "%5x"}},
-    {1, "FAIL", NULL, {"--op", "tanh", "--rtol", "1e-14"}},
-    {2, "0 checked, 0 pass, 0 fail, 0 inconclusive", NULL, {"--op", "equal", "--neighbors", "0"}},
-    {0, "--attr LIST", NULL, {"--help"}},
-    {3,
-     NULL,
-     "--attr: relu has no attribute 1",
-     {"--op", "relu", "--attr", "1,22222222222222222222222222222222222222222222222222"}},
-    {3, NULL, "expected one of --model NAME and --op NAME", {NULL}},
-    {3, NULL, "one of --model NAME and --op NAME", {"--op", "relu", "--model", "lenet"}},
-    {3,
-     NULL,
-     "separable_conv2d is composed of depthwise_conv2d_native, conv2d",
-     {"--op", "separable_conv2d"}},
-    {3, NULL, "unknown op conv2f (did you mean conv2d?)", {"--op", "conv2f"}},
-    {3, NULL, "unknown op ", {"--op", ""}},
-    {3, NULL, "unknown model lennet (did you mean lenet?)", {"--model", "lennet"}},
-    {3, NULL, "unknown option --od (did you mean --op?)", {"--od", "relu"}},
-    {3,
-     NULL,
+    {0, "2 pass, 0 fail", NULL, "--op conv2d --in 1,5,5,2 --filter 3,3,2,2 --neighbors 0"},
+    {0, "PASS (bit-exact)", NULL,
+     "--op depthwise_conv2d_native --in 1,8,9,9 --filter 3,3,8,2 --attr "
+     "dilations=1,1,2,2,padding=SAME,data_format=NCHW"},
+    {0, "richardson", NULL, "--op tanh --method richardson --backend=naive"},
+    {0, "second order", NULL, "--op sigmoid --order 2 --dtype f64"},
+    {0, "SKIPPED (integer input)", NULL, "--op sparse_softmax_cross_entropy"},
+    {0, " fail", NULL, "--model lenet --node 5"},
+    {0, " %5 ", NULL, "--model lenet --node %5"},
+    {0, " logits ", NULL, "--model lenet --node logits"},
+    {3, NULL, "(got nothing, expected 0 to ", "--model lenet --node nothing"},
+    {3, NULL, "(got %5x, expected 0 to ", "--model lenet --node %5x"},
+    {1, "FAIL", NULL, "--op tanh --rtol 1e-14"},
+    {2, "0 checked, 0 pass, 0 fail, 0 inconclusive", NULL, "--op equal --neighbors 0"},
+    {0, "--attr LIST", NULL, "--help"},
+    {3, NULL, "--attr: relu has no attribute 1",
+     "--op relu --attr 1,22222222222222222222222222222222222222222222222222"},
+    {3, NULL, "expected one of --model NAME and --op NAME", ""},
+    {3, NULL, "one of --model NAME and --op NAME", "--op relu --model lenet"},
+    {3, NULL, "separable_conv2d is composed of depthwise_conv2d_native, conv2d",
+     "--op separable_conv2d"},
+    {3, NULL, "unknown op conv2f (did you mean conv2d?)", "--op conv2f"},
+    {3, NULL, "unknown op ", "--op ''"},
+    {3, NULL, "unknown model lennet (did you mean lenet?)", "--model lennet"},
+    {3, NULL, "unknown option --od (did you mean --op?)", "--od relu"},
+    {3, NULL,
      "--method: got \"ato\", expected auto, adjoint, directional, elementwise or "
      "richardson",
-     {"--op", "relu", "--method", "ato"}},
-    {3,
-     NULL,
-     "(got \"onednm\", expected one of onednn, direct, naive)",
-     {"--op", "relu", "--backend", "onednm"}},
-    {3,
-     NULL,
-     "(got \"maiv\", expected one of onednn, direct, naive)",
-     {"--op", "relu", "--backend", "onednn,relu=maiv"}},
-    {3,
-     NULL,
-     "unknown op \"rely\" (did you mean relu?)",
-     {"--op", "relu", "--backend", "rely=naive"}},
-    {3, NULL, "unknown backend (got \"\"", {"--op", "relu", "--backend", ""}},
-    {0, "backend=onednn,relu=naive", NULL, {"--op", "relu", "--backend", "onednn,relu=naive"}},
-    {3, NULL, "did you mean --neighbors?", {"--op", "relu", "--neihgbours", "1"}},
-    {0, "9 pass", NULL, {"--op", "relu"}},
-    {0, "3 pass", NULL, {"--op", "relu", "--neighbors", "2"}},
-    {0, " 0 inconclusive", NULL, {"--op", "reduce_max", "--dtype", "bf16"}},
-    {0,
-     "seed 4294967297 first 9007199254740992",
-     NULL,
-     {"--op", "dropout", "--attr", "seed=4294967297,first=9007199254740992"}},
-    {0, "clip min=-inf max=inf", NULL, {"--op", "clip", "--attr", "min=-inf,max=inf"}},
-    {0, "clip min=-0.5 max=-inf", NULL, {"--op", "clip", "--neighbors", "0"}},
-    {2, "has a name that contains \"xyz\"", NULL, {"--op", "relu", "--impl", "xyz"}},
-    {0, "axes=1,2 keep_dims", NULL, {"--op", "reduce_sum", "--neighbors", "0"}},
-    {0, "bit-identical: yes", NULL, {"--op", "exp", "--backend", "naive", "--threads", "3"}},
-    {0, "reference=naive float64  threads=2", NULL, {"--op", "neg", "--threads", "2"}},
-    {0, " dy/upstream ", NULL, {"--op", "relu_grad", "--order", "2"}},
-    {0,
-     "3 pass",
-     NULL,
-     {"--op", "reduce_max", "--order", "2", "--attr", "1,2", "--neighbors", "0"}},
-    {3, NULL, "--dtype: got \"f33\"", {"--op", "relu", "--dtype", "f33"}},
-    {3, NULL, "--filter: relu has no second operand", {"--op", "relu", "--filter", "3,3"}},
-    {3, NULL, "--in: not a shape", {"--op", "relu", "--in", "1,x"}},
-    {3, NULL, "--in: not a shape", {"--op", "relu", "--in", "1,-4"}},
-    {3, NULL, "--in: not a shape", {"--op", "relu", "--in", "9000000000,9000000000"}},
-    {3, NULL, "input must be 4-D", {"--op", "conv2d", "--in", "1,8,8"}},
-    {3, NULL, "a model has no attribute groups", {"--model", "lenet", "--attr", "groups=2"}},
-    {3, NULL, "padding is unknown", {"--op", "conv2d", "--attr", "padding=SOME"}},
-    {3, NULL, "--node: not a node of lenet (got", {"--model", "lenet", "--node", "5000"}},
-    {3, NULL, "--node requires --model", {"--op", "relu", "--node", "1"}},
-    {1, NULL, "--json: /nowhere/x: No such file", {"--op", "neg", "--json", "/nowhere/x"}},
+     "--op relu --method ato"},
+    {3, NULL, "(got \"onednm\", expected one of onednn, direct, naive)",
+     "--op relu --backend onednm"},
+    {3, NULL, "(got \"maiv\", expected one of onednn, direct, naive)",
+     "--op relu --backend onednn,relu=maiv"},
+    {3, NULL, "unknown op \"rely\" (did you mean relu?)", "--op relu --backend rely=naive"},
+    {3, NULL, "unknown backend (got \"\"", "--op relu --backend ''"},
+    {0, "backend=onednn,relu=naive", NULL, "--op relu --backend onednn,relu=naive"},
+    {3, NULL, "did you mean --neighbors?", "--op relu --neihgbours 1"},
+    {0, "9 pass", NULL, "--op relu"},
+    {0, "3 pass", NULL, "--op relu --neighbors 2"},
+    {0, " 0 inconclusive", NULL, "--op reduce_max --dtype bf16"},
+    {0, "seed 4294967297 first 9007199254740992", NULL,
+     "--op dropout --attr seed=4294967297,first=9007199254740992"},
+    {0, "clip min=-inf max=inf", NULL, "--op clip --attr min=-inf,max=inf"},
+    {0, "clip min=-0.5 max=-inf", NULL, "--op clip --neighbors 0"},
+    {2, "has a name that contains \"xyz\"", NULL, "--op relu --impl xyz"},
+    {0, "axes=1,2 keep_dims", NULL, "--op reduce_sum --neighbors 0"},
+    {0, "bit-identical: yes", NULL, "--op exp --backend naive --threads 3"},
+    {0, "reference=naive float64  threads=2", NULL, "--op neg --threads 2"},
+    {0, " dy/upstream ", NULL, "--op relu_grad --order 2"},
+    {0, "3 pass", NULL, "--op reduce_max --order 2 --attr 1,2 --neighbors 0"},
+    {3, NULL, "--dtype: got \"f33\"", "--op relu --dtype f33"},
+    {3, NULL, "--filter: relu has no second operand", "--op relu --filter 3,3"},
+    {3, NULL, "--in: not a shape", "--op relu --in 1,x"},
+    {3, NULL, "--in: not a shape", "--op relu --in 1,-4"},
+    {3, NULL, "--in: not a shape", "--op relu --in 9000000000,9000000000"},
+    {3, NULL, "input must be 4-D", "--op conv2d --in 1,8,8"},
+    {3, NULL, "a model has no attribute groups", "--model lenet --attr groups=2"},
+    {3, NULL, "padding is unknown", "--op conv2d --attr padding=SOME"},
+    {3, NULL, "--node: not a node of lenet (got", "--model lenet --node 5000"},
+    {3, NULL, "--node requires --model", "--op relu --node 1"},
+    {1, NULL, "--json: /nowhere/x: No such file", "--op neg --json /nowhere/x"},
 };
 
-static void gradcheck(const char *const arguments[], finished *f)
+static void gradcheck_line(const char *words, finished *f)
 {
-    const char *all[ARGUMENTS] = {"gradcheck"};
-    for (int i = 0; arguments[i] != NULL && i + 2 < ARGUMENTS; i++)
-        all[i + 1] = arguments[i];
-    run_tool(all, f);
+    char line[512];
+    snprintf(line, sizeof line, "gradcheck %s", words);
+    run_line(f, line);
 }
 
 Test(gradcheck_cli, statuses_and_sentences)
 {
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
-        gradcheck(calls[i].arguments, &f);
-        cr_expect_eq(f.status, calls[i].status, "case %zu: status %d, %s", i, f.status, f.err);
+        gradcheck_line(calls[i].line, &f);
+        cr_expect_eq(f.status, calls[i].status, "%s: status %d, %s", calls[i].line, f.status,
+                     f.err);
         if (calls[i].out != NULL)
-            cr_expect_not_null(strstr(f.out, calls[i].out), "case %zu printed %s", i, f.out);
+            cr_expect_not_null(strstr(f.out, calls[i].out), "%s printed %s", calls[i].line, f.out);
         if (calls[i].err != NULL)
-            cr_expect_not_null(strstr(f.err, calls[i].err), "case %zu complained %s", i, f.err);
+            cr_expect_not_null(strstr(f.err, calls[i].err), "%s complained %s", calls[i].line,
+                               f.err);
         else
             cr_expect_str_empty(f.err);
     }
-}
-
-/* Runs the words of a line that begins with the tool's name. */
-static void run_line(char *line, finished *f)
-{
-    const char *arguments[ARGUMENTS] = {NULL};
-    int n = 0;
-    cr_assert_str_eq(strtok(line, " "), "adjoint");
-    for (char *word; n + 1 < ARGUMENTS && (word = strtok(NULL, " \n")) != NULL;)
-        arguments[n++] = word;
-    run_tool(arguments, f);
 }
 
 /* The next failure's worst element and the line that repeats it; where to go on, or NULL. */
@@ -148,29 +116,23 @@ static const char *next_failure(const char *out, char worst[256], char repro[512
 }
 
 static const struct {
-    const char *arguments[20];
+    const char *line;
     int failures;      /* at least */
     const char *words; /* in every line */
 } failing[] = {
-    {{"--op", "silu", "--in", "2,3", "--dtype", "f32", "--rtol", "1e-14", "--seed", "9",
-      "--neighbors", "0"},
-     1,
+    {"--op silu --in 2,3 --dtype f32 --rtol 1e-14 --seed 9 --neighbors 0", 1,
      "--op silu --in 2,3 --dtype f32"},
-    {{"--model", "lenet5", "--rtol", "1e-11", "--seed", "3", "--batch", "1", "--threads", "2"},
-     5,
+    {"--model lenet5 --rtol 1e-11 --seed 3 --batch 1 --threads 2", 5,
      "--threads 2 --rtol 1e-11 --seed 3"},
-    {{"--model", "lenet", "--node", "8", "--atol", "1e-14", "--batch", "1", "--method",
-      "directional", "--draws", "1", "--attr", "data_format=NCHW"},
+    {"--model lenet --node 8 --atol 1e-14 --batch 1 --method directional --draws 1 --attr "
+     "data_format=NCHW",
      1,
      "--op conv2d --in 1,32,14,14 --filter 5,5,32,64 --attr data_format=NCHW --neighbors 0 "
      "--method"},
-    {{"--model", "mobilenet_v1", "--node", "13", "--atol", "1e-14", "--backend", "naive",
-      "--method", "richardson", "--impl", "f32", "--draws", "2"},
-     1,
-     "--op depthwise_conv2d_native"},
-    {{"--model", "lenet5", "--order", "2", "--rtol", "1e-12", "--seed", "5", "--batch", "1",
-      "--draws", "1"},
-     9, /* of both orders */
+    {"--model mobilenet_v1 --node 13 --atol 1e-14 --backend naive --method richardson --impl f32 "
+     "--draws 2",
+     1, "--op depthwise_conv2d_native"},
+    {"--model lenet5 --order 2 --rtol 1e-12 --seed 5 --batch 1 --draws 1", 9, /* of both orders */
      "--order 2 --draws 1 --rtol 1e-12 --seed 5"},
 };
 
@@ -178,15 +140,15 @@ Test(gradcheck_cli, every_line_repeats_its_failure, .init = plan_as_usual)
 {
     static finished f, again;
     for (size_t i = 0; i < sizeof failing / sizeof *failing; i++) {
-        char worst[256], repro[512], line[512], worst_again[256], repro_again[512];
+        char worst[256], repro[512], worst_again[256], repro_again[512];
         int n = 0;
-        gradcheck(failing[i].arguments, &f);
-        cr_assert_eq(f.status, 1, "case %zu: %s%s", i, f.out, f.err);
+        gradcheck_line(failing[i].line, &f);
+        cr_assert_eq(f.status, 1, "%s: %s%s", failing[i].line, f.out, f.err);
         for (const char *at = f.out; (at = next_failure(at, worst, repro)) != NULL; n++) {
-            cr_expect_not_null(strstr(repro, failing[i].words), "case %zu: %s", i, repro);
-            cr_expect_null(strstr(repro, "--model"), "case %zu: %s", i, repro);
-            memcpy(line, repro, sizeof line);
-            run_line(line, &again);
+            cr_expect_not_null(strstr(repro, failing[i].words), "%s: %s", failing[i].line, repro);
+            cr_expect_null(strstr(repro, "--model"), "%s: %s", failing[i].line, repro);
+            cr_assert_eq(strncmp(repro, "adjoint ", 8), 0, "%s", repro);
+            run_line(&again, repro + 8);
             cr_assert_eq(again.status, 1, "%s\n%s%s", repro, again.out, again.err);
             int found = 0; /* of the operands that fail there as well */
             for (const char *b = again.out;
@@ -196,15 +158,14 @@ Test(gradcheck_cli, every_line_repeats_its_failure, .init = plan_as_usual)
             }
             cr_expect(found, "%s\n%s\n%s", repro, worst, again.out);
         }
-        cr_expect_geq(n, failing[i].failures, "case %zu: %s", i, f.out);
+        cr_expect_geq(n, failing[i].failures, "%s: %s", failing[i].line, f.out);
         expect_text(f.out, "blame: ");
     }
 }
 
 Test(gradcheck_cli, a_leaf)
 {
-    gradcheck(WORDS("--model", "lenet", "--node", "0"), &f);
-    cr_expect_eq(f.status, 2, "%s", f.err);
+    tool(&f, 2, "gradcheck --model lenet --node 0");
     expect_text(f.out, "SKIPPED (a leaf)");
 }
 
@@ -234,9 +195,8 @@ Test(gradcheck_cli, every_op_of_the_registry)
             const char *name = adj_ops[i]->name, *dtype = k == 0 ? "f32" : dtypes[i % 3];
             if (adj_ops[i]->flags & ADJ_OP_INTERNAL)
                 continue;
-            gradcheck(WORDS("--op", name, "--dtype", dtype, "--draws", "1", "--neighbors",
-                            k == 0 ? "2" : "0"),
-                      &f);
+            tool(&f, ANY_STATUS, "gradcheck --op %s --dtype %s --draws 1 --neighbors %s", name,
+                 dtype, k == 0 ? "2" : "0");
             cr_expect_eq(f.status, has_nothing(adj_ops[i]) ? 2 : 0, "%s %s: %d, %s%s", name, dtype,
                          f.status, f.out, f.err);
             checked += f.status == 0;
@@ -252,9 +212,8 @@ Test(gradcheck_cli, every_method_and_second_order)
     static const char *const shown[] = {"", "", "directional", "element-wise", "richardson"};
     for (int i = 0; i < 5; i++)
         for (int m = 0; m < 5; m++) {
-            gradcheck(WORDS("--op", ops[i], "--in", i == 1 ? "3,4" : "1,4,4,2", "--order", "2",
-                            "--method", methods[m], "--neighbors", "0"),
-                      &f);
+            tool(&f, ANY_STATUS, "gradcheck --op %s --in %s --order 2 --method %s --neighbors 0",
+                 ops[i], i == 1 ? "3,4" : "1,4,4,2", methods[m]);
             cr_expect_eq(f.status, 0, "%s %s: %s%s", ops[i], methods[m], f.out, f.err);
             expect_text(f.out, " second order: (x, dy) -> dx\n");
             cr_expect_not_null(strstr(f.out, shown[m]), "%s %s: %s", ops[i], methods[m], f.out);
@@ -264,8 +223,7 @@ Test(gradcheck_cli, every_method_and_second_order)
 Test(gradcheck_cli, reports_for_programs)
 {
     json_error_t error;
-    gradcheck(WORDS("--op", "bias_add", "--in", "2,8,8,3", "--neighbors", "0", "--json", "-"), &f);
-    cr_assert_eq(f.status, 0, "%s", f.err);
+    tool(&f, 0, "gradcheck --op bias_add --in 2,8,8,3 --neighbors 0 --json -");
     json_t *report = json_loads(f.out, 0, &error);
     cr_assert_not_null(report, "%s: %s", error.text, f.out);
     cr_expect_str_eq(json_string_value(json_object_get(report, "result")), "PASS");
@@ -282,8 +240,7 @@ Test(gradcheck_cli, reports_for_programs)
     cr_expect_str_eq(json_string_value(json_object_get(json_array_get(rows, 1), "wrt")), "bias");
     json_decref(report);
 
-    gradcheck(WORDS("--op", "tanh", "--rtol", "1e-14", "--neighbors", "0", "--junit", "-"), &f);
-    cr_expect_eq(f.status, 1);
+    tool(&f, 1, "gradcheck --op tanh --rtol 1e-14 --neighbors 0 --junit -");
     expect_text(f.out, "<testsuite name=\"adjoint gradcheck tanh\" tests=\"1\" "
                        "failures=\"1\"");
     expect_text(f.out, "<failure message=\"naive float64 backward agrees");
@@ -293,11 +250,8 @@ Test(gradcheck_cli, reports_for_programs)
 /* The rows include the steps of the requested optimizer. */
 Test(gradcheck_cli, steps_of_an_optimizer)
 {
-    gradcheck(WORDS("--model", "lenet", "--optimizer", "adam", "--draws", "1"), &f);
-    cr_expect_eq(f.status, 0, "%s", f.err);
+    tool(&f, 0, "gradcheck --model lenet --optimizer adam --draws 1");
     expect_text(f.out, "adam_step");
-    gradcheck(WORDS("--op", "relu", "--optimizer", "adam"), &f);
-    cr_expect_eq(f.status, 3, "%s", f.err);
-    gradcheck(WORDS("--model", "lenet", "--optimizer", "adan"), &f);
-    cr_expect_eq(f.status, 3, "%s", f.err);
+    tool(&f, 3, "gradcheck --op relu --optimizer adam");
+    tool(&f, 3, "gradcheck --model lenet --optimizer adan");
 }
