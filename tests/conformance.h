@@ -62,7 +62,7 @@ int case_format(conformance_case *c, adj_format *format);
 void case_add_result(conformance_case *c, adj_node *node, const json_t *want, const char *label);
 int case_malformed(conformance_case *c, const char *problem, const char *name); /* returns 0 */
 
-/* The value of a key of "inputs" or "attrs", which is known from then on; conformance_keys.c. */
+/* The value of a key of "inputs" or "attrs", which is known from then on; conformance_ops.c. */
 const json_t *case_read(conformance_case *c, const char *object, const char *key);
 /* After the case was built: every key in it must be known. */
 void case_check_keys(conformance_case *c);

@@ -2,6 +2,7 @@
 #ifndef ORACLE_H
 #define ORACLE_H
 
+#include <math.h>
 #include <stdint.h>
 
 #include "adjoint.h"
@@ -33,5 +34,36 @@ oracle_sizes oracle_sizes_of(oracle_conv a);
  * The caller frees. */
 double *oracle_convolve(const oracle_sizes *s, enum oracle_result wanted, const double *x,
                         const double *w, const double *dy);
+
+/* ---- Philox4x32-10 once more, for tests of dropout: with 64-bit halves instead of words ---- */
+
+/* Word 0 to 3 of the block that counter {block, step, 0} and the key give. */
+static inline uint32_t philox_word(uint64_t block, uint32_t step, uint64_t key, int word)
+{
+    uint64_t low = block, high = step;
+    for (int round = 0; round < 10; round++) {
+        uint64_t a = (low & 0xffffffff) * 3528531795u, b = (high & 0xffffffff) * 3449720151u;
+        uint64_t next_low = (b << 32) | ((b >> 32) ^ (low >> 32) ^ (key & 0xffffffff));
+        high = (a << 32) | ((a >> 32) ^ (high >> 32) ^ (key >> 32));
+        low = next_low;
+        key = (((key >> 32) + 3144134277u) << 32) | (uint32_t)(key + 2654435769u);
+    }
+    return (uint32_t)((word < 2 ? low : high) >> (word % 2 * 32));
+}
+
+/* ---- numbers rounded to a float type by arithmetic ---- */
+
+/* The nearest number with `bits` bits of mantissa and no exponent below `min`, ties to even;
+ * infinite from 2^top on. In long double, so that nothing is rounded before. */
+static inline double round_to(double v, int bits, int min, int top)
+{
+    int exponent;
+    if (v == 0 || !isfinite(v))
+        return v;
+    frexp(v, &exponent);
+    int unit = exponent - bits > min - bits + 1 ? exponent - bits : min - bits + 1;
+    double rounded = (double)(rintl(ldexpl((long double)v, -unit)) * ldexpl(1, unit));
+    return fabs(rounded) >= ldexp(1, top) ? copysign(INFINITY, v) : rounded;
+}
 
 #endif

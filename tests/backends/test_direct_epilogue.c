@@ -9,7 +9,7 @@
 #include "exec/report.h"
 #include "tests/backends/conv_rows.h"
 #include "tests/isa.h"
-#include "tests/round_to.h"
+#include "tests/oracle.h"
 
 /* Slices are plans of their own, and unfused ones have no groups. */
 TestSuite(direct_epilogue, .init = plan_as_usual);

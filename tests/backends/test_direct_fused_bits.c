@@ -11,7 +11,7 @@
 #include "ops/grad.h"
 #include "tests/backends/row_problem.h"
 #include "tests/isa.h"
-#include "tests/round_to.h"
+#include "tests/oracle.h"
 
 TestSuite(direct_fused_bits, .init = plan_as_usual);
 

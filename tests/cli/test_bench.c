@@ -17,14 +17,7 @@
 
 static finished f;
 
-static void run_bench(const char *const more[])
-{
-    const char *arguments[ARGUMENTS] = {"bench", "--seconds", "0.02", "--threads", "1"};
-    int n = 5;
-    while (*more != NULL)
-        arguments[n++] = *more++;
-    run_tool(arguments, &f);
-}
+#define BENCH "bench --seconds 0.02 --threads 1 "
 
 /* The one object on stdout. */
 static json_t *printed(void)
@@ -87,12 +80,9 @@ Test(bench_cli, wrong_usage)
 /* Valid options without a match. */
 Test(bench_cli, what_is_not_there)
 {
-    run_bench(WORDS("--op", "relu", "--all", "--impl", "nonesuch"));
-    cr_assert_eq(f.status, 1, "%s", f.err);
+    tool(&f, 1, BENCH "--op relu --all --impl nonesuch");
     expect_text(f.err, "contains \"nonesuch\"");
-    run_bench(
-        WORDS("--model", "lenet", "--batch", "1", "--infer", "--json", "/nonexistent/step.json"));
-    cr_assert_eq(f.status, 1, "%s", f.err);
+    tool(&f, 1, BENCH "--model lenet --batch 1 --infer --json /nonexistent/step.json");
     expect_text(f.err, "step.json: No such file");
 }
 
@@ -124,7 +114,7 @@ static void check_step(const json_t *j, double batch, const char *dtype)
 
 Test(bench_cli, steps)
 {
-    run_bench(WORDS("--model", "lenet", "--batch", "2", "--json"));
+    tool(&f, 0, BENCH "--model lenet --batch 2 --json");
     json_t *j = printed();
     check_step(j, 2, "f32");
     double gflop = number(j, "gflops") * number(j, "median_ms");
@@ -132,7 +122,7 @@ Test(bench_cli, steps)
     cr_assert(json_is_number(json_object_get(j, "loss")));
     json_decref(j);
 
-    run_bench(WORDS("--model", "lenet", "--batch", "2", "--infer", "--json"));
+    tool(&f, 0, BENCH "--model lenet --batch 2 --infer --json");
     j = printed();
     check_step(j, 2, "f32");
     cr_assert(json_is_true(json_object_get(j, "infer")));
@@ -142,21 +132,19 @@ Test(bench_cli, steps)
     cr_assert_lt(number(j, "gflops") * number(j, "median_ms"), 0.5 * gflop);
     json_decref(j);
 
-    run_bench(WORDS("--model", "lenet", "--batch", "1", "--precision", "bf16", "--json"));
+    tool(&f, 0, BENCH "--model lenet --batch 1 --precision bf16 --json");
     j = printed();
     check_step(j, 1, "f32");
     cr_assert_str_eq(json_string_value(json_object_get(j, "precision")), "bf16");
     json_decref(j);
 
-    run_bench(WORDS("--model", "resnet8", "--batch", "1", "--dtype", "bf16", "--backend", "naive",
-                    "--json"));
+    tool(&f, 0, BENCH "--model resnet8 --batch 1 --dtype bf16 --backend naive --json");
     j = printed();
     check_step(j, 1, "bf16");
     cr_assert_eq(number(j, "naive_steps"), number(j, "steps"));
     json_decref(j);
 
-    run_bench(WORDS("--model", "lenet", "--batch", "2", "--math", "fast"));
-    cr_assert_eq(f.status, 0, "%s", f.err);
+    tool(&f, 0, BENCH "--model lenet --batch 2 --math fast");
     expect_text(f.out, "\nimages_per_s: ");
 }
 
@@ -164,8 +152,7 @@ Test(bench_cli, steps)
 Test(bench_cli, unasked)
 {
     unsetenv("ADJOINT_PLAN");
-    run_bench(WORDS("--model", "mobilenet_v1", "--batch", "8", "--threads", "1", "--seconds", "0",
-                    "--json"));
+    tool(&f, 0, BENCH "--model mobilenet_v1 --batch 8 --threads 1 --seconds 0 --json");
     json_t *j = printed();
     cr_expect_gt(number(j, "recomputed"), 0);
     json_decref(j);
@@ -176,14 +163,12 @@ Test(bench_cli, tune)
 {
     scoped(folder_remove) folder at = folder_new();
     file_name file = in_folder(&at, "tune");
-    const char *const arguments[] = {"--model", "lenet",  "--batch", "2",
-                                     "--infer", "--tune", "--json",  NULL};
     setenv("ADJOINT_TUNE", file.s, 1);
     FILE *t = fopen(file.s, "w");
     fputs("adjoint tune 0\n", t);
     fclose(t);
     for (int i = 0; i < 2; i++) {
-        run_bench(arguments);
+        tool(&f, 0, BENCH "--model lenet --batch 2 --infer --tune --json");
         json_t *j = printed();
         check_step(j, 2, "f32");
         cr_assert(json_is_true(json_object_get(j, "tune")));
@@ -199,12 +184,11 @@ Test(bench_cli, tune)
 
 Test(bench_cli, profile)
 {
-    run_bench(WORDS("--model", "lenet", "--batch", "4", "--profile", "--json"));
+    tool(&f, 0, BENCH "--model lenet --batch 4 --profile --json");
     json_t *j = printed(), *rows = json_object_get(j, "profile");
     cr_assert_eq((double)json_array_size(rows), number(j, "steps"));
     json_decref(j);
-    run_bench(WORDS("--model", "lenet", "--batch", "2", "--profile"));
-    cr_assert_eq(f.status, 0, "%s", f.err);
+    tool(&f, 0, BENCH "--model lenet --batch 2 --profile");
     expect_text(f.out, "conv2d_backprop_filter");
     expect_text(f.out, "steps by op");
 }
@@ -230,8 +214,7 @@ Test(bench_cli, op)
     static const char *const three[] = {"conv2d", "conv2d_backprop_input",
                                         "conv2d_backprop_filter"};
     int n[3];
-    run_bench(WORDS("--op", "conv2d", "--in", "2,8,8,16", "--filter", "3,3,16,16", "--all",
-                    "--warm", "--json"));
+    tool(&f, 0, BENCH "--op conv2d --in 2,8,8,16 --filter 3,3,16,16 --all --warm --json");
     json_t *j = printed();
     cr_assert_str_eq(json_string_value(json_object_get(j, "buffers")), "warm");
     for (int i = 0; i < 3; i++) {
@@ -246,8 +229,9 @@ Test(bench_cli, op)
     json_decref(j);
 
     /* images in NCHW have the candidates of the node that an executor makes of it */
-    run_bench(WORDS("--op", "conv2d", "--in", "2,16,8,6", "--filter", "3,1,16,16", "--attr",
-                    "padding=VALID,data_format=NCHW", "--all", "--warm", "--json"));
+    tool(&f, 0,
+         BENCH "--op conv2d --in 2,16,8,6 --filter 3,1,16,16 --attr padding=VALID,data_format=NCHW "
+               "--all --warm --json");
     j = printed();
     row = json_array_get(json_object_get(j, "rows"), 0);
     flop = 2.0 * 2 * (8 - 2) * 6 * 16 * 16 * 3;
@@ -258,21 +242,20 @@ Test(bench_cli, op)
     }
     json_decref(j);
 
-    run_bench(WORDS("--op", "max_pool", "--in", "1,8,8,4", "--json"));
+    tool(&f, 0, BENCH "--op max_pool --in 1,8,8,4 --json");
     j = printed();
     cr_assert_str_eq(json_string_value(json_object_get(j, "buffers")), "cold");
     cr_assert_eq(json_array_size(json_object_get(j, "rows")), 2); /* and max_pool_grad */
     json_decref(j);
 
-    run_bench(WORDS("--op", "relu", "--all", "--backend", "onednn,direct", "--json"));
+    tool(&f, 0, BENCH "--op relu --all --backend onednn,direct --json");
     j = printed();
     for (size_t i = 0; i < json_array_size(json_object_get(j, "rows")); i++) {
         row = json_array_get(json_object_get(j, "rows"), i);
         cr_assert_str_neq(json_string_value(json_object_get(row, "backend")), "naive");
     }
     json_decref(j);
-    run_bench(WORDS("--op", "conv2d", "--in", "1,8,8,3", "--backend", "naive"));
-    cr_assert_eq(f.status, 0, "%s", f.err);
+    tool(&f, 0, BENCH "--op conv2d --in 1,8,8,3 --backend naive");
     expect_text(f.out, "naive:f32");
 }
 
@@ -306,15 +289,12 @@ static void check_raw(const json_t *j, int convolutions)
 
 Test(bench_cli, raw)
 {
-    static const char *const more[][4] = {{NULL},
-                                          {"--tune"},
-                                          {"--precision", "bf16"},
-                                          {"--dtype", "bf16"},
-                                          {"--math", "fast", "--warm"}};
+    static const char *const more[] = {"", "--tune", "--precision bf16", "--dtype bf16",
+                                       "--math fast --warm"};
     for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
-        const char *arguments[16] = {"--model", "resnet8", "--batch", "1", "--raw", "--json"};
-        memcpy(arguments + 6, more[i], sizeof more[i]);
-        run_bench(arguments);
+        char line[200];
+        snprintf(line, sizeof line, BENCH "--model resnet8 --batch 1 --raw --json %s", more[i]);
+        run_line(&f, line);
         json_t *j = printed();
         check_raw(j, 9 + 8 + 9); /* no gradient of the images */
         cr_assert_eq(json_is_true(json_object_get(j, "tune")), i == 1);
@@ -322,8 +302,7 @@ Test(bench_cli, raw)
                          i == 4 ? "warm" : "cold");
         json_decref(j);
     }
-    run_bench(WORDS("--model", "mobilenet_v1", "--batch", "1", "--infer", "--raw"));
-    cr_assert_eq(f.status, 0, "%s", f.err);
+    tool(&f, 0, BENCH "--model mobilenet_v1 --batch 1 --infer --raw");
     expect_text(f.out, "\nconvolutions: 27\n");
     expect_text(f.out, "\nregret: ");
 }

@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "expect.h"
-#include "tests/round_to.h"
+#include "tests/oracle.h"
 
 static double as(adj_dtype dtype, double v)
 {

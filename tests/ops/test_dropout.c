@@ -1,4 +1,4 @@
-/* test_dropout.c - dropout's mask against the Philox of tests/philox.h, its gradient, and its
+/* test_dropout.c - dropout's mask against the Philox of tests/oracle.h, its gradient, and its
  * independence of threads. */
 #include <criterion/criterion.h>
 #include <math.h>
@@ -6,7 +6,7 @@
 
 #include "harness.h"
 #include "graph/op.h"
-#include "tests/philox.h"
+#include "tests/oracle.h"
 
 static const adj_dtype dtypes[] = {ADJ_F32, ADJ_F64, ADJ_F16, ADJ_BF16};
 enum { DTYPES = 4 };
