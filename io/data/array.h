@@ -1,4 +1,4 @@
-/* array.h - one array of numbers from a file: in NumPy's format (npy.c) or in IDX (idx_array.c).
+/* array.h - one array of numbers from a file: in NumPy's format (array.c) or in IDX (idx.c).
  * Neither is trusted: sizes are multiplied in checked arithmetic and limited, and memory grows with
  * the bytes that were really read. */
 #ifndef IO_DATA_ARRAY_H

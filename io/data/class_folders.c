@@ -57,7 +57,8 @@ static int list_entries(const char *folder, entry_kind wanted, string_list *name
             left_out_file(l, e->d_name);
     }
     closedir(d);
-    return is_good && strings_sort(names);
+    strings_sort(names);
+    return is_good;
 }
 
 /* ---- classes ---- */
@@ -191,12 +192,7 @@ static adj_status settle_names(const listing *p, class_list *c)
     if (d->like != NULL)
         return match_numbers(p, c);
     c->n = c->names.n;
-    char *text = malloc(c->names.used + 1);
-    if (text == NULL)
-        return io_dataset_no_memory(d);
-    if (c->n > 0)
-        memcpy(text, c->names.text, c->names.used);
-    return io_dataset_set_names(d, text, (int)c->n);
+    return io_dataset_copy_names(d, (const char *const *)c->names.at, (int)c->n);
 }
 
 static const char *class_at(const class_list *c, int64_t i)

@@ -131,6 +131,7 @@ void io_dataset_set_moments(dataset *d, float mean, float deviation);
 /* Sets n class names, NUL-terminated one after another in text, which the data set owns from now
  * on. */
 adj_status io_dataset_set_names(dataset *d, char *text, int n);
+adj_status io_dataset_copy_names(dataset *d, const char *const *names, int n);
 
 /* Converts planes [c, pixels] to an image [pixels, c] of elements of elem bytes. */
 void io_interleave(const void *planes, int64_t c, int64_t pixels, size_t elem, void *image);

@@ -84,6 +84,19 @@ adj_status io_dataset_set_names(dataset *d, char *text, int n)
     return ADJ_OK;
 }
 
+adj_status io_dataset_copy_names(dataset *d, const char *const *names, int n)
+{
+    size_t bytes = 1;
+    for (int i = 0; i < n; i++)
+        bytes += strlen(names[i]) + 1;
+    char *text = calloc(bytes, 1), *end = text;
+    if (text == NULL)
+        return io_dataset_no_memory(d);
+    for (int i = 0; i < n; i++)
+        end = stpcpy(end, names[i]) + 1;
+    return io_dataset_set_names(d, text, n);
+}
+
 /* ---- images one by one ---- */
 
 static void to_floats(const uint8_t *bytes, int64_t n, float *to)

@@ -314,7 +314,7 @@ static void draw_digit(uint8_t pixels[PIXELS], int digit, source *r)
 
 adj_status io_digits_read(dataset *d, adj_dataset_part part, int64_t n, uint64_t seed)
 {
-    static const char names[] = "0\0001\0002\0003\0004\0005\0006\0007\0008\0009";
+    static const char *const names[] = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
     if ((part != ADJ_TRAIN && part != ADJ_TEST) || n < 0 || n > INT32_MAX)
         return io_dataset_fail(d, ADJ_EARG,
                                "digits: unknown split, or number of images out of range (got %lld)",
@@ -323,13 +323,9 @@ adj_status io_digits_read(dataset *d, adj_dataset_part part, int64_t n, uint64_t
         n = part == ADJ_TRAIN ? 8000 : 2000;
     d->images = malloc((size_t)n * PIXELS);
     d->labels = malloc((size_t)n * sizeof *d->labels);
-    char *text = malloc(sizeof names);
-    if (d->images == NULL || d->labels == NULL || text == NULL) {
-        free(text);
+    if (d->images == NULL || d->labels == NULL)
         return io_dataset_fail(d, ADJ_ENOMEM, "digits: out of memory");
-    }
-    memcpy(text, names, sizeof names);
-    if (io_dataset_set_names(d, text, 10) != ADJ_OK)
+    if (io_dataset_copy_names(d, names, 10) != ADJ_OK)
         return ADJ_ENOMEM;
 
 #pragma omp parallel for schedule(static)

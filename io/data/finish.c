@@ -76,22 +76,6 @@ adj_status io_dataset_take_axes(dataset *d, const char *name, int rank, const in
 
 /* ---- classes ---- */
 
-static adj_status copy_names(dataset *d, const adj_dataset *like)
-{
-    size_t bytes = 1;
-    for (int i = 0; i < like->classes; i++)
-        bytes += strlen(like->class_names[i]) + 1;
-    char *text = calloc(bytes, 1), *end = text;
-    if (text == NULL)
-        return io_dataset_no_memory(d);
-    for (int i = 0; i < like->classes; i++) {
-        size_t n = strlen(like->class_names[i]) + 1;
-        memcpy(end, like->class_names[i], n);
-        end += n;
-    }
-    return io_dataset_set_names(d, text, like->classes);
-}
-
 static adj_status compare_names(dataset *d, const char *where, const adj_dataset *like)
 {
     for (int i = 0; i < d->public.classes && i < like->classes; i++)
@@ -109,8 +93,9 @@ static adj_status settle_classes(dataset *d, const char *where, const adj_datase
         largest = d->labels[i] > largest ? d->labels[i] : largest;
 
     if (d->like != NULL && d->like->class_names != NULL) {
-        adj_status status =
-            d->names == NULL ? copy_names(d, d->like) : compare_names(d, where, d->like);
+        adj_status status = d->names == NULL
+                                ? io_dataset_copy_names(d, d->like->class_names, d->like->classes)
+                                : compare_names(d, where, d->like);
         if (status != ADJ_OK)
             return status;
     }

@@ -168,14 +168,10 @@ static void count_changed(dataset *d)
 
 void io_folder_keep(dataset *d, const int64_t *keep, int64_t kept)
 {
-    string_list *paths = &d->files->paths;
     adj_image_size *sizes = d->files->sizes;
-    for (int64_t j = 0; j < kept; j++) {
-        paths->at[j] = paths->at[keep[j]];
-        if (sizes != NULL)
-            sizes[j] = sizes[keep[j]];
-    }
-    paths->n = kept;
+    for (int64_t j = 0; sizes != NULL && j < kept; j++)
+        sizes[j] = sizes[keep[j]];
+    strings_keep(&d->files->paths, keep, kept);
     count_changed(d);
 }
 

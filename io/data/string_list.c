@@ -4,36 +4,18 @@
 
 #include "string_list.h"
 
-static int make_room(string_list *s, size_t bytes)
+int strings_add(string_list *s, const char *text)
 {
-    if (bytes > s->room - s->used) {
-        size_t room = 2 * s->room + bytes + 1024;
-        char *text = realloc(s->text, room);
-        if (text == NULL)
-            return 0;
-        s->text = text;
-        s->room = room;
-    }
-    if (s->n == s->n_room) {
-        int64_t room = 2 * s->n_room + 64;
-        size_t *at = realloc(s->at, (size_t)room * sizeof *at);
+    if (s->n == s->room) {
+        const int64_t room = 2 * s->room + 64;
+        char **at = realloc(s->at, (size_t)room * sizeof *at);
         if (at == NULL)
             return 0;
         s->at = at;
-        s->n_room = room;
+        s->room = room;
     }
-    return 1;
-}
-
-int strings_add(string_list *s, const char *text)
-{
-    const size_t bytes = strlen(text) + 1;
-    if (!make_room(s, bytes) || s->text == NULL)
-        return 0;
-    memcpy(s->text + s->used, text, bytes);
-    s->at[s->n++] = s->used;
-    s->used += bytes;
-    return 1;
+    s->at[s->n] = strdup(text);
+    return s->at[s->n] != NULL && ++s->n > 0;
 }
 
 static int compare(const void *a, const void *b)
@@ -42,48 +24,32 @@ static int compare(const void *a, const void *b)
     return strcmp(*x, *y);
 }
 
-/* Sorts the list and copies the strings in their new order. */
-int strings_sort(string_list *s)
+void strings_sort(string_list *s)
 {
-    const char **order = malloc((size_t)s->n * sizeof *order + 1);
-    string_list sorted = {0};
-    int is_done = order != NULL;
-
-    for (int64_t i = 0; is_done && i < s->n; i++)
-        order[i] = strings_at(s, i);
-    if (is_done && s->n > 0)
-        qsort(order, (size_t)s->n, sizeof *order, compare);
-    for (int64_t i = 0; is_done && i < s->n; i++)
-        is_done = strings_add(&sorted, order[i]);
-    free(order);
-    if (!is_done) {
-        strings_free(&sorted);
-        return 0;
-    }
-    strings_free(s);
-    *s = sorted;
-    return 1;
+    if (s->n > 0)
+        qsort(s->at, (size_t)s->n, sizeof *s->at, compare);
 }
 
 int64_t strings_find(const string_list *s, const char *text)
 {
-    int64_t low = 0, high = s->n;
-    while (low < high) {
-        int64_t middle = (low + high) / 2;
-        int order = strcmp(strings_at(s, middle), text);
-        if (order == 0)
-            return middle;
-        if (order < 0)
-            low = middle + 1;
-        else
-            high = middle;
+    char **found = s->n > 0 ? bsearch(&text, s->at, (size_t)s->n, sizeof *s->at, compare) : NULL;
+    return found != NULL ? found - s->at : -1;
+}
+
+void strings_keep(string_list *s, const int64_t *keep, int64_t kept)
+{
+    for (int64_t j = 0; j < kept; j++) {
+        char *text = s->at[keep[j]];
+        s->at[keep[j]] = s->at[j];
+        s->at[j] = text;
     }
-    return -1;
+    while (s->n > kept)
+        free(s->at[--s->n]);
 }
 
 void strings_free(string_list *s)
 {
-    free(s->text);
+    strings_keep(s, NULL, 0);
     free(s->at);
     *s = (string_list){0};
 }

@@ -1,24 +1,23 @@
-/* string_list.h - a list of strings that grows, in one block of memory. */
+/* string_list.h - a list of strings that grows. */
 #ifndef IO_DATA_STRING_LIST_H
 #define IO_DATA_STRING_LIST_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 typedef struct {
-    char *text; /* the strings one behind another, each with its final 0; in their order */
-    size_t used, room;
-    size_t *at; /* [n] where in text */
-    int64_t n, n_room;
+    char **at; /* [n] each allocated by itself */
+    int64_t n, room;
 } string_list;
 
-/* Appends a string. Returns 0 when out of memory. */
+/* Appends a copy of a string. Returns 0 when out of memory. */
 int strings_add(string_list *s, const char *text);
-static inline const char *strings_at(const string_list *s, int64_t i) { return s->text + s->at[i]; }
-/* Sorts the strings by their bytes. Returns 0 when out of memory. */
-int strings_sort(string_list *s);
+static inline const char *strings_at(const string_list *s, int64_t i) { return s->at[i]; }
+/* Sorts the strings by their bytes. */
+void strings_sort(string_list *s);
 /* Returns the index of a string in a sorted list; -1 if it is not there. */
 int64_t strings_find(const string_list *s, const char *text);
+/* Removes all strings but these, in ascending order. */
+void strings_keep(string_list *s, const int64_t *keep, int64_t kept);
 void strings_free(string_list *s);
 
 #endif

@@ -96,33 +96,28 @@ static int vote(prefixes *all, const char *text, int length, int parameter)
     return 1;
 }
 
-/* Votes for all texts that stand before a parameter's candidates in the file. Returns 0 if memory
- * is short. */
-static int vote_of(prefixes *all, const search *s, const names *n, int parameter)
+/* Votes for all texts that stand before a name of a parameter in the file. Returns 0 if memory is
+ * short. */
+static int vote_for(prefixes *all, const search *s, const char *name, int parameter)
 {
-    candidate c;
-    char name[MAP_NAME];
-
-    for (int i = 0; i < count_candidates(s, n); i++) {
-        if (!candidate_at(s, n, i, &c))
-            continue;
-        put_name(name, s, "", n, &c, 0);
-        for (int k = 0; k < s->theirs->n; k++) {
-            const char *full = s->theirs->tensor[k].name;
-            const int length = length_before(full, name);
-            if (length >= 0 && !vote(all, full, length, parameter))
-                return 0;
-        }
+    int ok = 1;
+    for (int k = 0; ok && k < s->theirs->n; k++) {
+        const char *full = s->theirs->tensor[k].name;
+        const int length = length_before(full, name);
+        ok = length < 0 || vote(all, full, length, parameter);
     }
-    return 1;
+    return ok;
 }
 
 /* Takes the prefix that stands before the names of at least half of the n parameters, and of more
- * than have none. */
-static adj_status choose_prefix(search *s, int n, const prefixes *p, adj_error *error)
+ * than have none. is_counted: memory sufficed for all votes. */
+static adj_status choose_prefix(search *s, int n, const prefixes *p, int is_counted,
+                                adj_error *error)
 {
     const prefix none = {"", 0, 0, 0}, *best = &none, *equal = NULL;
 
+    if (!is_counted)
+        return adj_error_set(error, ADJ_ENOMEM, "map: out of memory");
     for (int i = 0; i < p->n; i++) {
         equal = p->list[i].votes == best->votes ? &p->list[i] : equal;
         if (p->list[i].votes > best->votes) {
@@ -144,13 +139,17 @@ static adj_status choose_prefix(search *s, int n, const prefixes *p, adj_error *
 static adj_status find_prefix(search *s, int n, const names all[], adj_error *error)
 {
     prefixes p = {0};
+    candidate c;
+    char name[MAP_NAME];
     int ok = vote(&p, "", 0, -1);
 
-    s->prefix[0] = '\0';
-    for (int i = 0; ok && i < n; i++)
-        ok = vote_of(&p, s, &all[i], i);
-    const adj_status status = ok ? choose_prefix(s, n, &p, error)
-                                 : adj_error_set(error, ADJ_ENOMEM, "map: out of memory");
+    for (int i = 0; i < n; i++)
+        for (int k = 0; ok && k < count_candidates(s, &all[i]); k++)
+            if (candidate_at(s, &all[i], k, &c)) {
+                put_name(name, s, "", &all[i], &c, 0);
+                ok = vote_for(&p, s, name, i);
+            }
+    const adj_status status = choose_prefix(s, n, &p, ok, error);
     free(p.list);
     return status;
 }
@@ -163,14 +162,9 @@ adj_status map_find_prefix(weight_map *m, const adj_tensors *theirs, adj_error *
     int ok = vote(&p, "", 0, -1);
 
     for (int i = 0; i < m->n; i++)
-        for (int j = 0; j < m->entry[i].n_theirs; j++)
-            for (int k = 0; ok && k < theirs->n; k++) {
-                const char *full = theirs->tensor[k].name;
-                const int length = length_before(full, m->entry[i].theirs[j]);
-                ok = length < 0 || vote(&p, full, length, i);
-            }
-    const adj_status status = ok ? choose_prefix(&s, m->n, &p, error)
-                                 : adj_error_set(error, ADJ_ENOMEM, "map: out of memory");
+        for (int j = 0; ok && j < m->entry[i].n_theirs; j++)
+            ok = vote_for(&p, &s, m->entry[i].theirs[j], i);
+    const adj_status status = choose_prefix(&s, m->n, &p, ok, error);
     free(p.list);
     for (int i = 0; status == ADJ_OK && i < m->n; i++)
         for (int j = 0; j < m->entry[i].n_theirs; j++) {

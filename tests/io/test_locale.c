@@ -36,11 +36,6 @@ static char *contents(const char *path)
     return text;
 }
 
-static void expect_text(const char *text, const char *expected)
-{
-    cr_expect_not_null(strstr(text, expected), "no \"%s\" in %s", expected, text);
-}
-
 /* Python: "%.9g" % numpy.float32(0.0093). */
 Test(locale, header)
 {
