@@ -4,8 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "attr_lists.h"
-#include "pool_geom.h"
+#include "conv_geom.h"
 
 image_axes axes_of(adj_format format)
 {

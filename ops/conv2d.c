@@ -57,17 +57,12 @@ static adj_status conv_infer(const adj_node *n, void *attrs, adj_type *out)
 {
     adj_conv_attrs *a = attrs;
     conv_sizes s = sizes_of(n, "input", "filter");
-    adj_status status = adj_check_same_dtype(n);
 
-    if (status == ADJ_OK)
-        status = conv_set_image(&s, n->in[0]->type.shape, a->conv.format);
-    if (status == ADJ_OK)
-        status = conv_set_filter(&s, n->in[1]->type.shape);
-    if (status == ADJ_OK)
-        status = conv_resolve(&s, a);
-    if (status == ADJ_OK)
-        status = set_type(n, "output", conv_output_shape(&a->geom), out);
-    return status;
+    if (adj_check_same_dtype(n) != ADJ_OK ||
+        conv_set_image(&s, n->in[0]->type.shape, a->conv.format) != ADJ_OK ||
+        conv_set_filter(&s, n->in[1]->type.shape) != ADJ_OK || conv_resolve(&s, a) != ADJ_OK)
+        return adj_graph_status(n->graph);
+    return set_type(n, "output", conv_output_shape(&a->geom), out);
 }
 
 static adj_status conv_infer_backprop_input(const adj_node *n, void *attrs, adj_type *out)
@@ -75,12 +70,9 @@ static adj_status conv_infer_backprop_input(const adj_node *n, void *attrs, adj_
     adj_conv_attrs *a = attrs;
     adj_shape w = n->in[0]->type.shape, dy = n->in[1]->type.shape;
     conv_sizes s = sizes_of(n, "input_sizes", "filter");
-    adj_status status = adj_check_same_dtype(n);
 
-    if (status == ADJ_OK)
-        status = conv_set_filter(&s, w);
-    if (status != ADJ_OK)
-        return status;
+    if (adj_check_same_dtype(n) != ADJ_OK || conv_set_filter(&s, w) != ADJ_OK)
+        return adj_graph_status(n->graph);
     s.n = a->geom.n;
     s.h = a->geom.ih;
     s.w = a->geom.iw;
@@ -89,12 +81,9 @@ static adj_status conv_infer_backprop_input(const adj_node *n, void *attrs, adj_
         s.n = dy.rank == 4 ? dy.dim[0] : 0;
         s.c = s.in;
     }
-    status = conv_resolve(&s, a);
-    if (status == ADJ_OK)
-        status = conv_check_out(&s, &a->geom, dy, "out_backprop");
-    if (status == ADJ_OK)
-        status = set_type(n, "input_sizes", conv_input_shape(&a->geom), out);
-    return status;
+    if (conv_resolve(&s, a) != ADJ_OK || conv_check_out(&s, &a->geom, dy, "out_backprop") != ADJ_OK)
+        return adj_graph_status(n->graph);
+    return set_type(n, "input_sizes", conv_input_shape(&a->geom), out);
 }
 
 /* Returns filter_sizes as the builder stored them (groups is 0), or from a complete geometry. */
@@ -111,20 +100,14 @@ static adj_status conv_infer_backprop_filter(const adj_node *n, void *attrs, adj
     adj_conv_attrs *a = attrs;
     adj_shape filter = filter_sizes_of(&a->geom, family_of(n->op)->depthwise);
     conv_sizes s = sizes_of(n, "input", "filter_sizes");
-    adj_status status = adj_check_same_dtype(n);
 
     s.may_be_empty = 1;
-    if (status == ADJ_OK)
-        status = conv_set_image(&s, n->in[0]->type.shape, a->conv.format);
-    if (status == ADJ_OK)
-        status = conv_set_filter(&s, filter);
-    if (status == ADJ_OK)
-        status = conv_resolve(&s, a);
-    if (status == ADJ_OK)
-        status = conv_check_out(&s, &a->geom, n->in[1]->type.shape, "out_backprop");
-    if (status == ADJ_OK)
-        status = set_type(n, "filter_sizes", filter, out);
-    return status;
+    if (adj_check_same_dtype(n) != ADJ_OK ||
+        conv_set_image(&s, n->in[0]->type.shape, a->conv.format) != ADJ_OK ||
+        conv_set_filter(&s, filter) != ADJ_OK || conv_resolve(&s, a) != ADJ_OK ||
+        conv_check_out(&s, &a->geom, n->in[1]->type.shape, "out_backprop") != ADJ_OK)
+        return adj_graph_status(n->graph);
+    return set_type(n, "filter_sizes", filter, out);
 }
 
 static adj_conv_attrs asked(const adj_conv *conv)
@@ -368,3 +351,46 @@ const adj_op adj_op_depthwise_conv2d_native_backprop_filter = {
     .flop = conv_flop,
     .operand = {"input", "out_backprop"},
     .images = ADJ_IN(0) | ADJ_IN(1)};
+
+/* ---- compositions: conv2d_transpose and separable_conv2d ----
+ *
+ * Sizes are checked here first, so that errors name the op and the arguments of the call. */
+
+adj_node *adj_conv2d_transpose(adj_node *x, adj_node *w, adj_shape output_shape, const adj_conv *a)
+{
+    if (x == NULL || w == NULL)
+        return NULL;
+    adj_conv_attrs attrs = asked(a);
+    conv_sizes s = {.g = w->graph,
+                    .op = "conv2d_transpose",
+                    .image_name = "output_shape",
+                    .filter_name = "filter"};
+    if (conv_set_image(&s, output_shape, attrs.conv.format) != ADJ_OK ||
+        conv_set_filter(&s, w->type.shape) != ADJ_OK || conv_resolve(&s, &attrs) != ADJ_OK ||
+        conv_check_out(&s, &attrs.geom, x->type.shape, "input") != ADJ_OK)
+        return NULL;
+    return adj_conv2d_backprop_input(output_shape, w, x, a);
+}
+
+/* Checks that pointwise is [1, 1, in * multiplier, out]. */
+static adj_status check_pointwise(const adj_node *pointwise, const adj_node *depthwise_result)
+{
+    const adj_conv_attrs *a = depthwise_result->attrs;
+    adj_shape shape = pointwise->type.shape;
+    if (shape.rank == 4 && shape.dim[0] == 1 && shape.dim[1] == 1 && shape.dim[2] == a->geom.oc)
+        return ADJ_OK;
+    return adj_fail(pointwise->graph, ADJ_ESHAPE,
+                    "separable_conv2d: pointwise_filter does not fit the depthwise result "
+                    "(got %s, expected [1, 1, %" PRId64 ", out])",
+                    adj_shape_text(shape).s, a->geom.oc);
+}
+
+adj_node *adj_separable_conv2d(adj_node *x, adj_node *depthwise, adj_node *pointwise,
+                               const adj_conv *a)
+{
+    adj_conv unit = {.padding = ADJ_VALID, .format = a != NULL ? a->format : ADJ_NHWC};
+    adj_node *middle = adj_depthwise_conv2d_native(x, depthwise, a);
+    if (middle == NULL || pointwise == NULL || check_pointwise(pointwise, middle) != ADJ_OK)
+        return NULL;
+    return adj_conv2d(middle, pointwise, &unit);
+}

@@ -8,8 +8,8 @@
  *   x' = avg_pool_grad(e)             de = avg_pool(d)
  * The position of the maximum is constant almost everywhere, so no gradient flows to x and y of
  * the max_pool gradients. */
+#include "conv_geom.h"
 #include "grad.h"
-#include "pool_geom.h"
 #include "graph/op.h"
 #include "ops/rules/rules.h"
 
@@ -28,13 +28,10 @@ static adj_status check_result(const adj_node *n, int i, const char *name, const
 
 static adj_status pool_infer(const adj_node *n, adj_pool_attrs *a, pool_kind kind, adj_type *out)
 {
-    adj_status status = adj_check_same_dtype(n);
-    if (status == ADJ_OK)
-        status = pool_set_input(n, "input", n->in[0]->type.shape, a);
-    if (status == ADJ_OK)
-        status = pool_resolve(n, kind, a);
-    if (status != ADJ_OK)
-        return status;
+    if (adj_check_same_dtype(n) != ADJ_OK ||
+        pool_set_input(n, "input", n->in[0]->type.shape, a) != ADJ_OK ||
+        pool_resolve(n, kind, a) != ADJ_OK)
+        return adj_graph_status(n->graph);
     *out = (adj_type){n->in[0]->type.dtype, conv_output_shape(&a->geom)};
     return adj_check_type(n->graph, n->op->name, "output", *out);
 }
@@ -59,14 +56,11 @@ static adj_status avg_pool_infer(const adj_node *n, void *attrs, adj_type *out)
 /* Resolves the geometry from (x, y, ...) and checks that y has max_pool(x)'s shape. */
 static adj_status max_operands(const adj_node *n, adj_pool_attrs *a)
 {
-    adj_status status = adj_check_same_dtype(n);
-    if (status == ADJ_OK)
-        status = pool_set_input(n, "orig_input", n->in[0]->type.shape, a);
-    if (status == ADJ_OK)
-        status = pool_resolve(n, POOL_MAX, a);
-    if (status == ADJ_OK)
-        status = check_result(n, 1, "orig_output", &a->geom);
-    return status;
+    if (adj_check_same_dtype(n) != ADJ_OK ||
+        pool_set_input(n, "orig_input", n->in[0]->type.shape, a) != ADJ_OK ||
+        pool_resolve(n, POOL_MAX, a) != ADJ_OK)
+        return adj_graph_status(n->graph);
+    return check_result(n, 1, "orig_output", &a->geom);
 }
 
 static adj_status max_pool_grad_infer(const adj_node *n, void *attrs, adj_type *out)
@@ -94,13 +88,9 @@ static adj_status max_pool_grad_grad_infer(const adj_node *n, void *attrs, adj_t
 static adj_status avg_pool_grad_infer(const adj_node *n, void *attrs, adj_type *out)
 {
     adj_pool_attrs *a = attrs;
-    adj_status status = adj_check_same_dtype(n);
-    if (status == ADJ_OK)
-        status = pool_resolve(n, POOL_AVERAGE_GRAD, a);
-    if (status == ADJ_OK)
-        status = check_result(n, 0, "grad", &a->geom);
-    if (status != ADJ_OK)
-        return status;
+    if (adj_check_same_dtype(n) != ADJ_OK || pool_resolve(n, POOL_AVERAGE_GRAD, a) != ADJ_OK ||
+        check_result(n, 0, "grad", &a->geom) != ADJ_OK)
+        return adj_graph_status(n->graph);
     *out = (adj_type){n->in[0]->type.dtype, conv_input_shape(&a->geom)};
     return adj_check_type(n->graph, n->op->name, "orig_input_shape", *out);
 }
@@ -115,13 +105,10 @@ static adj_status max_pool_grad_argmax_infer(const adj_node *n, void *attrs, adj
                         "%s: argmax or grad has a wrong type (got %s and %s, expected i32 and a "
                         "float)",
                         n->op->name, adj_dtype_name(argmax), adj_dtype_name(dy));
-    adj_status status = pool_resolve(n, POOL_MAX, a);
-    if (status == ADJ_OK)
-        status = check_result(n, 0, "argmax", &a->geom);
-    if (status == ADJ_OK)
-        status = check_result(n, 1, "grad", &a->geom);
-    if (status != ADJ_OK)
-        return status;
+    if (pool_resolve(n, POOL_MAX, a) != ADJ_OK ||
+        check_result(n, 0, "argmax", &a->geom) != ADJ_OK ||
+        check_result(n, 1, "grad", &a->geom) != ADJ_OK)
+        return adj_graph_status(n->graph);
     *out = (adj_type){dy, conv_input_shape(&a->geom)};
     return adj_check_type(n->graph, n->op->name, "orig_input", *out);
 }

@@ -1,4 +1,4 @@
-/* pool_geom.c - see pool_geom.h; and the public reader of a pool's attribute lists.
+/* pool_geom.c - see conv_geom.h; and the public reader of a pool's attribute lists.
  *
  * TensorFlow's rules. ksize has four entries, at least 1, 1 in batch. Only max pooling may have
  * a window over channels, whose stride is its size, which divides the channels, and which is 1x1
@@ -6,8 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "attr_lists.h"
-#include "pool_geom.h"
+#include "conv_geom.h"
 
 static int absent(const int64_t four[4])
 {
