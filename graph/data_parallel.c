@@ -7,7 +7,7 @@
  *
  * Small values are packed: those computed one after the other are concatenated to one vector,
  * which is reduced at once and sliced again. */
-#include "sync_batch_norm.h"
+#include "shards.h"
 
 /* Bytes of a bucket by default, and the least number of buckets: with one or two, no reduction
  * would overlap with the backward pass. */

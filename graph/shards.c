@@ -1,6 +1,6 @@
 /* shards.c - see shards.h. Each copy is added to the earlier ones at once, so that at most one
  * sum is alive per level of the tree. */
-#include "sync_batch_norm.h"
+#include "shards.h"
 
 /* ---- copies ---- */
 

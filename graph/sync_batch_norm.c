@@ -1,5 +1,5 @@
-/* sync_batch_norm.c - see sync_batch_norm.h. */
-#include "sync_batch_norm.h"
+/* sync_batch_norm.c - see shards.h. */
+#include "shards.h"
 
 /* ---- selection ---- */
 

@@ -40,15 +40,20 @@ static int convert_attrs(const pass_target *target, const adj_node *n, void *att
     return adj_set_format(n, attrs, ADJ_NHWC);
 }
 
-static adj_node *on_images(rewriting *w, const adj_node *n, adj_node *const in[], const void *attrs)
+/* Returns the op on NHWC images. images: as adj_op.images; of them those of rank 4 are converted.
+ */
+static adj_node *on_images(rewriting *w, const adj_node *n, adj_node *const in[], const void *attrs,
+                           unsigned images)
 {
     adj_node **operand = adj_graph_alloc(w->to, (size_t)n->n_in * sizeof *operand);
     if (operand == NULL)
         return NULL;
-    for (int k = 0; k < n->n_in; k++)
-        operand[k] = n->op->images >> k & 1 ? channels_last(w, n->in[k], in[k]) : in[k];
+    for (int k = 0; k < n->n_in; k++) {
+        const int is_image = has_operand_bit(images, k) && n->in[k]->type.shape.rank == 4;
+        operand[k] = is_image ? channels_last(w, n->in[k], in[k]) : in[k];
+    }
     adj_node *y = adj_node_new(w->to, n->op, n->n_in, operand, attrs);
-    return n->op->images & ADJ_IMAGE_RESULT ? channels_first(w, n, y) : y;
+    return images & ADJ_IMAGE_RESULT ? channels_first(w, n, y) : y;
 }
 
 /* ---- elementwise ops ---- */
@@ -69,22 +74,12 @@ static int follows_operands(const rewriting *w, const adj_node *n)
     return found;
 }
 
-static adj_node *by_elements(rewriting *w, const adj_node *n, adj_node *const in[])
-{
-    adj_node **operand = adj_graph_alloc(w->to, (size_t)n->n_in * sizeof *operand);
-    if (operand == NULL)
-        return NULL;
-    for (int k = 0; k < n->n_in; k++)
-        operand[k] = n->in[k]->type.shape.rank == 4 ? channels_last(w, n->in[k], in[k]) : in[k];
-    return channels_first(w, n, adj_node_new(w->to, n->op, n->n_in, operand, n->attrs));
-}
-
 static adj_node *to_channels_last(rewriting *w, const adj_node *n, adj_node *const in[])
 {
     _Alignas(16) char attrs[MAX_ATTR];
     if (convert_attrs(w->target, n, attrs))
-        return on_images(w, n, in, attrs);
-    return follows_operands(w, n) ? by_elements(w, n, in) : rule_copy(w, n, in);
+        return on_images(w, n, in, attrs, n->op->images);
+    return follows_operands(w, n) ? on_images(w, n, in, n->attrs, ADJ_ALL_IN) : rule_copy(w, n, in);
 }
 
 /* ---- the pass ---- */
