@@ -30,17 +30,14 @@ static adj_status bias_add_grad_infer(const adj_node *n, void *attrs, adj_type *
 
 static void bias_add_rule(adj_node *y, adj_node *dy, adj_node *dx[])
 {
-    const adj_format_attrs *a = y->attrs;
-
     dx[0] = dy;
-    dx[1] = adj_bias_add_grad(dy, (adj_format)a->format);
+    dx[1] = adj_bias_add_grad(dy, adj_format_of(y));
 }
 
 static void bias_add_grad_rule(adj_node *db, adj_node *e, adj_node *de[])
 {
-    const adj_format_attrs *a = db->attrs;
     const adj_node *dy = db->in[0];
-    de[0] = adj_broadcast_to(norm_along(e, dy, a->format), dy->type.shape);
+    de[0] = adj_broadcast_to(norm_along(e, dy, adj_format_of(db)), dy->type.shape);
 }
 
 const adj_op adj_op_bias_add = {.name = "bias_add",

@@ -11,11 +11,6 @@
 #include "channel.h"
 #include "grad.h"
 
-static adj_format format_of(const adj_node *n)
-{
-    return (adj_format)((const adj_format_attrs *)n->attrs)->format;
-}
-
 static double slopes_of(adj_shape x, adj_format format, int axis)
 {
     (void)axis;
@@ -67,26 +62,26 @@ static adj_status grad_slope_infer(const adj_node *n, void *attrs, adj_type *out
 static void rule(adj_node *y, adj_node *dy, adj_node *dx[])
 {
     adj_node *x = y->in[0], *slope = y->in[1];
-    dx[0] = adj_prelu_grad(dy, x, slope, format_of(y));
-    dx[1] = adj_prelu_grad_slope(dy, x, slope->type.shape.dim[0], format_of(y));
+    dx[0] = adj_prelu_grad(dy, x, slope, adj_format_of(y));
+    dx[1] = adj_prelu_grad_slope(dy, x, slope->type.shape.dim[0], adj_format_of(y));
 }
 
 static void grad_rule(adj_node *dx, adj_node *e, adj_node *de[])
 {
     adj_node *dy = dx->in[0], *x = dx->in[1], *slope = dx->in[2];
-    de[0] = adj_prelu_grad(e, x, slope, format_of(dx));
+    de[0] = adj_prelu_grad(e, x, slope, adj_format_of(dx));
     de[1] = NULL;
     adj_node *m = adj_mul(e, dy), *terms = adj_sub(m, adj_relu_grad(m, x));
     de[2] = slope->type.shape.dim[0] == 1 ? adj_sum_to(terms, slope->type.shape)
-                                          : adj_bias_add_grad(terms, format_of(dx));
+                                          : adj_bias_add_grad(terms, adj_format_of(dx));
 }
 
 static void grad_slope_rule(adj_node *ds, adj_node *e, adj_node *de[])
 {
     adj_node *dy = ds->in[0], *x = ds->in[1];
-    adj_node *y = adj_prelu(x, e, format_of(ds));
+    adj_node *y = adj_prelu(x, e, adj_format_of(ds));
     de[0] = adj_sub(y, adj_relu(x));
-    adj_node *dx = adj_prelu_grad(dy, x, e, format_of(ds));
+    adj_node *dx = adj_prelu_grad(dy, x, e, adj_format_of(ds));
     de[1] = adj_sub(dx, adj_relu_grad(dy, x));
 }
 

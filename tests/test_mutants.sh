@@ -35,7 +35,7 @@ list() {
     cat >"$top/lists/one.txt"
 }
 block() {
-    printf 'mutant m\nfile ops/pad.c\nold %s\nnew x\nwhy it is wrong\nwithin tests\ntests ops/test_concat\n' "$1"
+    printf 'mutant m\nfile ops/copy.c\nold %s\nnew x\nwhy it is wrong\nwithin tests\ntests ops/test_concat\n' "$1"
 }
 check() {
     told "$1" "$2" tests/mutants/run.py --check --lists "$top/lists"
@@ -43,9 +43,9 @@ check() {
 block 'dx[0] = adj_pad(dy, r->a, after);' | list
 check 0 "1 mutants, 0 do not fit"
 block 'what no source has' | list
-check 1 'one.txt: m does not fit: "old" stands 0 times in ops/pad.c, expected once'
+check 1 'one.txt: m does not fit: "old" stands 0 times in ops/copy.c, expected once'
 block 'return' | list
-check 1 'times in ops/pad.c, expected once'
+check 1 'times in ops/copy.c, expected once'
 { block 'dx[0] = adj_pad(dy, r->a, after);' && echo 'after what no source has'; } | list
 check 1 'one.txt: m does not fit: "after" stands 0 times'
 block 'dx[0] = adj_pad(dy, r->a, after);' | sed 's/test_concat/test_none/' | list

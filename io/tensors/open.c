@@ -220,17 +220,14 @@ static adj_status add_array(adj_tensors *t, const file_array *a, const char *nam
 {
     const adj_elem elem = elem_of_numpy(a->kind, a->bytes);
     adj_shape shape = {.rank = a->rank};
-    void *data = NULL;
 
     memcpy(shape.dim, a->size, sizeof shape.dim);
-    if (elem == ADJ_ELEM_UNREADABLE)
-        adj_error_set(error, ADJ_EIO, "npy: %.300s: its elements have an unknown type", name);
-    else
-        data = tensors_add(t, name, elem, shape, error);
-    if (data != NULL)
-        memcpy(data, a->data, (size_t)array_elems(a) * (size_t)a->bytes);
+    const adj_status status =
+        elem != ADJ_ELEM_UNREADABLE
+            ? tensors_add_copy(t, name, elem, shape, a->data, error)
+            : adj_error_set(error, ADJ_EIO, "npy: %.300s: its elements have an unknown type", name);
     free(a->data);
-    return data != NULL ? ADJ_OK : error->status;
+    return status;
 }
 
 /* Adds an archive's member; a valid array that is not supported becomes an unreadable tensor. */

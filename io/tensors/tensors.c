@@ -219,6 +219,17 @@ void *tensors_add(adj_tensors *t, const char *name, adj_elem elem, adj_shape sha
     return e.own;
 }
 
+adj_status tensors_add_copy(adj_tensors *t, const char *name, adj_elem elem, adj_shape shape,
+                            const void *data, adj_error *error)
+{
+    adj_error why = {0};
+    void *own = tensors_add(t, name, elem, shape, &why);
+    if (own == NULL)
+        return adj_error_set(error, why.status, "%s", why.message);
+    memcpy(own, data, (size_t)adj_shape_elems(shape) * adj_elem_size(elem));
+    return ADJ_OK;
+}
+
 adj_status tensors_add_unreadable(adj_tensors *t, const char *name, const char *why,
                                   adj_error *error)
 {

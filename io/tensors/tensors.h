@@ -49,6 +49,9 @@ int tensors_publish(tensor_list *list);
  * NULL with an error. The name is copied. */
 void *tensors_add(adj_tensors *t, const char *name, adj_elem elem, adj_shape shape,
                   adj_error *error);
+/* Adds a copy of a tensor. */
+adj_status tensors_add_copy(adj_tensors *t, const char *name, adj_elem elem, adj_shape shape,
+                            const void *data, adj_error *error);
 /* Adds a tensor that cannot be read, with the reason. */
 adj_status tensors_add_unreadable(adj_tensors *t, const char *name, const char *why,
                                   adj_error *error);

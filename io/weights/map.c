@@ -280,15 +280,6 @@ adj_status map_open(weight_map *m, const char *map, adj_graph *g, const adj_tens
 
 /* ---- whole files ---- */
 
-static adj_status copy_tensor(const adj_tensor *from, adj_tensors *to, adj_error *error)
-{
-    void *data = tensors_add(to, from->name, from->elem, from->shape, error);
-    if (data == NULL)
-        return error != NULL ? error->status : ADJ_ENOMEM;
-    memcpy(data, from->data, (size_t)adj_tensor_bytes(from));
-    return ADJ_OK;
-}
-
 /* True if an entry uses that tensor. */
 static int is_taken(const weight_map *m, const char *name, int to_theirs)
 {
@@ -314,7 +305,7 @@ static adj_status convert(const weight_map *m, const adj_tensors *from, int to_t
     for (int i = 0; i < from->n && status == ADJ_OK && keeps_others; i++) {
         adj_tensor t = from->tensor[i];
         if (adj_tensors_unreadable(from, i) == NULL && !is_taken(m, t.name, to_theirs))
-            status = copy_tensor(&t, to, error);
+            status = tensors_add_copy(to, t.name, t.elem, t.shape, t.data, error);
     }
     return status == ADJ_OK ? tensors_copy_metadata(to, from, error) : status;
 }

@@ -139,17 +139,6 @@ static adj_status gather(const map_entry *e, const adj_tensors *theirs, moving *
     return ADJ_OK;
 }
 
-static adj_status add(adj_tensors *to, const char *name, const moving *t, const char *from,
-                      adj_shape shape, adj_error *error)
-{
-    adj_error why = {0};
-    char *data = tensors_add(to, name, t->elem, shape, &why);
-    if (data == NULL)
-        return adj_error_set(error, why.status, "%s", why.message);
-    memcpy(data, from, (size_t)adj_shape_elems(shape) * adj_elem_size(t->elem));
-    return ADJ_OK;
-}
-
 adj_status map_import(const map_entry *e, const adj_tensors *theirs, adj_tensors *ours,
                       adj_error *error)
 {
@@ -168,7 +157,7 @@ adj_status map_import(const map_entry *e, const adj_tensors *theirs, adj_tensors
             does_not_fit(e, e->theirs[0], from, k, error);
     }
     if (status == ADJ_OK)
-        status = add(ours, e->ours, &t, t.data, t.shape, error);
+        status = tensors_add_copy(ours, e->ours, t.elem, t.shape, t.data, error);
     moving_free(&t);
     return status;
 }
@@ -230,7 +219,8 @@ static adj_status scatter(const map_entry *e, const moving *t, adj_tensors *thei
     }
     size_t bytes = (size_t)adj_shape_elems(one) * adj_elem_size(t->elem);
     for (int i = 0; i < e->n_theirs && status == ADJ_OK; i++)
-        status = add(theirs, e->theirs[i], t, t->data + (size_t)i * bytes, one, error);
+        status = tensors_add_copy(theirs, e->theirs[i], t->elem, one, t->data + (size_t)i * bytes,
+                                  error);
     return status;
 }
 

@@ -1,11 +1,12 @@
-/* schedule.c - the learning rate as a function of the step alone: training resumed from a
- * checkpoint has the same rates. */
+/* schedule.c - the learning rate as a function of the step alone, so that training resumed from a
+ * checkpoint has the same rates; and a test that finds the rate to begin with. */
 #include <math.h>
 #include <string.h>
 
 #include "model_list.h"
 #include "names.h"
 #include "nn.h"
+#include "range_test.h"
 
 /* Returns the rate after s of n steps: base at 0, last from n on. */
 static double cosine(double base, double last, int64_t s, int64_t n)
@@ -67,4 +68,51 @@ adj_status adj_schedule_from_name(const char *name, adj_schedule_kind *kind)
         }
     }
     return ADJ_EARG;
+}
+
+/* ---- a learning-rate range test ----
+ *
+ * The net is trained for a few hundred steps while the rate rises exponentially, and the loss curve
+ * shows which rates are large enough to learn with and which are too large.
+ *
+ * The method is L. N. Smith's, "Cyclical Learning Rates for Training Neural Networks" (2015),
+ * section 3.3. The exponential rise, the end at four times the least loss, and the choice of a
+ * tenth of the rate of the least loss are fastai's (lr_find, suggestion "minimum"). */
+
+static const double FIRST = 1e-6, LAST = 10;
+static const double NEW = 0.1; /* weight of a new loss in the average, which lags by 9 steps */
+
+double adj_range_test_rate(const adj_range_test *t)
+{
+    return FIRST * pow(LAST / FIRST, (double)t->n / (ADJ_RANGE_STEPS - 1));
+}
+
+/* Returns the step of the minimum smoothed loss; -1 if there is none. */
+static int argmin(const adj_range_test *t)
+{
+    int best = -1;
+    for (int i = 0; i < t->n; i++)
+        if (isfinite(t->smooth[i]) && (best < 0 || t->smooth[i] < t->smooth[best]))
+            best = i;
+    return best;
+}
+
+int adj_range_test_add(adj_range_test *t, double loss)
+{
+    if (t->n < 0 || t->n >= ADJ_RANGE_STEPS)
+        return 0;
+    int i = t->n;
+    t->lr[i] = adj_range_test_rate(t);
+    t->loss[i] = loss;
+    t->smooth[i] = i == 0 ? loss : t->smooth[i - 1] + NEW * (loss - t->smooth[i - 1]);
+    t->n++;
+    int best = argmin(t);
+    return t->n < ADJ_RANGE_STEPS && isfinite(loss) && best >= 0 &&
+           t->smooth[i] - t->smooth[best] <= 3 * fabs(t->smooth[best]);
+}
+
+double adj_range_test_choose(const adj_range_test *t)
+{
+    int best = argmin(t);
+    return best > 0 ? t->lr[best] / 10 : 0;
 }
