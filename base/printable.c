@@ -1,4 +1,5 @@
 /* printable.c - see printable.h. */
+#include <ctype.h>
 #include <string.h>
 
 #include "c_locale.h"
@@ -108,4 +109,30 @@ void put_text(FILE *f, const char *format, ...)
     va_start(args, format);
     vput_escaped(f, FOR_TERMINAL, format, args);
     va_end(args);
+}
+
+/* ---- C ---- */
+
+void put_in_comment(FILE *f, const char *s)
+{
+    char piece[PIECE];
+    for (char before = 0; *s != '\0';) { /* no end, no trigraph, no line splice */
+        const int is_unsafe = (before == '*' && *s == '/') || (before == '/' && *s == '*') ||
+                              (before == '?' && *s == '?');
+        before = *s;
+        s += printable(s, piece);
+        fputs(is_unsafe || piece[0] == '\\' ? "." : piece, f);
+    }
+}
+
+void put_string(FILE *f, const char *s)
+{
+    fputc('"', f);
+    for (; *s != '\0'; s++)
+        if ((unsigned char)*s < 128 &&
+            (isalnum((unsigned char)*s) || strchr("/_-.,: ", *s) != NULL))
+            fputc(*s, f);
+        else
+            fprintf(f, "\\%03o", (unsigned char)*s);
+    fputc('"', f);
 }

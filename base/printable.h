@@ -35,4 +35,8 @@ void vput_escaped(FILE *f, text_form form, const char *format, va_list args)
 /* Prints with put_escaped for a terminal. */
 void put_text(FILE *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Writes any text within a comment of C, and as a string literal. */
+void put_in_comment(FILE *f, const char *s);
+void put_string(FILE *f, const char *s);
+
 #endif

@@ -5,7 +5,7 @@
  * each element of x once for all channels. A tap of the window is outside the image for some of
  * the first or last pixels of a row: blocks there have loops of their own, over the pixels that
  * the tap has. Inner loops have no branch. */
-#include "block.h"
+#include "conv.h"
 
 #include <string.h>
 

@@ -1,4 +1,5 @@
-/* conv.c - functions of convolutions: dense, grouped and depthwise, with their gradients.
+/* conv.c - functions of convolutions: dense, grouped and depthwise, with their gradients; of matrix
+ * products, which are convolutions of 1 x 1.
  *
  * Bounds of the window are found once for each row and pixel, so that the inner loops have no
  * branch. In NHWC the row of a window is contiguous: without dilation one loop runs over its pixels
@@ -7,14 +8,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-
-#include "block.h"
-#include "emit.h"
-
-static const adj_conv_geom *geom(const function *f)
-{
-    return &((const adj_conv_attrs *)f->root->attrs)->geom;
-}
 
 expression window_at(const char *out, int64_t outs, int64_t stride, const char *tap, int64_t taps,
                      int64_t dilation, int64_t pad)
@@ -95,9 +88,9 @@ expression scaled(const expression *bound, int64_t factor)
 
 /* Opens the loops over the window: kh; kw and c, or both as k. group: expression of the group, or
  * NULL for one. */
-static products put_products(text *t, const adj_conv_geom *g, const span *h, const span *w,
-                             const char *group)
+static products put_products(text *t, const adj_conv_geom *g, const pixels *all, const char *group)
 {
+    const span *h = &all->h, *w = &all->w;
     const window rows = window_h(g), columns = window_w(g);
     const int64_t channels = g->ic / g->groups;
     const int is_merged = group == NULL && g->dw == 1 && g->iw > 1 && (g->kw > 1 || !w->is_whole);
@@ -127,49 +120,43 @@ static products put_products(text *t, const adj_conv_geom *g, const span *h, con
     return p;
 }
 
-/* Opens the loops over the pixels of the result; *h and *w: the bounds of their windows. */
-static int put_pixels(text *t, const adj_conv_geom *g, span *h, span *w)
-{
-    const window rows = window_h(g), columns = window_w(g);
-    int braces = put_loop_unless_one(t, "n", g->n);
-    braces += put_loop_unless_one(t, "oh", g->oh);
-    *h = put_window(t, "kh", "oh", &rows);
-    braces += put_loop_unless_one(t, "ow", g->ow);
-    *w = put_window(t, "kw", "ow", &columns);
-    return braces;
-}
-
 int is_depthwise(const adj_conv_geom *g)
 {
     return g->groups > 1 && g->groups == g->ic && g->ic == g->oc;
 }
 
-/* Opens the loops over the window of a depthwise convolution, with the indices of the first of the
- * channels side by side: pixel in x, tap in the filter. */
-static int put_depthwise_taps(text *t, const adj_conv_geom *g, const span *h, const span *w,
-                              const char *first)
+pixels put_result_pixels(text *t, const adj_conv_geom *g)
 {
     const window rows = window_h(g), columns = window_w(g);
-    int braces = put_taps(t, "kh", &rows, h);
-    braces += put_taps(t, "kw", &columns, w);
+    pixels p;
+    p.braces = put_loop_unless_one(t, "n", g->n);
+    p.braces += put_loop_unless_one(t, "oh", g->oh);
+    p.h = put_window(t, "kh", "oh", &rows);
+    p.braces += put_loop_unless_one(t, "ow", g->ow);
+    p.w = put_window(t, "kw", "ow", &columns);
+    return p;
+}
+
+int put_window_loops(text *t, const adj_conv_geom *g, const pixels *p, const char *first,
+                     expression *pixel)
+{
+    const window rows = window_h(g), columns = window_w(g);
+    int braces = put_taps(t, "kh", &rows, &p->h);
+    braces += put_taps(t, "kw", &columns, &p->w);
     const expression ih = window_at("oh", g->oh, g->sh, "kh", g->kh, g->dh, g->pt);
     const expression iw = window_at("ow", g->ow, g->sw, "kw", g->kw, g->dw, g->pl);
-    put(t, "const int pixel = %s;",
-        index_of(4, (axis[]){{"n", g->n}, {ih.s, g->ih}, {iw.s, g->iw}, {first, g->ic}}).s);
-    put(t, "const int tap = %s;",
-        index_of(3, (axis[]){{"kh", g->kh}, {"kw", g->kw}, {first, g->oc}}).s);
+    *pixel = index_of(4, (axis[]){{"n", g->n}, {ih.s, g->ih}, {iw.s, g->iw}, {first, g->ic}});
     return braces;
 }
 
-/* Returns the index of the pixel's result `first`. */
-static expression result_at(const adj_conv_geom *g, const char *first)
+expression result_at(const adj_conv_geom *g, const char *first)
 {
     return index_of(4, (axis[]){{"n", g->n}, {"oh", g->oh}, {"ow", g->ow}, {first, g->oc}});
 }
 
 void write_conv2d(function *f)
 {
-    adj_conv_geom g = *geom(f);
+    adj_conv_geom g = *adj_node_geom(f->root);
     const int is_flat = g.kh == 1 && g.kw == 1 && g.sh == 1 && g.sw == 1 && g.oh == g.ih &&
                         g.ow == g.iw; /* pixels of all rows and images are one row */
     if (is_flat) {
@@ -187,69 +174,97 @@ void write_conv2d(function *f)
 
 /* ---- gradients ---- */
 
-void put_zeros(function *f, int64_t n)
-{
-    put_loop(&f->t, "i", n);
-    put(&f->t, "%s[i] = 0.0f;", f->result);
-    put_end(&f->t, 1);
-}
-
-/* dw[kh][kw][c][o] = sum of x[n][ih][iw][c] * dy[n][oh][ow][o] over n, oh, ow. */
-void write_conv2d_backprop_filter(function *f)
+/* For each result, tap and channels, adds a product to an element of dw, or of dx:
+ * dw[kh][kw][c][o] is the sum of x[n][ih][iw][c] * dy[n][oh][ow][o] over n, oh, ow;
+ * dx[n][ih][iw][c] that of dy[n][oh][ow][o] * w[kh][kw][c][o] over the windows with that pixel. */
+static void put_gradient(function *f, int is_of_filter)
 {
     text *t = &f->t;
-    const adj_conv_geom *g = geom(f);
-    const char *x = operand_name(f, 0), *dy = operand_name(f, 1);
+    const adj_conv_geom *g = adj_node_geom(f->root);
+    const char *other = operand_name(f, 0), *dy = operand_name(f, 1); /* other: x or w */
     const int64_t of_group = g->oc / g->groups;
-    span h, w;
-    put_zeros(f, adj_shape_elems(f->root->type.shape));
-    int braces = put_pixels(t, g, &h, &w);
+    put_filled(f, 0);
+    const pixels all = put_result_pixels(t, g);
     if (is_depthwise(g)) {
+        expression pixel;
         put(t, "const int at = %s;", result_at(g, "0").s);
-        braces += put_depthwise_taps(t, g, &h, &w, "0");
+        const int taps = put_window_loops(t, g, &all, "0", &pixel);
+        put(t, "const int pixel = %s;", pixel.s);
+        put(t, "const int tap = %s;",
+            index_of(3, (axis[]){{"kh", g->kh}, {"kw", g->kw}, {"0", g->oc}}).s);
         put_loop(t, "c", g->ic);
-        put(t, "%s[tap + c] += %s[pixel + c] * %s[at + c];", f->result, x, dy);
-    } else {
-        const char *group = g->groups > 1 ? "g" : NULL;
-        braces += put_loop_unless_one(t, "g", g->groups);
-        const expression first = group != NULL ? times("g", of_group) : expr("0");
-        put(t, "const int at = %s;", result_at(g, first.s).s);
-        const products p = put_products(t, g, &h, &w, group);
-        braces += p.braces;
-        put_loop(t, "o", of_group);
-        put(t, "%s[%s] += %s[%s] * %s[at + o];", f->result, plus(plus(p.w_at.s, first.s).s, "o").s,
-            x, p.x_at.s, dy);
+        if (is_of_filter)
+            put(t, "%s[tap + c] += %s[pixel + c] * %s[at + c];", f->result, other, dy);
+        else
+            put(t, "%s[pixel + c] += %s[at + c] * %s[tap + c];", f->result, dy, other);
+        put_end(t, all.braces + taps + 1);
+        return;
     }
-    put_end(t, braces + 1);
-}
-
-/* dx[n][ih][iw][c] = sum of dy[n][oh][ow][o] * w[kh][kw][c][o] over the windows with that pixel. */
-void write_conv2d_backprop_input(function *f)
-{
-    text *t = &f->t;
-    const adj_conv_geom *g = geom(f);
-    const char *w_name = operand_name(f, 0), *dy = operand_name(f, 1);
-    const int64_t of_group = g->oc / g->groups;
-    span h, w;
-    put_zeros(f, adj_shape_elems(f->root->type.shape));
-    int braces = put_pixels(t, g, &h, &w);
-    if (is_depthwise(g)) {
-        put(t, "const int at = %s;", result_at(g, "0").s);
-        braces += put_depthwise_taps(t, g, &h, &w, "0") + 1;
-        put_loop(t, "c", g->ic);
-        put(t, "%s[pixel + c] += %s[at + c] * %s[tap + c];", f->result, dy, w_name);
-    } else {
-        const char *group = g->groups > 1 ? "g" : NULL;
-        braces += put_loop_unless_one(t, "g", g->groups);
-        const expression first = group != NULL ? times("g", of_group) : expr("0");
-        put(t, "const int at = %s;", result_at(g, first.s).s);
-        const products p = put_products(t, g, &h, &w, group);
-        braces += p.braces;
+    const char *group = g->groups > 1 ? "g" : NULL;
+    const int groups = put_loop_unless_one(t, "g", g->groups);
+    const expression first = group != NULL ? times("g", of_group) : expr("0");
+    put(t, "const int at = %s;", result_at(g, first.s).s);
+    const products p = put_products(t, g, &all, group);
+    const expression w_at = plus(plus(p.w_at.s, first.s).s, "o");
+    if (!is_of_filter)
         put(t, "float sum = 0.0f;");
-        put_loop(t, "o", of_group);
-        put(t, "sum += %s[at + o] * %s[%s];", dy, w_name, plus(plus(p.w_at.s, first.s).s, "o").s);
-        put_end(t, 1);
+    put_loop(t, "o", of_group);
+    if (is_of_filter)
+        put(t, "%s[%s] += %s[%s] * %s[at + o];", f->result, w_at.s, other, p.x_at.s, dy);
+    else
+        put(t, "sum += %s[at + o] * %s[%s];", dy, other, w_at.s);
+    put_end(t, 1);
+    if (!is_of_filter)
         put(t, "%s[%s] += sum;", f->result, p.x_at.s);
+    put_end(t, all.braces + groups + p.braces);
+}
+
+void write_conv2d_backprop_filter(function *f) { put_gradient(f, 1); }
+void write_conv2d_backprop_input(function *f) { put_gradient(f, 0); }
+
+/* ---- matrix products ---- */
+
+/* y[i][j] = sum of a(i, k) * b(k, j) over k, where a and b may be transposed. */
+void write_matmul(function *f)
+{
+    text *t = &f->t;
+    const adj_matmul_attrs *m = f->root->attrs;
+    const adj_shape s = f->root->type.shape, a = f->root->in[0]->type.shape;
+    const int64_t rows = s.dim[0], columns = s.dim[1], inner = a.dim[m->transpose_a ? 0 : 1];
+    const expression a_at = m->transpose_a ? index_of(2, (axis[]){{"k", inner}, {"i", rows}})
+                                           : index_of(2, (axis[]){{"i", rows}, {"k", inner}});
+    if (m->transpose_b) { /* rows of both are contiguous */
+        const int braces = put_loop_unless_one(t, "i", rows);
+        put_loop(t, "j", columns);
+        put_sum(f, "sum");
+        const int sums = put_loop_unless_one(t, "k", inner);
+        const expression a_of = expr("%s[%s]", operand_name(f, 0), a_at.s);
+        const expression b_of = weight_at(f, index_of(2, (axis[]){{"j", columns}, {"k", inner}}).s);
+        put(t, "sum += %s;", product_of(f, a_of.s, b_of.s).s);
+        put_end(t, sums);
+        put_result(f, with_scale(f, "sum", "j").s,
+                   index_of(2, (axis[]){{"i", rows}, {"j", columns}}).s, "j");
+        put_end(t, braces + 1);
+        return;
     }
-    put_end(t, braces);
+    const adj_conv_geom g = {.n = 1,
+                             .ih = 1,
+                             .iw = rows,
+                             .ic = inner,
+                             .kh = 1,
+                             .kw = 1,
+                             .oc = columns,
+                             .oh = 1,
+                             .ow = rows,
+                             .sh = 1,
+                             .sw = 1,
+                             .dh = 1,
+                             .dw = 1,
+                             .groups = 1};
+    put_convolution(f, &(convolution){.geom = g,
+                                      .pixel = m->transpose_a ? 1 : inner,
+                                      .channel = m->transpose_a ? rows : 1,
+                                      .variable = "i",
+                                      .inner = "k",
+                                      .lane = "j"});
 }

@@ -1,8 +1,9 @@
-/* conv.h - writes the windows of convolutions and pools in functions. */
+/* conv.h - writes the windows of convolutions and pools in functions, and convolutions themselves.
+ */
 #ifndef EMIT_CONV_H
 #define EMIT_CONV_H
 
-#include "text.h"
+#include "emit.h"
 
 /* One axis of the windows: results, stride, taps, dilation, pad before, elements of the operand. */
 typedef struct {
@@ -27,5 +28,31 @@ expression scaled(const expression *bound, int64_t factor);
 /* Returns the position in the operand: "oh * 2 + kh - 1". */
 expression window_at(const char *out, int64_t outs, int64_t stride, const char *tap, int64_t taps,
                      int64_t dilation, int64_t pad);
+
+/* The loops over the pixels of the result; h and w: the bounds of their windows. */
+typedef struct {
+    int braces;
+    span h, w;
+} pixels;
+pixels put_result_pixels(text *t, const adj_conv_geom *g);
+/* Opens the loops over a window; returns their braces. *pixel: the index of the operand's channel
+ * `first`. */
+int put_window_loops(text *t, const adj_conv_geom *g, const pixels *p, const char *first,
+                     expression *pixel);
+/* Returns the index of a pixel's result `first`. */
+expression result_at(const adj_conv_geom *g, const char *first);
+
+/* ---- block.c ---- */
+
+/* A convolution of operand 0 with the filter, operand 1; a matrix product is one of 1 x 1. */
+typedef struct {
+    adj_conv_geom geom;
+    int64_t pixel, channel; /* distances in operand 0 of pixels, and of channels */
+    /* Loop variables: pixels of a row, channels of operand 0 and of the result. */
+    const char *variable, *inner, *lane;
+} convolution;
+
+/* Writes the body: sums and the stores of results. */
+void put_convolution(function *f, const convolution *p);
 
 #endif

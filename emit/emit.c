@@ -6,50 +6,72 @@
 #include <string.h>
 
 #include "file.h"
-#include "prefix.h"
-#include "round.h"
+#include "tool.h"
 
 /* Element i of the example. */
 static float example_at(int64_t i) { return (float)((i * 7 + 3) % 17) / 8 - 1; }
 
-/* Computes the example's result on the reference backend. */
-static adj_status compute_example(file *e, adj_exec *values, adj_node *output, adj_node *input)
+/* Creates an executor on the reference backend with the parameters of another one. */
+static adj_status copy_exec(const adj_exec *values, adj_node *output, const adj_updates *updates,
+                            adj_exec **copy, adj_error *error)
+{
+    const adj_exec_opts o = {
+        .n_fetch = 1, .fetch = &output, .updates = updates, .backend = "naive"};
+    adj_status status = adj_exec_new(adj_exec_graph(values), &o, copy);
+    if (status == ADJ_OK)
+        status = adj_copy_params(*copy, values);
+    return status == ADJ_OK ? ADJ_OK
+                            : adj_error_set(error, status, "adj_emit: %s", adj_exec_message(*copy));
+}
+
+/* Computes the example's result. */
+static adj_status compute_example(file *e, const adj_exec *values, adj_node *output,
+                                  const adj_node *input)
 {
     adj_exec *r = NULL;
-    const adj_exec_opts o = {.n_fetch = 1, .fetch = &output, .backend = "naive"};
-    adj_status status = adj_exec_new(adj_exec_graph(values), &o, &r);
+    adj_status status = copy_exec(values, output, NULL, &r, e->u.error);
     void *to = NULL;
-    if (status == ADJ_OK)
-        status = adj_copy_params(r, values);
-    if (status == ADJ_OK)
-        status = adj_set_in_place(r, input, &to);
-    for (int64_t i = 0; i < adj_shape_elems(e->input.shape) && status == ADJ_OK; i++)
-        ((float *)to)[i] = example_at(i);
-    if (status == ADJ_OK)
-        status = adj_run(r);
-    if (status == ADJ_OK && (e->expected = malloc(adj_type_bytes(e->output))) != NULL)
-        status = adj_get(r, output, e->expected, adj_type_bytes(e->output));
-    if (status != ADJ_OK)
-        adj_error_set(e->u.error, status, "adj_emit: %s", adj_exec_message(r));
-    else if (e->expected == NULL)
+    if (status == ADJ_OK && (e->expected = malloc(adj_type_bytes(e->output))) == NULL)
         status = adj_error_set(e->u.error, ADJ_ENOMEM, "adj_emit: out of memory");
+    if (status == ADJ_OK) {
+        status = adj_set_in_place(r, input, &to);
+        for (int64_t i = 0; i < adj_shape_elems(e->input.shape) && status == ADJ_OK; i++)
+            ((float *)to)[i] = example_at(i);
+        if (status == ADJ_OK)
+            status = adj_run(r);
+        if (status == ADJ_OK)
+            status = adj_get(r, output, e->expected, adj_type_bytes(e->output));
+        if (status != ADJ_OK)
+            adj_error_set(e->u.error, status, "adj_emit: %s", adj_exec_message(r));
+    }
     adj_exec_free(r);
+    return status;
+}
+
+/* Writes a program's calls and functions, and sets its images and labels. */
+static adj_status write_part(file *e, part *to, const source *s, const char *result,
+                             adj_node **images, adj_node **labels)
+{
+    program p;
+    const adj_status status = program_open(&p, &e->u, s, result, to->calls.f);
+    if (status == ADJ_OK) {
+        to->uses_arena = p.uses_arena;
+        *images = program_input(&p, ADJ_F32, 0);
+        *labels = program_input(&p, ADJ_I32, 0);
+    }
+    program_close(&p);
     return status;
 }
 
 static adj_status write_net(file *e, adj_exec *values, adj_node *output)
 {
     const source s = {.fetch = output, .varying = e->o->updates, .has_images = 1, .values = values};
-    program p;
-    adj_status status = program_open(&p, &e->u, &s, "output", e->predict.f);
-    if (status == ADJ_OK) {
-        adj_node *input = program_input(&p, ADJ_F32, 0);
-        e->input = adj_node_type(input);
-        e->predict_uses_arena = p.uses_arena;
-        status = compute_example(e, values, output, input);
-    }
-    program_close(&p);
-    return status;
+    adj_node *images, *labels;
+    const adj_status status = write_part(e, &e->predict, &s, "output", &images, &labels);
+    if (status != ADJ_OK)
+        return status;
+    e->input = adj_node_type(images);
+    return compute_example(e, values, output, images);
 }
 
 /* Returns the number of classes that the labels of a loss stand for. */
@@ -63,7 +85,7 @@ static int64_t classes_of(const adj_graph *g, const adj_node *labels)
     return INT32_MAX;
 }
 
-/* Writes a training step, or its first part if there are two. */
+/* Writes a training step, in two parts if the updates are. */
 static adj_status write_training(file *e, adj_exec *values)
 {
     const adj_emit_opts *o = e->o;
@@ -74,35 +96,15 @@ static adj_status write_training(file *e, adj_exec *values)
                       .has_labels = 1,
                       .has_rate = o->accumulate == NULL,
                       .values = values};
-    program p;
-    const adj_status status = program_open(&p, &e->u, &s, "loss", e->train.f);
+    const source second = {.updates = o->updates, .has_rate = 1, .values = values};
+    adj_node *images, *labels;
+    adj_status status = write_part(e, &e->train, &s, "loss", &images, &labels);
     if (status == ADJ_OK) {
-        const adj_node *labels = program_input(&p, ADJ_I32, 0);
         e->labels = adj_node_type(labels);
-        e->train_uses_arena = p.uses_arena;
         e->classes = classes_of(adj_node_graph(labels), labels);
     }
-    program_close(&p);
-    return status;
-}
-
-/* Writes the second part of a training step. */
-static adj_status write_update(file *e, adj_exec *values)
-{
-    const source s = {.updates = e->o->updates, .has_rate = 1, .values = values};
-    program p;
-    const adj_status status = program_open(&p, &e->u, &s, "", e->update.f);
-    if (status == ADJ_OK)
-        e->update_uses_arena = p.uses_arena;
-    program_close(&p);
-    return status;
-}
-
-static adj_status write_step(file *e, adj_exec *values)
-{
-    adj_status status = e->o->updates != NULL ? write_training(e, values) : ADJ_OK;
-    if (status == ADJ_OK && e->o->accumulate != NULL)
-        status = write_update(e, values);
+    if (status == ADJ_OK && o->accumulate != NULL)
+        status = write_part(e, &e->update, &second, "", &images, &labels);
     if (status == ADJ_OK && state_bytes(e) > INT32_MAX)
         return adj_error_set(e->u.error, ADJ_ESHAPE,
                              "adj_emit: parameters have too many bytes (expected at most %d)",
@@ -151,30 +153,19 @@ static adj_status check_arguments(adj_exec *e, const adj_node *output, const adj
                                adj_shape_text(loss.shape).s);
 }
 
-/* Creates an executor like e in which filters are rounded. */
-static adj_status round_values(const adj_exec *e, adj_node *output, const adj_emit_opts *o,
-                               adj_exec **rounded, adj_error *error)
-{
-    const adj_exec_opts opts = {
-        .n_fetch = 1, .fetch = &output, .updates = o->updates, .backend = "naive"};
-    adj_status status = adj_exec_new(adj_exec_graph(e), &opts, rounded);
-    if (status == ADJ_OK)
-        status = adj_copy_params(*rounded, e);
-    return status == ADJ_OK
-               ? adj_emit_round(*rounded, o->updates, error)
-               : adj_error_set(error, status, "adj_emit: %s", adj_exec_message(*rounded));
-}
+enum { TEXTS = 4 };
 
-static adj_status make_parts(file *e, adj_exec *values, adj_node *output)
+static adj_status make_parts(file *e, adj_exec *values, adj_node *output, memory *const text[TEXTS])
 {
-    const int opened = memory_open(&e->functions) & memory_open(&e->predict) &
-                       memory_open(&e->train) & memory_open(&e->update);
+    int opened = 1, ended = 1;
+    for (int i = 0; i < TEXTS; i++)
+        opened &= memory_open(text[i]);
     e->u.functions = e->functions.f;
     adj_status status = opened ? write_net(e, values, output) : ADJ_ENOMEM;
-    if (status == ADJ_OK)
-        status = write_step(e, values);
-    const int ended = memory_end(&e->functions) & memory_end(&e->predict) & memory_end(&e->train) &
-                      memory_end(&e->update);
+    if (status == ADJ_OK && e->o->updates != NULL)
+        status = write_training(e, values);
+    for (int i = 0; i < TEXTS; i++)
+        ended &= memory_end(text[i]);
     return opened && ended ? status
                            : adj_error_set(e->u.error, ADJ_ENOMEM, "adj_emit: out of memory");
 }
@@ -186,6 +177,8 @@ adj_status adj_emit(adj_exec *e, adj_node *output, const adj_emit_opts *options,
     static const adj_model_card unknown;
     adj_exec *rounded = NULL;
     file all = {.o = options != NULL ? options : &none};
+    memory *const text[TEXTS] = {&all.functions, &all.predict.calls, &all.train.calls,
+                                 &all.update.calls};
     all.card = all.o->card != NULL ? all.o->card : &unknown;
     adj_status status = check_arguments(e, output, all.o, f, error);
     if (status != ADJ_OK)
@@ -199,18 +192,19 @@ adj_status adj_emit(adj_exec *e, adj_node *output, const adj_emit_opts *options,
     status = unit_open(&all.u, all.prefix, error);
     all.u.int8_weights = (all.o->flags & ADJ_EMIT_INT8_WEIGHTS) != 0;
     all.u.double_sums = (all.o->flags & ADJ_EMIT_DOUBLE_SUMS) != 0;
-    if (status == ADJ_OK && all.u.int8_weights)
-        status = round_values(e, output, all.o, &rounded, error);
+    if (status == ADJ_OK && all.u.int8_weights) {
+        status = copy_exec(e, output, all.o->updates, &rounded, error);
+        if (status == ADJ_OK)
+            status = adj_emit_round(rounded, all.o->updates, error);
+    }
     if (status == ADJ_OK)
-        status = make_parts(&all, rounded != NULL ? rounded : e, output);
+        status = make_parts(&all, rounded != NULL ? rounded : e, output, text);
     if (status == ADJ_OK)
         status = put_file(&all, f);
     unit_close(&all.u);
     adj_exec_free(rounded);
-    free(all.functions.text);
-    free(all.predict.text);
-    free(all.train.text);
-    free(all.update.text);
+    for (int i = 0; i < TEXTS; i++)
+        free(text[i]->text);
     free(all.expected);
     return status;
 }

@@ -42,9 +42,9 @@ expression weight_at(function *f, const char *index);
 /* Returns a sum of products with such elements, multiplied by the scale of an output channel. */
 expression with_scale(const function *f, const char *sum, const char *channel);
 
-/* Declares `sum`, 0, and adds a float to it; returns its value as a float. */
-void put_sum(function *f);
-void put_term(function *f, const char *term);
+/* Declares a sum, 0, and adds a float to it; returns its value as a float. */
+void put_sum(function *f, const char *name);
+void put_term(function *f, const char *name, const char *term);
 expression sum_of(const function *f, const char *sum);
 /* Returns the product of two floats, or of doubles of their values. */
 expression product_of(const function *f, const char *a, const char *b);
@@ -100,8 +100,10 @@ expression plus(const char *a, const char *b);
 int put_blocks(text *t, const char *variable, int64_t n, int64_t most, int64_t *room,
                expression *first, expression *count);
 
-/* Sets the n elements of the result to 0. */
-void put_zeros(function *f, int64_t n);
+/* Sets the elements of the result. */
+void put_filled(function *f, double value);
+/* Variables of loops over axes. */
+extern const char *const axis_loop[ADJ_MAX_RANK];
 
 /* ---- writers ---- */
 

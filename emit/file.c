@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "base/printable.h"
+
 static long long elems(adj_type t) { return (long long)adj_shape_elems(t.shape); }
 
 /* True if pixels are normalized by numbers of the model card. */
@@ -36,59 +38,52 @@ static expression update_prototype(const file *e)
     return expr("int %s_update(float learning_rate%s)", e->prefix, arena_parameter(e));
 }
 
-/* Returns the bytes of all arrays that are constants, or of those that training changes. */
-static long long array_bytes(const file *e, int is_written)
+/* Writes the prototypes of the public functions that compute, each after the indent. */
+static void put_prototypes(const file *e, FILE *f, const char *indent)
 {
-    long long bytes = 0;
-    for (int i = 0; i < e->u.n_array; i++) {
-        const array *a = &e->u.array[i];
-        if (a->is_used && a->is_written == is_written)
-            bytes += (long long)adj_type_bytes(a->type);
-        if (a->is_used_rounded && !is_written)
-            bytes += elems(a->type) + a->n_scale * (long long)sizeof(float);
-    }
-    return bytes;
+    fprintf(f, "%s%s;\n", indent, predict_prototype(e).s);
+    if (e->o->updates == NULL)
+        return;
+    fprintf(f, "%s%s;\n", indent, train_prototype(e, indent).s);
+    if (e->o->accumulate != NULL)
+        fprintf(f, "%s%s;\n", indent, update_prototype(e).s);
+    put_state_prototypes(e, f, indent);
 }
 
-/* Returns the bytes of the initial values of what training changes. Arrays of zeros have none. */
-static long long initial_bytes(const file *e)
+/* Bytes of constants, of what training changes, and of its initial values, of which arrays of zeros
+ * have none; and the number of weights of 8 bits. */
+typedef struct {
+    long long constants, written, initial, rounded;
+} sizes;
+
+static sizes sizes_of(const file *e)
 {
-    long long bytes = 0;
+    sizes s = {0};
     for (int i = 0; i < e->u.n_array; i++) {
         const array *a = &e->u.array[i];
-        const long long size = (long long)adj_type_bytes(a->type);
+        const long long bytes = a->is_used ? (long long)adj_type_bytes(a->type) : 0;
         const char *data = a->data;
-        if (a->is_used && a->is_written &&
-            (data[0] != 0 || memcmp(data, data + 1, (size_t)size - 1) != 0))
-            bytes += size;
+        *(a->is_written ? &s.written : &s.constants) += bytes;
+        if (bytes > 0 && a->is_written &&
+            (data[0] != 0 || memcmp(data, data + 1, (size_t)bytes - 1) != 0))
+            s.initial += bytes;
+        if (a->is_used_rounded) {
+            s.rounded += elems(a->type);
+            s.constants += elems(a->type) + a->n_scale * (long long)sizeof(float);
+        }
     }
-    return bytes;
-}
-
-/* Returns the number of weights of 8 bits. */
-static long long count_rounded(const file *e)
-{
-    long long n = 0;
-    for (int i = 0; i < e->u.n_array; i++)
-        n += e->u.array[i].is_used_rounded ? elems(e->u.array[i].type) : 0;
-    return n;
+    return s;
 }
 
 static void put_summary(const file *e, FILE *f)
 {
     const adj_emit_opts *o = e->o;
+    const sizes bytes = sizes_of(e);
     fputs("/* ", f);
     put_in_comment(f, e->card->model != NULL ? e->card->model : "a network");
-    fprintf(f,
-            ", written by adjoint %s. C99; no library but the C math library.\n *\n"
-            " *   %s;\n",
-            adj_version_text(), predict_prototype(e).s);
-    if (o->updates != NULL) {
-        fprintf(f, " *   %s;\n", train_prototype(e, " *   ").s);
-        if (o->accumulate != NULL)
-            fprintf(f, " *   %s;\n", update_prototype(e).s);
-        put_state_prototypes(e, f, " *   ");
-    }
+    fprintf(f, ", written by adjoint %s. C99; no library but the C math library.\n *\n",
+            adj_version_text());
+    put_prototypes(e, f, " *   ");
     fprintf(
         f, " *\n * input   %s, row-major%s\n * output  %s, row-major\n", shape_of(e->input.shape).s,
         has_mean(e->card) ? expr(": (pixel - mean) / deviation, by %s_normalize", e->prefix).s : "",
@@ -121,12 +116,12 @@ static void put_summary(const file *e, FILE *f)
                        e->capital)
                       .s,
             e->u.arena_bytes,
-            o->updates != NULL ? expr(", %lld of parameters and states", array_bytes(e, 1)).s : "",
-            array_bytes(e, 0),
+            o->updates != NULL ? expr(", %lld of parameters and states", bytes.written).s : "",
+            bytes.constants,
             o->flags & ADJ_EMIT_INT8_WEIGHTS
-                ? expr(",\n * %lld of them weights of 8 bits", count_rounded(e)).s
+                ? expr(",\n * %lld of them weights of 8 bits", bytes.rounded).s
                 : "",
-            o->updates != NULL ? expr(",\n * %lld of initial values", initial_bytes(e)).s : "");
+            o->updates != NULL ? expr(",\n * %lld of initial values", bytes.initial).s : "");
 }
 
 static void put_declarations(const file *e, FILE *f)
@@ -139,14 +134,8 @@ static void put_declarations(const file *e, FILE *f)
     if (o->updates != NULL)
         fprintf(f, "    %s_STATE_BYTES = %lld,\n", e->capital, state_bytes(e));
     fprintf(f, "    %s_ARENA_BYTES = %zu\n};\n\n", e->capital, e->u.arena_bytes);
-    fprintf(f, "#ifdef __cplusplus\n#define restrict __restrict\nextern \"C\" {\n#endif\n%s;\n",
-            predict_prototype(e).s);
-    if (o->updates != NULL) {
-        fprintf(f, "%s;\n", train_prototype(e, "").s);
-        if (o->accumulate != NULL)
-            fprintf(f, "%s;\n", update_prototype(e).s);
-        put_state_prototypes(e, f, "");
-    }
+    fputs("#ifdef __cplusplus\n#define restrict __restrict\nextern \"C\" {\n#endif\n", f);
+    put_prototypes(e, f, "");
     if (has_mean(e->card))
         fprintf(f, "void %s_normalize(const uint8_t pixels[%lld], float input[%lld]);\n", e->prefix,
                 elems(e->input), elems(e->input));
@@ -199,15 +188,15 @@ static void put_arrays(const file *e, FILE *f)
 }
 
 /* Returns a statement for an arena that a function does not use. */
-static const char *arena_unused(const file *e, int is_used)
+static const char *arena_unused(const file *e, const part *p)
 {
-    return (e->o->flags & ADJ_EMIT_CALLER_ARENA) && !is_used ? "    (void)arena;\n" : "";
+    return (e->o->flags & ADJ_EMIT_CALLER_ARENA) && !p->uses_arena ? "    (void)arena;\n" : "";
 }
 
 static void put_predict(const file *e, FILE *f)
 {
     fprintf(f, "%s\n{\n%s%s    return 0;\n}\n\n", predict_prototype(e).s,
-            arena_unused(e, e->predict_uses_arena), e->predict.text);
+            arena_unused(e, &e->predict), e->predict.calls.text);
 }
 
 static void put_train_step(const file *e, FILE *f)
@@ -220,10 +209,10 @@ static void put_train_step(const file *e, FILE *f)
         fprintf(f, "    for (int i = 0; i < %lld; i++)\n    ", elems(e->labels));
     fprintf(f, "    if (labels[%s] < -1 || labels[%s] >= %lld)\n%s        return -1;\n",
             one ? "0" : "i", one ? "0" : "i", (long long)e->classes, one ? "" : "    ");
-    fprintf(f, "%s%s    return 0;\n}\n\n", arena_unused(e, e->train_uses_arena), e->train.text);
+    fprintf(f, "%s%s    return 0;\n}\n\n", arena_unused(e, &e->train), e->train.calls.text);
     if (e->o->accumulate != NULL)
         fprintf(f, "%s\n{\n%s%s    return 0;\n}\n\n", update_prototype(e).s,
-                arena_unused(e, e->update_uses_arena), e->update.text);
+                arena_unused(e, &e->update), e->update.calls.text);
 }
 
 static void put_numbers(FILE *f, const char *name, int n, const double v[])

@@ -5,17 +5,23 @@
 #include "adjoint_emit.h"
 #include "program.h"
 
+/* A public function: the text of its calls. */
+typedef struct {
+    memory calls;
+    int uses_arena;
+} part;
+
 /* Values that the parts of the file share. */
 typedef struct {
     unit u;
     const adj_emit_opts *o;
     const adj_model_card *card; /* all zero: none */
     char prefix[ADJ_EMIT_PREFIX + 1], capital[ADJ_EMIT_PREFIX + 1];
-    adj_type input, output, labels;           /* labels: of training */
-    int64_t classes;                          /* of the labels */
-    memory functions, predict, train, update; /* update: the second part of train, or empty */
-    int predict_uses_arena, train_uses_arena, update_uses_arena;
-    float *expected; /* the output for the example */
+    adj_type input, output, labels; /* labels: of training */
+    int64_t classes;                /* of the labels */
+    memory functions;
+    part predict, train, update; /* update: the second part of train, or empty */
+    float *expected;             /* the output for the example */
 } file;
 
 /* ---- functions for what training changes: requires updates ---- */

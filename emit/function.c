@@ -27,11 +27,14 @@ expression with_scale(const function *f, const char *sum, const char *channel)
     return f->is_rounded ? expr("%s * scale[%s]", value.s, channel) : value;
 }
 
-void put_sum(function *f) { put(&f->t, f->has_double ? "double sum = 0;" : "float sum = 0.0f;"); }
-
-void put_term(function *f, const char *term)
+void put_sum(function *f, const char *name)
 {
-    put(&f->t, f->has_double ? "sum += (double)%s;" : "sum += %s;", term);
+    put(&f->t, f->has_double ? "double %s = 0;" : "float %s = 0.0f;", name);
+}
+
+void put_term(function *f, const char *name, const char *term)
+{
+    put(&f->t, f->has_double ? "%s += (double)%s;" : "%s += %s;", name, term);
 }
 
 expression sum_of(const function *f, const char *sum)
@@ -44,8 +47,7 @@ expression product_of(const function *f, const char *a, const char *b)
     return expr(f->has_double ? "(double)%s * (double)%s" : "%s * %s", a, b);
 }
 
-/* Variables of loops over the axes of a result. */
-static const char *const axis_loop[] = {"i", "j", "k", "l", "m", "n"};
+const char *const axis_loop[ADJ_MAX_RANK] = {"i", "j", "k", "l", "m", "n"};
 
 /* Returns the index of an operand that is repeated along some of the result's axes. */
 static expression broadcast_index(const adj_node *operand, const adj_node *result)
@@ -86,32 +88,24 @@ static double number_of(const adj_node *n, int i)
     return value;
 }
 
-static int count_numbers(const adj_node *n)
-{
-    int count = 0;
-    for (int k = 0; n->op->schema != NULL && k < ADJ_ATTRS && n->op->schema->attr[k].name != NULL;
-         k++)
-        count += n->op->schema->attr[k].kind == ADJ_ATTR_REAL;
-    return count;
-}
-
-/* True if a choice among the op's attributes is not the first. */
-static int is_other_choice(const adj_node *n)
+/* True if the last of the op's numbers is 0, or a choice is not the first. */
+static int is_other(const adj_node *n)
 {
     const adj_attr *a = n->op->schema != NULL ? n->op->schema->attr : NULL;
+    double last = 1;
     int64_t choice = 0;
-    for (int k = 0; a != NULL && k < ADJ_ATTRS && a[k].name != NULL && choice == 0; k++)
-        if (a[k].kind == ADJ_ATTR_CHOICE)
+    for (int k = 0; a != NULL && k < ADJ_ATTRS && a[k].name != NULL; k++)
+        if (a[k].kind == ADJ_ATTR_REAL)
+            memcpy(&last, (const char *)n->attrs + a[k].offset, sizeof last);
+        else if (a[k].kind == ADJ_ATTR_CHOICE && choice == 0)
             memcpy(&choice, (const char *)n->attrs + a[k].offset, sizeof choice);
-    return choice != 0;
+    return last == 0 || choice != 0;
 }
 
 static const char *expression_of(const adj_node *n)
 {
     const writer *w = writer_of(n->op);
-    const int numbers = count_numbers(n);
-    const int is_other = (numbers > 0 && number_of(n, numbers - 1) == 0) || is_other_choice(n);
-    return w->instead != NULL && is_other ? w->instead : w->expression;
+    return w->instead != NULL && is_other(n) ? w->instead : w->expression;
 }
 
 /* True if the expression reads operand i more than once. */
@@ -287,12 +281,16 @@ void put_tanh(FILE *f)
         f);
 }
 
+void put_filled(function *f, double value)
+{
+    put_loop(&f->t, "i", adj_shape_elems(f->root->type.shape));
+    put(&f->t, "%s[i] = %s;", f->result, literal(value).s);
+    put_end(&f->t, 1);
+}
+
 void write_fill(function *f)
 {
     double value = 0;
-    const int64_t n = adj_shape_elems(f->root->type.shape);
     (void)adj_is_fill(f->root, &value);
-    put_loop(&f->t, "i", n);
-    put(&f->t, "%s[i] = %s;", f->result, literal(value).s);
-    put_end(&f->t, 1);
+    put_filled(f, value);
 }

@@ -8,12 +8,12 @@ static void put_row_sums(function *f, const char *x, int64_t k)
 {
     text *t = &f->t;
     put(t, "float maximum = %s[row];", x);
-    put_sum(f);
+    put_sum(f, "sum");
     put_loop(t, "j", k);
     put(t, "maximum = %s[row + j] > maximum ? %s[row + j] : maximum;", x, x);
     put_end(t, 1);
     put_loop(t, "j", k);
-    put_term(f, expr("expf(%s[row + j] - maximum)", x).s);
+    put_term(f, "sum", expr("expf(%s[row + j] - maximum)", x).s);
     put_end(t, 1);
 }
 
@@ -66,15 +66,12 @@ void write_cross_entropy(function *f)
     const int open = put_rows(t, rows, k);
     put_row_sums(f, x, k);
     put(t, "const float log_sum = logf(%s);", sum_of(f, "sum").s);
-    put(t, f->has_double ? "double loss = 0;" : "float loss = 0.0f;");
+    put_sum(f, "loss");
     put_loop(t, "j", k);
     put(t, "const float target = %s;", target.s);
-    put(t,
-        f->has_double
-            ? "loss += (double)(target == 0.0f ? 0.0f : target * (log_sum - (%s[row + j] - "
-              "maximum)));"
-            : "loss += target == 0.0f ? 0.0f : target * (log_sum - (%s[row + j] - maximum));",
-        x);
+    const expression term =
+        expr("target == 0.0f ? 0.0f : target * (log_sum - (%s[row + j] - maximum))", x);
+    put_term(f, "loss", f->has_double ? expr("(%.400s)", term.s).s : term.s);
     put_end(t, 1);
     put_result(f, expr("%s[%s] < 0 ? 0.0f : %s", label, at.s, sum_of(f, "loss").s).s, at.s, NULL);
     put_end(t, open);

@@ -50,20 +50,18 @@ static box merged(const box *b)
 
 static expression at(const box *b, const int64_t step[], int64_t first)
 {
-    static const char *const loop[] = {"i", "j", "k", "l", "m", "n"};
     expression e = expr("0");
     for (int64_t d = 0; d < b->rank; d++)
         if (step[d] != 0)
-            e = plus(e.s, times(loop[d], step[d]).s);
+            e = plus(e.s, times(axis_loop[d], step[d]).s);
     return plus(e.s, expr("%lld", (long long)first).s);
 }
 
 static void put_copy(function *f, const char *x, const box *b)
 {
-    static const char *const loop[] = {"i", "j", "k", "l", "m", "n"};
     const box m = merged(b);
     for (int64_t d = 0; d < m.rank; d++)
-        put_loop(&f->t, loop[d], m.dim[d]);
+        put_loop(&f->t, axis_loop[d], m.dim[d]);
     put(&f->t, "%s[%s] = %s[%s];", f->result, at(&m, m.to, m.to_first).s, x,
         at(&m, m.from, m.from_first).s);
     put_end(&f->t, (int)m.rank);
@@ -85,7 +83,7 @@ void write_pad(function *f)
     steps_of(x, b.from);
     steps_of(f->root->type.shape, b.to);
     b.to_first = offset_of(r->a, b.to);
-    put_zeros(f, adj_shape_elems(f->root->type.shape));
+    put_filled(f, 0);
     put_copy(f, operand_name(f, 0), &b);
 }
 

@@ -1,55 +1,7 @@
 /* pool.c - functions of pools over height and width, and of their gradients. */
 #include "conv.h"
-#include "emit.h"
 
 enum { CHANNELS = 32 }; /* of a block */
-
-static const adj_conv_geom *geom(const function *f)
-{
-    return &((const adj_pool_attrs *)f->root->attrs)->geom;
-}
-
-const char *refuses_pool(const adj_node *n)
-{
-    return ((const adj_pool_attrs *)n->attrs)->kc > 1 ? "its windows cover several channels" : NULL;
-}
-
-/* The loops over the results; h and w: the bounds of their windows. */
-typedef struct {
-    int braces;
-    span h, w;
-} pixels;
-
-static pixels put_pixels(text *t, const adj_conv_geom *g)
-{
-    const window rows = window_h(g), columns = window_w(g);
-    pixels p;
-    p.braces = put_loop_unless_one(t, "n", g->n);
-    p.braces += put_loop_unless_one(t, "oh", g->oh);
-    p.h = put_window(t, "kh", "oh", &rows);
-    p.braces += put_loop_unless_one(t, "ow", g->ow);
-    p.w = put_window(t, "kw", "ow", &columns);
-    return p;
-}
-
-/* Opens the loops over a window; returns their braces. *pixel: the index of the operand's channel
- * `first`. */
-static int put_window_loops(text *t, const adj_conv_geom *g, const pixels *p, const char *first,
-                            expression *pixel)
-{
-    const window rows = window_h(g), columns = window_w(g);
-    int braces = put_taps(t, "kh", &rows, &p->h);
-    braces += put_taps(t, "kw", &columns, &p->w);
-    const expression ih = window_at("oh", g->oh, g->sh, "kh", g->kh, 1, g->pt);
-    const expression iw = window_at("ow", g->ow, g->sw, "kw", g->kw, 1, g->pl);
-    *pixel = index_of(4, (axis[]){{"n", g->n}, {ih.s, g->ih}, {iw.s, g->iw}, {first, g->ic}});
-    return braces;
-}
-
-static expression result_at(const adj_conv_geom *g, const char *c)
-{
-    return index_of(4, (axis[]){{"n", g->n}, {"oh", g->oh}, {"ow", g->ow}, {c, g->oc}});
-}
 
 /* Returns the number of the window's elements inside the image, a float. */
 static expression elements_of(const pixels *p, const adj_conv_geom *g)
@@ -62,8 +14,8 @@ static expression elements_of(const pixels *p, const adj_conv_geom *g)
 void write_avg_pool(function *f)
 {
     text *t = &f->t;
-    const adj_conv_geom *g = geom(f);
-    const pixels p = put_pixels(t, g);
+    const adj_conv_geom *g = adj_node_geom(f->root);
+    const pixels p = put_result_pixels(t, g);
     int64_t room;
     expression first, count, pixel;
     const int block = put_blocks(t, "c0", g->oc, CHANNELS, &room, &first, &count);
@@ -83,8 +35,8 @@ void write_avg_pool(function *f)
 void write_max_pool(function *f)
 {
     text *t = &f->t;
-    const adj_conv_geom *g = geom(f);
-    const pixels p = put_pixels(t, g);
+    const adj_conv_geom *g = adj_node_geom(f->root);
+    const pixels p = put_result_pixels(t, g);
     int64_t room;
     expression first, count, pixel;
     const int block = put_blocks(t, "c0", g->oc, CHANNELS, &room, &first, &count);
@@ -108,10 +60,10 @@ void write_max_pool(function *f)
 void write_avg_pool_grad(function *f)
 {
     text *t = &f->t;
-    const adj_conv_geom *g = geom(f);
+    const adj_conv_geom *g = adj_node_geom(f->root);
     expression pixel;
-    put_zeros(f, adj_shape_elems(f->root->type.shape));
-    const pixels p = put_pixels(t, g);
+    put_filled(f, 0);
+    const pixels p = put_result_pixels(t, g);
     const int taps = put_window_loops(t, g, &p, "0", &pixel);
     const int open = put_loop_unless_one(t, "c", g->ic);
     const char *c = open ? "c" : "0";
@@ -124,11 +76,11 @@ void write_avg_pool_grad(function *f)
 void write_max_pool_grad(function *f)
 {
     text *t = &f->t;
-    const adj_conv_geom *g = geom(f);
+    const adj_conv_geom *g = adj_node_geom(f->root);
     const char *x = operand_name(f, 0), *y = operand_name(f, 1), *dy = operand_name(f, 2);
     expression pixel;
-    put_zeros(f, adj_shape_elems(f->root->type.shape));
-    const pixels p = put_pixels(t, g);
+    put_filled(f, 0);
+    const pixels p = put_result_pixels(t, g);
     const int open = put_loop_unless_one(t, "c", g->ic);
     put(t, "const int at = %s;", plus(result_at(g, "0").s, open ? "c" : "0").s);
     put(t, "int best = -1;");

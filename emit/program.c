@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "names.h"
-
 static adj_status out_of_memory(const unit *u)
 {
     return adj_error_set(u->error, ADJ_ENOMEM, "adj_emit: out of memory");
@@ -74,14 +72,10 @@ static int name_array(unit *u, const char *from, const char *suffix, char to[IDE
 static array *add_array(unit *u, const char *label, adj_type type, const void *data,
                         const char *from, const char *suffix)
 {
-    if (u->n_array == u->array_capacity) {
-        const int capacity = u->array_capacity > 0 ? 2 * u->array_capacity : 32;
-        array *more = realloc(u->array, (size_t)capacity * sizeof *more);
-        if (more == NULL)
-            return NULL;
-        u->array = more;
-        u->array_capacity = capacity;
-    }
+    array *more = realloc(u->array, ((size_t)u->n_array + 1) * sizeof *more);
+    if (more == NULL)
+        return NULL;
+    u->array = more;
     array *a = &u->array[u->n_array];
     *a = (array){.label = label, .type = type, .data = malloc(adj_type_bytes(type))};
     if (a->data == NULL)
@@ -290,6 +284,14 @@ static adj_status check_plan(const program *p, const source *s)
 
 /* ---- the plan ---- */
 
+/* Reports a failure of the executor; returns the status. */
+static adj_status told(const program *p, adj_status status)
+{
+    if (status != ADJ_OK)
+        adj_error_set(p->unit->error, status, "adj_emit: %s", adj_exec_message(p->e));
+    return status;
+}
+
 static adj_status plan_source(program *p, const source *s)
 {
     const adj_backend *const *naive = adj_backends;
@@ -308,9 +310,7 @@ static adj_status plan_source(program *p, const source *s)
     adj_status status = adj_exec_new(adj_exec_graph(s->values), &o, &p->e);
     if (status == ADJ_OK)
         status = adj_copy_params(p->e, s->values);
-    return status == ADJ_OK
-               ? ADJ_OK
-               : adj_error_set(p->unit->error, status, "adj_emit: %s", adj_exec_message(p->e));
+    return told(p, status);
 }
 
 /* Computes what follows from parameters alone; inputs are any. */
@@ -327,34 +327,7 @@ static adj_status run_invariants(program *p)
         }
     if (status == ADJ_OK)
         status = adj_run(p->e);
-    return status == ADJ_OK
-               ? ADJ_OK
-               : adj_error_set(p->unit->error, status, "adj_emit: %s", adj_exec_message(p->e));
-}
-
-/* True if a step reads the memory of a fill, or it is a parameter's; elementwise functions and
- * copies have its number. */
-static int is_read(const plan *p, int fill)
-{
-    const int slot = p->buffer[p->step[fill].out[0]].slot;
-    double value;
-    for (int i = fill + 1; i < p->n_step; i++)
-        for (int k = 0; k < p->step[i].n_in; k++) {
-            const adj_node *root = p->step[i].group.node[0], *n = p->step[i].group.in[k];
-            const int is_operand =
-                writer_of(root->op)->expression == NULL && adj_operand_position(root, n) >= 0;
-            if (p->step[i].in[k] == p->step[fill].out[0] && (is_operand || !adj_is_fill(n, &value)))
-                return 1;
-        }
-    for (int i = 0; i < p->n_update; i++)
-        if (p->buffer[p->leaf[p->update[i].leaf].buffer].slot == slot)
-            return 1;
-    return 0;
-}
-
-static int is_called(const plan *p, int i)
-{
-    return i >= p->n_invariant && (p->step[i].group.node[0]->op != &adj_op_fill || is_read(p, i));
+    return told(p, status);
 }
 
 /* Writes the copies of next values that are not computed in their leaves. */
@@ -398,8 +371,7 @@ adj_status program_open(program *p, unit *u, const source *s, const char *result
         return status;
     name_arena(p);
     for (int i = 0; i < plan->n_step && status == ADJ_OK; i++)
-        if (is_called(plan, i))
-            status = put_function(p, i);
+        status = put_function(p, i);
     put_copies(p);
     if (p->uses_arena && p->e->info.arena_bytes > u->arena_bytes)
         u->arena_bytes = p->e->info.arena_bytes;

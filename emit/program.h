@@ -7,6 +7,7 @@
 
 #include "emit.h"
 #include "exec/exec.h"
+#include "graph/graph.h"
 
 /* An array of the file. */
 typedef struct {
@@ -33,7 +34,7 @@ typedef struct {
 typedef struct {
     const char *prefix;
     name_list names;
-    int n_array, array_capacity, n_function, function_capacity;
+    int n_array, n_function;
     array *array;
     emitted *function;
     FILE *functions; /* text of all functions */
@@ -74,7 +75,13 @@ const char *use_slot(program *p, int slot);
 /* Sets *filter to the array of the step's filter with its integers; NULL: the filter is not a
  * constant with values scale * q, or there are no int8 weights. */
 adj_status rounded_filter(program *p, const step *s, array **filter);
-/* Writes the function of step i, unless there is an equal one of that name, and its call. */
+/* Returns the name of the layer that a node of g belongs to: the prefix of its parameters' names,
+ * its label, or those of its operand. */
+expression layer_of(const adj_graph *g, const adj_node *n);
+/* Returns the parameter or state that the value follows from by way of first operands, or NULL. */
+const adj_node *param_behind(const adj_node *n);
+/* Writes the call of step i, if runs need it, and its function, unless there is an equal one of
+ * that name. */
 adj_status put_function(program *p, int i);
 
 #endif

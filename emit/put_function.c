@@ -3,8 +3,87 @@
 #include <string.h>
 
 #include "conv.h"
-#include "names.h"
 #include "program.h"
+
+/* ---- names, after the layer of each node ---- */
+
+const adj_node *param_behind(const adj_node *n)
+{
+    while (n->n_in > 0 && n->name == NULL && n->role == ADJ_ROLE_FORWARD)
+        n = n->in[0];
+    return n->op->flags & ADJ_OP_KEPT ? n : NULL;
+}
+
+/* Returns the forward node that n is a part of the gradient of, or NULL. */
+static const adj_node *forward_node(const adj_graph *g, const adj_node *n)
+{
+    const adj_op *op = n->op == &adj_op_matmul ? n->op : n->op->forward;
+    for (int id = 0; id < (int)n->id && op != NULL && n->role == ADJ_ROLE_GRADIENT; id++) {
+        const adj_node *f = g->node[id];
+        if (f->op == op && f->role == ADJ_ROLE_FORWARD && f->in[0] == n->in[0] &&
+            (op == &adj_op_matmul || memcmp(f->attrs, n->attrs, adj_attr_size(op)) == 0))
+            return f;
+    }
+    return NULL;
+}
+
+/* Returns the parameter that an update changes by n, its gradient, or NULL. */
+static const adj_node *updated_param(const adj_graph *g, const adj_node *n)
+{
+    for (int id = (int)n->id + 1; id < g->n_node && n->role == ADJ_ROLE_GRADIENT; id++) {
+        const adj_node *u = g->node[id];
+        if (u->role != ADJ_ROLE_UPDATE || adj_operand_position(u, n) < 0)
+            continue;
+        for (int k = 0; k < u->n_in; k++)
+            if (u->in[k]->op == &adj_op_param && u->in[k]->name != NULL)
+                return u->in[k];
+    }
+    return NULL;
+}
+
+/* Returns the name of a leaf without its last part: "conv1" of "conv1/w", and of "conv1.weight". */
+static expression layer_of_leaf(const char *name)
+{
+    const char *end = strrchr(name, '/');
+    end = end != NULL ? end : strrchr(name, '.');
+    return expr("%.*s", end != NULL ? (int)(end - name) : (int)strlen(name), name);
+}
+
+expression layer_of(const adj_graph *g, const adj_node *n)
+{
+    const adj_node *f = forward_node(g, n);
+    if (f != NULL)
+        return layer_of(g, f);
+    const adj_node *updated = updated_param(g, n);
+    if (updated != NULL)
+        return layer_of_leaf(updated->name);
+    for (int k = 0; k < n->n_in; k++) {
+        const adj_node *p = param_behind(n->in[k]);
+        if (p != NULL && p->name != NULL && n->role == ADJ_ROLE_UPDATE && p->op == &adj_op_param)
+            return expr("%.90s", p->name);
+        if (p != NULL && p->name != NULL && n->role != ADJ_ROLE_UPDATE)
+            return layer_of_leaf(p->name);
+    }
+    if (n->name != NULL)
+        return expr("%.90s", n->name);
+    for (int k = 0; k < n->n_in && n->role == ADJ_ROLE_GRADIENT; k++)
+        if (n->in[k]->role == ADJ_ROLE_FORWARD && n->in[k]->n_in > 0)
+            return layer_of(g, n->in[k]);
+    return n->n_in > 0 ? layer_of(g, n->in[0]) : expr("net");
+}
+
+/* Returns the last part of a function's name, such as "forward". Requires: a row for the op. */
+static const char *suffix_of(const adj_node *n)
+{
+    if (n->op != &adj_op_matmul)
+        return writer_of(n->op)->suffix != NULL ? writer_of(n->op)->suffix : n->op->name;
+    const adj_matmul_attrs *m = n->attrs;
+    return n->role == ADJ_ROLE_FORWARD ? "forward"
+           : m->transpose_b            ? "backprop_input"
+                                       : "backprop_weights";
+}
+
+/* ---- functions ---- */
 
 /* Copies word i of a list; "" past the last. */
 static void word_of(const char *list, int i, char to[EMIT_NAME])
@@ -209,16 +288,12 @@ static const char *name_function(unit *u, const char *layer, const function *f, 
             free(text);
             return u->function[i].name;
         }
-    if (u->n_function == u->function_capacity) {
-        const int capacity = u->function_capacity > 0 ? 2 * u->function_capacity : 32;
-        emitted *more = realloc(u->function, (size_t)capacity * sizeof *more);
-        if (more == NULL) {
-            free(text);
-            return NULL;
-        }
-        u->function = more;
-        u->function_capacity = capacity;
+    emitted *more = realloc(u->function, ((size_t)u->n_function + 1) * sizeof *more);
+    if (more == NULL) {
+        free(text);
+        return NULL;
     }
+    u->function = more;
     emitted *e = &u->function[u->n_function++];
     e->text = text;
     snprintf(e->base, sizeof e->base, "%.95s", base.s);
@@ -255,12 +330,39 @@ char *function_text(function *f, const adj_group *g, int is_shared, int is_round
     return ok ? all.text : NULL;
 }
 
+/* True if a step reads the memory of a fill, or it is a parameter's; elementwise functions and
+ * copies have its number. */
+static int is_read(const plan *p, int fill)
+{
+    const int slot = p->buffer[p->step[fill].out[0]].slot;
+    double value;
+    for (int i = fill + 1; i < p->n_step; i++)
+        for (int k = 0; k < p->step[i].n_in; k++) {
+            const adj_node *root = p->step[i].group.node[0], *n = p->step[i].group.in[k];
+            const int is_operand =
+                writer_of(root->op)->expression == NULL && adj_operand_position(root, n) >= 0;
+            if (p->step[i].in[k] == p->step[fill].out[0] && (is_operand || !adj_is_fill(n, &value)))
+                return 1;
+        }
+    for (int i = 0; i < p->n_update; i++)
+        if (p->buffer[p->leaf[p->update[i].leaf].buffer].slot == slot)
+            return 1;
+    return 0;
+}
+
+static int is_called(const plan *p, int i)
+{
+    return i >= p->n_invariant && (p->step[i].group.node[0]->op != &adj_op_fill || is_read(p, i));
+}
+
 adj_status put_function(program *p, int i)
 {
     const step *s = &p->e->plan.step[i];
     const adj_node *root = s->group.node[0];
     function f;
     array *filter = NULL;
+    if (!is_called(&p->e->plan, i))
+        return ADJ_OK;
     if (rounded_filter(p, s, &filter) != ADJ_OK)
         return ADJ_ENOMEM;
     const expression layer = layer_of(p->e->plan.graph, root);

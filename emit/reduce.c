@@ -10,8 +10,6 @@ typedef struct {
     int is_reduced[ADJ_MAX_RANK];
 } axes;
 
-static const char *const loop[] = {"i", "j", "k", "l", "m", "n"};
-
 static axes axes_of(adj_shape x, int64_t reduced)
 {
     axes a = {0};
@@ -34,7 +32,7 @@ static int put_axes(text *t, const axes *a, int is_reduced)
     int braces = 0;
     for (int d = 0; d < a->n; d++)
         if (a->is_reduced[d] == is_reduced) {
-            put_loop(t, loop[d], a->size[d]);
+            put_loop(t, axis_loop[d], a->size[d]);
             braces++;
         }
     return braces;
@@ -46,14 +44,14 @@ static void put_local_sums(function *f, const axes *a)
     axis from[ADJ_MAX_RANK], to[ADJ_MAX_RANK];
     int kept = 0;
     for (int d = 0; d < a->n; d++) {
-        from[d] = (axis){loop[d], a->size[d]};
+        from[d] = (axis){axis_loop[d], a->size[d]};
         if (!a->is_reduced[d])
             to[kept++] = from[d];
     }
     const int outer = put_axes(&f->t, a, 0);
-    put_sum(f);
+    put_sum(f, "sum");
     const int inner = put_axes(&f->t, a, 1);
-    put_term(f, expr("%s[%s]", operand_name(f, 0), index_of(a->n, from).s).s);
+    put_term(f, "sum", expr("%s[%s]", operand_name(f, 0), index_of(a->n, from).s).s);
     put_end(&f->t, inner);
     put(&f->t, "%s[%s] = %s;", f->result, index_of(kept, to).s, sum_of(f, "sum").s);
     put_end(&f->t, outer);
@@ -74,9 +72,9 @@ static void put_reduction(function *f, const axes *a, const char *start, int is_
     put(t, "%s[%s] = %s;", f->result, open ? "i" : "0", start);
     put_end(t, open);
     for (int d = 0; d < a->n; d++) {
-        put_loop(t, loop[d], a->size[d]);
+        put_loop(t, axis_loop[d], a->size[d]);
         braces++;
-        from[d] = (axis){loop[d], a->size[d]};
+        from[d] = (axis){axis_loop[d], a->size[d]};
         if (!a->is_reduced[d])
             to[kept++] = from[d];
     }
@@ -126,7 +124,7 @@ void write_prelu_grad_slope(function *f)
     const adj_shape s = f->root->in[0]->type.shape;
     const int64_t channels = s.dim[s.rank - 1], slopes = adj_shape_elems(f->root->type.shape);
     const char *dy = operand_name(f, 0), *x = operand_name(f, 1);
-    put_zeros(f, slopes);
+    put_filled(f, 0);
     int braces = put_loop_unless_one(t, "i", adj_shape_elems(s) / channels);
     braces += put_loop_unless_one(t, "c", channels);
     const expression at =

@@ -119,7 +119,7 @@ void write_resize_grad(function *f)
     const adj_resize_attrs *a = f->root->attrs;
     const char *dy = operand_name(f, 0), *dx = f->result;
     expression at;
-    put_zeros(f, adj_shape_elems(f->root->type.shape));
+    put_filled(f, 0);
     int braces = put_resized_pixels(f, &at);
     if (a->mode == ADJ_NEAREST) {
         put(t, "%s += %s[%s];", pixel_at(f, dx, "ih", "iw").s, dy, at.s);

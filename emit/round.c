@@ -1,7 +1,6 @@
-/* round.c - see round.h. The scales of a batch norm that is folded into a filter are factors of its
- * channels, so that a rounded filter is scale * q with the same q after it. */
-#include "round.h"
-
+/* round.c - rounds filters (tool.h) and the arrays of a file. The scales of a batch norm that is
+ * folded into a filter are factors of its channels, so that a rounded filter is scale * q with the
+ * same q after it. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +8,7 @@
 #include "emit.h"
 #include "graph/graph.h"
 #include "program.h"
+#include "tool.h"
 
 enum { LARGEST = 127 };
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/hash.h"
+#include "base/printable.h"
 #include "file.h"
 
 enum { HEADER = 16 }; /* bytes of a saved state before its arrays */

@@ -6,18 +6,14 @@
 
 static const char *of_planes(const adj_node *n)
 {
-    return ((const adj_format_attrs *)n->attrs)->format == ADJ_NCHW && n->in[0]->type.shape.rank > 2
+    return adj_format_of(n) == ADJ_NCHW && n->in[0]->type.shape.rank > 2
                ? "its channels are not last (NCHW)"
                : NULL;
-}
-static const char *of_conv(const adj_node *n)
-{
-    return adj_node_geom(n)->format == ADJ_NCHW ? "its channels are not last (NCHW)" : NULL;
 }
 static const char *of_pool(const adj_node *n)
 {
     return ((const adj_pool_attrs *)n->attrs)->kc > 1 ? "its windows cover several channels"
-                                                      : of_conv(n);
+                                                      : of_planes(n);
 }
 static const char *of_clip(const adj_node *n)
 {
@@ -35,19 +31,12 @@ static const char *of_dropout(const adj_node *n)
            : a->rate * 0x1p32 > UINT32_MAX ? "its rate is 1 for words of 32 bits"
                                            : NULL;
 }
-static const char *of_prelu(const adj_node *n)
-{
-    return ((const adj_prelu_attrs *)n->attrs)->format == ADJ_NCHW && n->in[0]->type.shape.rank > 2
-               ? "its channels are not last (NCHW)"
-               : NULL;
-}
 static const char *of_resize(const adj_node *n)
 {
     const adj_resize_attrs *a = n->attrs;
     const int64_t most = INT32_MAX / 4; /* see resize.c */
-    return a->format == ADJ_NCHW                          ? "its channels are not last (NCHW)"
-           : a->ih > most / a->oh || a->iw > most / a->ow ? "its coordinates exceed an int"
-                                                          : NULL;
+    return a->ih > most / a->oh || a->iw > most / a->ow ? "its coordinates exceed an int"
+                                                        : of_planes(n);
 }
 static const char *of_cast(const adj_node *n)
 {
@@ -59,21 +48,21 @@ static const char *of_cast(const adj_node *n)
 static const writer writers[] = {
     {&adj_op_fill, write_fill, .operands = "", .formula = "a constant"},
     {&adj_op_conv2d, write_conv2d, .operands = "x w", .has_chain = 1, .suffix = "forward",
-     .formula = "sum of x[%h][%w][c] * w[kh][kw][c][o] over kh, kw, c", .refuses = of_conv},
+     .formula = "sum of x[%h][%w][c] * w[kh][kw][c][o] over kh, kw, c", .refuses = of_planes},
     {&adj_op_depthwise_conv2d_native, write_conv2d, .operands = "x w", .has_chain = 1,
      .suffix = "forward", .formula = "sum of x[%h][%w][c] * w[kh][kw][c] over kh, kw",
-     .refuses = of_conv},
+     .refuses = of_planes},
     {&adj_op_conv2d_backprop_input, write_conv2d_backprop_input, .operands = "w dy", .result = "dx",
-     .suffix = "backprop_input", .refuses = of_conv,
+     .suffix = "backprop_input", .refuses = of_planes,
      .formula = "dx[%h][%w][c] += dy[oh][ow][o] * w[kh][kw][c][o] for all oh, ow, kh, kw, o"},
     {&adj_op_depthwise_conv2d_native_backprop_input, write_conv2d_backprop_input,
-     .operands = "w dy", .result = "dx", .suffix = "backprop_input", .refuses = of_conv,
+     .operands = "w dy", .result = "dx", .suffix = "backprop_input", .refuses = of_planes,
      .formula = "dx[%h][%w][c] += dy[oh][ow][c] * w[kh][kw][c] for all oh, ow, kh, kw"},
     {&adj_op_conv2d_backprop_filter, write_conv2d_backprop_filter, .operands = "x dy",
-     .result = "dw", .suffix = "backprop_filter", .refuses = of_conv,
+     .result = "dw", .suffix = "backprop_filter", .refuses = of_planes,
      .formula = "sum of x[%h][%w][c] * dy[oh][ow][o] over images, oh, ow"},
     {&adj_op_depthwise_conv2d_native_backprop_filter, write_conv2d_backprop_filter,
-     .operands = "x dy", .result = "dw", .suffix = "backprop_filter", .refuses = of_conv,
+     .operands = "x dy", .result = "dw", .suffix = "backprop_filter", .refuses = of_planes,
      .formula = "sum of x[%h][%w][c] * dy[oh][ow][c] over images, oh, ow"},
     {&adj_op_matmul, write_matmul, .operands = "x w", .has_chain = 1,
      .formula = "sum of x[i][k] * w[k][j] over k"},
@@ -91,7 +80,7 @@ static const writer writers[] = {
     {&adj_op_bias_add_grad, write_bias_add_grad, .operands = "dy", .result = "db",
      .refuses = of_planes, .formula = "sum of dy for each channel"},
     {&adj_op_prelu_grad_slope, write_prelu_grad_slope, .operands = "dy x", .result = "dslope",
-     .refuses = of_prelu, .formula = "sum of dy * x where x is not positive"},
+     .refuses = of_planes, .formula = "sum of dy * x where x is not positive"},
     {&adj_op_resize, write_resize, .operands = "x", .has_chain = 1, .refuses = of_resize,
      .formula = "x at each pixel's coordinate"},
     {&adj_op_resize_grad, write_resize_grad, .operands = "dy", .result = "dx", .refuses = of_resize,

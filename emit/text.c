@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/c_locale.h"
-#include "base/printable.h"
 
 enum { PER_LINE = 6 };
 
@@ -170,42 +169,15 @@ int new_name(name_list *l, const char *from, const char *suffix, char to[IDENTIF
     n += snprintf(to + n, SUFFIX, "%s", suffix);
     for (int number = 2; is_taken(l, to); number++)
         snprintf(to + n, 12, "_%d", number);
-    if (l->n == l->capacity) {
-        const int capacity = l->capacity > 0 ? 2 * l->capacity : 64;
-        void *more = realloc(l->name, (size_t)capacity * sizeof *l->name);
-        if (more == NULL)
-            return 0;
-        l->name = more;
-        l->capacity = capacity;
-    }
+    void *more = realloc(l->name, ((size_t)l->n + 1) * sizeof *l->name);
+    if (more == NULL)
+        return 0;
+    l->name = more;
     memcpy(l->name[l->n++], to, IDENTIFIER);
     return 1;
 }
 
-/* ---- text and numbers of others ---- */
-
-void put_in_comment(FILE *f, const char *s)
-{
-    char piece[PIECE];
-    for (char before = 0; *s != '\0';) { /* no end, no trigraph, no line splice */
-        const int is_unsafe = (before == '*' && *s == '/') || (before == '/' && *s == '*') ||
-                              (before == '?' && *s == '?');
-        before = *s;
-        s += printable(s, piece);
-        fputs(is_unsafe || piece[0] == '\\' ? "." : piece, f);
-    }
-}
-
-void put_string(FILE *f, const char *s)
-{
-    fputc('"', f);
-    for (; *s != '\0'; s++)
-        if (is_letter(*s) || is_digit(*s) || strchr("/_-.,: ", *s) != NULL)
-            fputc(*s, f);
-        else
-            fprintf(f, "\\%03o", (unsigned char)*s);
-    fputc('"', f);
-}
+/* ---- numbers ---- */
 
 void put_elements(FILE *f, adj_dtype dtype, const void *data, int64_t n)
 {

@@ -53,7 +53,7 @@ expression shape_of(adj_shape s);
 enum { IDENTIFIER = 96 };
 /* Names that are taken in the file. */
 typedef struct {
-    int n, capacity;
+    int n;
     char (*name)[IDENTIFIER];
 } name_list;
 /* Writes an identifier made of any text and a suffix: letters, digits and single underscores. A
@@ -61,10 +61,6 @@ typedef struct {
 int new_name(name_list *l, const char *from, const char *suffix, char to[IDENTIFIER]);
 /* True if the text is an identifier of at most max characters without a leading underscore. */
 int is_identifier(const char *s, int max);
-/* Writes any text within a comment. */
-void put_in_comment(FILE *f, const char *s);
-/* Writes any text as a string literal. */
-void put_string(FILE *f, const char *s);
 /* Writes the elements of an array initializer, f32 or i32, with its braces. */
 void put_elements(FILE *f, adj_dtype dtype, const void *data, int64_t n);
 /* Writes that of integers of 8 bits. */

@@ -76,7 +76,7 @@ static const rule rules[] = {
      "base check/inspect.h cli cli/op exec/candidate.h base/machine graph/op.h "
      "exec/internal.h exec/report.h ops/attr_lists.h"},
     {"cli/emit", "adjoint.h adjoint_data.h adjoint_emit.h adjoint_fit.h adjoint_nn.h adjoint_io.h",
-     "cli cli/train/data.h emit/prefix.h emit/round.h train/internal.h"},
+     "cli cli/train/data.h emit/tool.h train/internal.h"},
     {"cli/compare", "adjoint.h adjoint_check.h adjoint_nn.h adjoint_io.h",
      "base cli cli/op check/inspect.h graph/op.h exec/internal.h"},
     {"cli/page", "", "base"},

@@ -4,7 +4,7 @@
 #include "adjoint_data.h"
 #include "cli/command.h"
 #include "cli/train/data.h"
-#include "emit/round.h"
+#include "emit/tool.h"
 
 /* Sets size and classes of the card to those of the net. Returns 0 if it is not a classifier of
  * images. */

@@ -12,7 +12,7 @@
 #include "cli/model.h"
 #include "cli/onnx_model.h"
 #include "cli/standard.h"
-#include "emit/prefix.h"
+#include "emit/tool.h"
 #include "train/internal.h"
 
 typedef struct {

@@ -101,18 +101,6 @@ static int find_list(const header *h, int constant, json_t **list)
     return 1;
 }
 
-/* Writes text within a comment. */
-static void put_comment(FILE *f, const char *text)
-{
-    char piece[PIECE];
-    for (char before = 0; *text != '\0';) {
-        const int ends = (before == '*' && *text == '/') || (before == '/' && *text == '*');
-        before = *text;
-        text += printable(text, piece);
-        fputs(ends ? "?" : piece, f);
-    }
-}
-
 static void put_real(FILE *f, double v, int is_double)
 {
     const char *suffix = is_double ? "" : "F";
@@ -157,7 +145,7 @@ static void put_tensor(FILE *f, const adj_tensor *t, const char *name)
     int64_t n = adj_shape_elems(t->shape);
 
     fputs("/* ", f);
-    put_comment(f, t->name);
+    put_in_comment(f, t->name);
     fprintf(f, ": %s %s */\nstatic const %s %s[%lld] = {", adj_elem_name(t->elem),
             adj_shape_text(t->shape).s, elem_in_c(t->elem), name, (long long)(n > 0 ? n : 1));
     for (int64_t i = 0; i < n; i++) {
@@ -166,20 +154,6 @@ static void put_tensor(FILE *f, const adj_tensor *t, const char *name)
         fputc(',', f);
     }
     fputs(n > 0 ? "\n};\n\n" : "0};\n\n", f);
-}
-
-/* Writes any bytes as a string literal. */
-static void put_literal(FILE *f, const char *text)
-{
-    fputc('"', f);
-    for (; *text != '\0'; text++) {
-        const unsigned char c = (unsigned char)*text;
-        if (c < 128 && (isalnum(c) || strchr("/_-.,: ", c) != NULL))
-            fputc(c, f);
-        else
-            fprintf(f, "\\%03o", c);
-    }
-    fputc('"', f);
 }
 
 static void put_constant(FILE *f, const header *h, int k)
@@ -194,7 +168,7 @@ static void put_constant(FILE *f, const header *h, int k)
     {
         fputs(i % A_LINE == 0 ? "\n    " : " ", f);
         if (constants[k].is_text)
-            put_literal(f, json_string_value(value));
+            put_string(f, json_string_value(value));
         else
             put_real(f, json_number_value(value), 0);
         fputc(',', f);
@@ -213,7 +187,7 @@ static void put_list(FILE *f, const header *h)
             h->prefix, h->prefix, h->prefix, h->prefix, h->prefix, h->n + 1);
     for (int i = 0; i < h->n; i++) {
         fputs("    {", f);
-        put_literal(f, h->tensor[i].name);
+        put_string(f, h->tensor[i].name);
         fprintf(f, ", %s, %s%s},\n", h->name[i],
                 adj_shape_elems(h->tensor[i].shape) > 0 ? "sizeof " : "0 * sizeof ", h->name[i]);
     }
@@ -239,9 +213,9 @@ static int write_header(FILE *f, void *user)
     fprintf(f, "/* Weights, written by adjoint %s. Row-major.\n", adj_version_text());
     for (int i = 0; i < h->n_metadata; i++) {
         fputs(" *   ", f);
-        put_comment(f, h->metadata[i].key);
+        put_in_comment(f, h->metadata[i].key);
         fputs(": ", f);
-        put_comment(f, h->metadata[i].value);
+        put_in_comment(f, h->metadata[i].value);
         fputc('\n', f);
     }
     fprintf(f,

@@ -1,6 +1,6 @@
-/* dropout.c - the function of dropout, and of the random words that it and initial values read
- * (Philox4x32-10, Salmon et al. 2011): word i % 4 of philox({i / 4, 0, step, 0}, seed) belongs to
- * element i. */
+/* training.c - functions of training alone: dropout, Adam's step, and the random words that dropout
+ * and initial values read (Philox4x32-10, Salmon et al. 2011): word i % 4 of
+ * philox({i / 4, 0, step, 0}, seed) belongs to element i. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -22,6 +22,25 @@ void write_dropout(function *f)
         step, (uint32_t)a->seed, (uint32_t)(a->seed >> 32));
     put(t, "%s[i] = word[i %% 4] >= UINT32_C(%" PRIu32 ") ? %s[i] * %s : 0.0f;", f->result,
         (uint32_t)least, x, literal(1 / (1 - a->rate)).s);
+    put_end(t, 1);
+}
+
+/* 1 - beta^t is -expm1(t * log(beta)), which does not cancel in f32. */
+void write_adam_step(function *f)
+{
+    text *t = &f->t;
+    const adj_adam_attrs *a = f->root->attrs;
+    const char *p = operand_name(f, 0), *m = operand_name(f, 1), *v = operand_name(f, 2);
+    const char *step = operand_name(f, 3), *lr = operand_name(f, 4);
+    put(t, "const float m_scale = -1.0f / expm1f(%s * (float)%s[0]);", literal(log(a->beta1)).s,
+        step);
+    put(t, "const float v_scale = -1.0f / expm1f(%s * (float)%s[0]);", literal(log(a->beta2)).s,
+        step);
+    put_loop(t, "i", adj_shape_elems(f->root->type.shape));
+    put(t, "const float direction = m_scale * %s[i] / (sqrtf(v_scale * %s[i]) + %s);", m, v,
+        literal(a->epsilon).s);
+    put(t, "%s[i] = %s[i] - %s[0] * (direction + %s * %s[i]);", f->result, p, lr,
+        literal(a->decay).s, p);
     put_end(t, 1);
 }
 
