@@ -12,8 +12,7 @@
 /* Returns operand i; truth values and integers as floats of that type. */
 static adj_node *as_float(call *n, int i, adj_dtype dtype)
 {
-    adj_node *x = in_beside(n, i);
-    return x != NULL && adj_node_type(x).dtype != dtype ? adj_cast(x, dtype) : x;
+    return as_dtype(in_beside(n, i), dtype);
 }
 
 static int is_sigmoid_of(const adj_node *y, const adj_node *x)
@@ -72,11 +71,7 @@ int import_comparison(call *n)
         a = adj_cast(a, ADJ_F64);
         b = adj_cast(b, ADJ_F64);
     }
-    adj_node *y = n->row->binary(a, b);
-    const adj_dtype dtype = n->f->o->dtype;
-    if (y != NULL && adj_node_type(y).dtype != dtype)
-        y = adj_cast(y, dtype);
-    return give_at(n, 0, y, ELEM_BOOL);
+    return give_at(n, 0, as_dtype(n->row->binary(a, b), n->f->o->dtype), ELEM_BOOL);
 }
 
 /* -1, 0 or 1; no gradient passes. */
@@ -121,10 +116,7 @@ int import_not(call *n)
 /* x, broadcast to the shape of the mask, where the mask is above 0; else 0, also for infinite x. */
 static adj_node *masked(adj_node *x, adj_node *mask)
 {
-    if (mask == NULL || x == NULL)
-        return NULL;
-    const adj_shape s = shape_of(mask);
-    return adj_relu_grad(adj_shape_equal(shape_of(x), s) ? x : adj_broadcast_to(x, s), mask);
+    return mask != NULL ? adj_relu_grad(broadcast(x, shape_of(mask)), mask) : NULL;
 }
 
 int import_where(call *n)
@@ -139,14 +131,15 @@ int import_where(call *n)
     const adj_shape sa = shape_of(a), sb = shape_of(b), sc = c != NULL ? shape_of(c) : sa;
     if (!joint_shape(n, &sa, &sb, &both) || !joint_shape(n, &both, &sc, &all))
         return 0;
-    adj_node *mask = adj_shape_equal(sc, all) ? c : adj_broadcast_to(c, all);
+    adj_node *mask = broadcast(c, all);
     adj_node *from_a = masked(a, mask), *from_b = masked(b, adj_sub(scalar(mask, 1), mask));
     return give(n, adj_add(from_a, from_b));
 }
 
 int import_cast(call *n)
 {
-    const int to = (int)attr_int(n, "to", 0);
+    const int is_like = has_in(n, 1);
+    const int to = is_like ? n->in[1]->elem : (int)attr_int(n, "to", 0);
     adj_node *x = in_node(n, 0);
     if (!elem_is_float(to) && !elem_is_integer(to))
         return refuse(n, "a cast to %s", elem_name(to));
@@ -158,19 +151,7 @@ int import_cast(call *n)
             x = adj_cast(x, dtype);
         x = different(x, scalar(x, 0));
     }
-    if (x != NULL && adj_node_type(x).dtype != dtype)
-        x = adj_cast(x, dtype);
-    return give_at(n, 0, x, to);
-}
-
-int import_cast_like(call *n)
-{
-    adj_node *x = in_node(n, 0);
-    if (x == NULL || !has_in(n, 1))
-        return 0;
-    const int to = n->in[1]->elem;
-    const adj_dtype dtype = dtype_of_elem(n->f, to);
-    return give_at(n, 0, adj_node_type(x).dtype != dtype ? adj_cast(x, dtype) : x, to);
+    return give_at(n, 0, as_dtype(x, dtype), to);
 }
 
 int import_identity(call *n)

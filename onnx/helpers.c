@@ -107,6 +107,16 @@ int axis_of(call *n, int64_t axis, int64_t rank)
     return -1;
 }
 
+adj_node *as_dtype(adj_node *x, adj_dtype dtype)
+{
+    return x == NULL || adj_node_type(x).dtype == dtype ? x : adj_cast(x, dtype);
+}
+
+adj_node *broadcast(adj_node *x, adj_shape s)
+{
+    return x == NULL || adj_shape_equal(shape_of(x), s) ? x : adj_broadcast_to(x, s);
+}
+
 void swap_with_last(int rank, int axis, int perm[])
 {
     for (int i = 0; i < rank; i++)

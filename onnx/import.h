@@ -218,6 +218,9 @@ int attr_ints(const call *n, const char *name, const int64_t **list);
 int int_list(call *n, const char *name, int i, const int64_t **list);
 
 adj_shape shape_of(const adj_node *x);
+/* x itself where it is of that type, or shape. */
+adj_node *as_dtype(adj_node *x, adj_dtype dtype);
+adj_node *broadcast(adj_node *x, adj_shape s);
 /* Returns an axis counted from the front; -1, having refused the node, if there is none. */
 int axis_of(call *n, int64_t axis, int64_t rank);
 /* Sets *to to the shape to which both are broadcast. Returns 0, having refused the node, if they
@@ -294,7 +297,7 @@ import_fn import_reshape, import_transpose, import_expand, import_tile, import_c
     import_depth_to_space, import_space_to_depth;
 import_fn import_conv, import_conv_transpose;
 import_fn import_mean, import_pow, import_comparison, import_shrink, import_logic, import_not,
-    import_where, import_cast, import_cast_like, import_identity, import_if;
+    import_where, import_cast, import_identity, import_if;
 import_fn fold_constant, import_shape, import_size, fold_constant_of_shape, fold_range, fold_cast,
     fold_reshape, fold_concat, fold_gather, fold_slice, fold_transpose, fold_expand, fold_where,
     fold_reduce_prod;

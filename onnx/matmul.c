@@ -33,9 +33,8 @@ static adj_node *as_batch(adj_node *x, const adj_shape *batch, int64_t count)
     adj_shape all = *batch;
     all.dim[all.rank++] = s.dim[s.rank - 2];
     all.dim[all.rank++] = s.dim[s.rank - 1];
-    if (!adj_shape_equal(all, s))
-        x = adj_broadcast_to(x, all);
-    return adj_reshape(x, (adj_shape){3, {count, s.dim[s.rank - 2], s.dim[s.rank - 1]}});
+    return adj_reshape(broadcast(x, all),
+                       (adj_shape){3, {count, s.dim[s.rank - 2], s.dim[s.rank - 1]}});
 }
 
 static adj_node *row_of(adj_node *x, int64_t i)

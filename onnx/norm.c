@@ -22,11 +22,6 @@ static adj_node *back_to(adj_node *y, adj_shape s)
     return y == NULL || adj_shape_equal(shape_of(y), s) ? y : adj_reshape(y, s);
 }
 
-static adj_node *as_dtype(adj_node *x, adj_dtype dtype)
-{
-    return x == NULL || adj_node_type(x).dtype == dtype ? x : adj_cast(x, dtype);
-}
-
 /* Returns f64 for x of f64, else f32: the type of the statistics of f16 and bf16, too. */
 static adj_dtype stats_dtype(const adj_node *x)
 {

@@ -22,11 +22,9 @@ static adj_node *repeated(adj_node *v, int axis, int64_t block, int64_t size)
  * element for each block along it; a scalar stays one. */
 static adj_node *along_axis(call *n, int i, const adj_node *x, int axis)
 {
-    adj_node *v = in_node(n, i);
+    adj_node *v = as_dtype(in_node(n, i), adj_node_type(x).dtype);
     if (v == NULL)
         return NULL;
-    if (adj_node_type(v).dtype != adj_node_type(x).dtype)
-        v = adj_cast(v, adj_node_type(x).dtype);
     adj_shape s = shape_of(v), one = {.rank = shape_of(x).rank};
     const int64_t block = attr_int(n, "block_size", 0);
     if (block > 0 && s.rank == one.rank && axis < one.rank) {
@@ -77,12 +75,9 @@ int import_quantize(call *n)
 
 int import_dequantize(call *n)
 {
-    adj_node *x = in_node(n, 0);
+    adj_node *x = as_dtype(in_node(n, 0), n->f->o->dtype);
     if (x == NULL)
         return 0;
-    const adj_dtype dtype = n->f->o->dtype;
-    if (adj_node_type(x).dtype != dtype)
-        x = adj_cast(x, dtype);
     const int axis = axis_of(n, attr_int(n, "axis", shape_of(x).rank > 1), shape_of(x).rank + 1);
     if (axis < 0)
         return 0;

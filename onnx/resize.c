@@ -153,24 +153,34 @@ static adj_node *as_image(adj_node *x, const resize_plan *p, const axis_plan axi
     return adj_resize(x, axis[2].out, axis[3].out, &a);
 }
 
-/* Reads sizes or scales of the named axes. */
-static int read_sizes(call *n, axis_plan axis[], const numbers *scales, const numbers *sizes)
+/* Sets the axes that sizes, scales and regions have entries for, by default all, and their number.
+ * Returns 0 having refused. */
+static int read_axes(call *n, int axis[2 * ADJ_MAX_RANK], int *count)
 {
     const int64_t *named;
     const int n_named = attr_ints(n, "axes", &named), rank = (int)in_shape(n, 0).rank;
+    *count = n_named >= 0 ? n_named : rank;
+    for (int i = 0; i < *count; i++)
+        if ((axis[i] = n_named >= 0 ? axis_of(n, named[i], rank) : i) < 0)
+            return 0;
+    return 1;
+}
+
+/* Reads sizes or scales of the axes. */
+static int read_sizes(call *n, axis_plan plan[], const numbers *scales, const numbers *sizes)
+{
     const numbers *given = sizes != NULL ? sizes : scales;
-    const int count = n_named >= 0 ? n_named : rank;
+    int axis[2 * ADJ_MAX_RANK], count;
+    if (!read_axes(n, axis, &count))
+        return 0;
     if (given == NULL || given->n != count)
         return refuse(n, "sizes or scales does not have an entry for each axis");
     double least = INFINITY, most = 0;
     for (int i = 0; i < count; i++) {
-        const int k = n_named >= 0 ? axis_of(n, named[i], rank) : i;
-        if (k < 0)
-            return 0;
-        axis_plan *a = &axis[k];
+        axis_plan *a = &plan[axis[i]];
         const double v = number_at(given, i);
         if (!(v > 0) || v > 1e9 || a->in < 1)
-            return refuse(n, "size or scale of axis %d is out of range", k);
+            return refuse(n, "size or scale of axis %d is out of range", axis[i]);
         a->scale = sizes != NULL ? v / (double)a->in : v;
         a->out = sizes != NULL ? (int64_t)v : (int64_t)floor((double)a->in * v);
         least = a->scale < least ? a->scale : least;
@@ -178,27 +188,24 @@ static int read_sizes(call *n, axis_plan axis[], const numbers *scales, const nu
     }
     const word policy = attr_word(n, "keep_aspect_ratio_policy", "stretch");
     for (int i = 0; sizes != NULL && strcmp(policy.s, "stretch") != 0 && i < count; i++) {
-        axis_plan *a = &axis[n_named >= 0 ? axis_of(n, named[i], rank) : i];
+        axis_plan *a = &plan[axis[i]];
         a->scale = strcmp(policy.s, "not_larger") == 0 ? least : most;
         a->out = (int64_t)floor((double)a->in * a->scale + 0.5);
     }
     return 1;
 }
 
-static int read_region(call *n, axis_plan axis[])
+static int read_region(call *n, axis_plan plan[])
 {
-    const int64_t *named;
-    const int n_named = attr_ints(n, "axes", &named), rank = (int)in_shape(n, 0).rank;
-    const int count = n_named >= 0 ? n_named : rank;
     const numbers *region = has_in(n, 1) ? in_known(n, 1) : NULL;
+    int axis[2 * ADJ_MAX_RANK], count;
+    if (!read_axes(n, axis, &count))
+        return 0;
     if (region == NULL || region->n != 2 * (int64_t)count)
         return refuse(n, "tf_crop_and_resize needs a region");
     for (int i = 0; i < count; i++) {
-        const int k = n_named >= 0 ? axis_of(n, named[i], rank) : i;
-        if (k < 0)
-            return 0;
-        axis[k].start = number_at(region, i);
-        axis[k].end = number_at(region, count + i);
+        plan[axis[i]].start = number_at(region, i);
+        plan[axis[i]].end = number_at(region, count + i);
     }
     return 1;
 }

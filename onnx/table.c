@@ -16,7 +16,7 @@ static const operator_row table[] = {
     {"AveragePool", .op = &adj_op_avg_pool, .build = import_average_pool},
     {"BatchNormalization", .build = import_batch_norm},
     {"Cast", .since = 6, .build = import_cast, .fold = fold_cast},
-    {"CastLike", .build = import_cast_like, .fold = fold_cast},
+    {"CastLike", .build = import_cast, .fold = fold_cast},
     {"Ceil", .each = ceil},
     {"Celu", .build = import_celu},
     {"Clip", .build = import_clip, .fold = fold_clip},
