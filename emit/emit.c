@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "file.h"
+#include "program.h"
 #include "tool.h"
 
 /* Element i of the example. */

@@ -1,6 +1,6 @@
 /* file.c - the text of the file, part by part: summary, declarations, arrays, functions, the public
  * functions, the test. */
-#include "file.h"
+#include "program.h"
 
 #include <string.h>
 

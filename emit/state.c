@@ -5,7 +5,7 @@
 
 #include "base/hash.h"
 #include "base/printable.h"
-#include "file.h"
+#include "program.h"
 
 enum { HEADER = 16 }; /* bytes of a saved state before its arrays */
 

@@ -1,4 +1,4 @@
-/* conv.c - the windows of convolutions and pools (windows.h); Conv and ConvTranspose.
+/* conv.c - the windows of convolutions and pools; Conv and ConvTranspose.
  *
  * Volumes [n, c, d, h, w] are convolved as images whose channels are those of the planes that a
  * window covers. */
@@ -7,7 +7,6 @@
 
 #include "graph/op.h"
 #include "import.h"
-#include "windows.h"
 
 /* ---- one and three spatial axes ---- */
 

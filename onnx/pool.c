@@ -9,7 +9,6 @@
 #include "graph/op.h"
 #include "import.h"
 #include "shared.h"
-#include "windows.h"
 
 /* Pads that ceil_mode adds at the end so that a last, partial window fits. */
 static void ceil_pads(windows *w)

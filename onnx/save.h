@@ -14,7 +14,7 @@
 /* Names of a value in the file; NULL: not written in this form. */
 typedef struct {
     const char *plain, *turned;
-    int64_t outer; /* number of elements that precede the batch (save_batch.c); 0: no batch */
+    int64_t outer; /* number of elements that precede the batch (save_shapes.c); 0: no batch */
     int readers;   /* number of times that it is read by what is written */
     int is_folded; /* 1: a batch norm or bias that is written with the layer before */
 } saved;
@@ -96,7 +96,15 @@ int32_t elem_of(adj_dtype dtype); /* numbers.c */
 /* Returns the operator that this op alone is in a file, or NULL (table.c). */
 const char *operator_of(const adj_op *op);
 
-/* ---- save_batch.c ---- */
+/* ---- save_ops.c ---- */
+
+/* Writes the operators that compute n. */
+void save_node(writer *w, const adj_node *n);
+/* Lists the nodes whose values save_node(n) reads, up to two more than n has operands. Returns how
+ * many. */
+int list_needed(const writer *w, const adj_node *n, const adj_node *needed[]);
+
+/* ---- save_shapes.c ---- */
 
 /* Sets saved.outer of all nodes. */
 void find_batch(writer *w);
@@ -108,16 +116,6 @@ void check_batch(writer *w, const adj_node *n);
 const char *sizes(writer *w, const adj_node *n);
 /* Returns sizes for n of which the first, if it has the batch, is computed from an input. */
 const char *batch_sizes(writer *w, const adj_node *n, adj_shape s);
-
-/* ---- save_ops.c ---- */
-
-/* Writes the operators that compute n. */
-void save_node(writer *w, const adj_node *n);
-/* Lists the nodes whose values save_node(n) reads, up to two more than n has operands. Returns how
- * many. */
-int list_needed(const writer *w, const adj_node *n, const adj_node *needed[]);
-
-/* ---- save_shapes.c ---- */
 
 typedef void save_fn(writer *w, const adj_node *n);
 save_fn save_reshape, save_transpose, save_concat, save_pad, save_slice, save_broadcast;

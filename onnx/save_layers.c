@@ -3,6 +3,7 @@
 
 #include "graph/op.h"
 #include "save.h"
+#include "shared.h"
 
 /* ---- convolutions ---- */
 
@@ -45,13 +46,13 @@ static void set_conv(writer *w, Onnx__NodeProto *p, const adj_node *n)
 /* Writes a convolution; sum: the bias added to it, which becomes its operand B, or NULL. */
 static void write_conv(writer *w, const adj_node *n, const adj_node *sum)
 {
-    const int is_transposed = n->op == &adj_op_conv2d_backprop_input, same[] = {0};
+    const int is_transposed = n->op == &adj_op_conv2d_backprop_input;
     const adj_conv_geom *g = geom_of(n);
     const int form = is_nhwc_geom(g);
     const char *in[] = {in_form(w, n->in[is_transposed], form), NULL, NULL, NULL};
     in[1] = filter_name(w, n);
     if (sum != NULL)
-        in[2] = arranged(w, sum->in[1], same, dims(sum->in[1]));
+        in[2] = arranged(w, sum->in[1], axes_in_order, dims(sum->in[1]));
     Onnx__NodeProto *p = emit(w, is_transposed ? "ConvTranspose" : "Conv", in,
                               result(w, sum != NULL ? sum : n, form));
     set_conv(w, p, n);
@@ -87,10 +88,10 @@ void save_bias_add(writer *w, const adj_node *n)
     }
     const int is_nhwc = ((const adj_format_attrs *)n->attrs)->format == ADJ_NHWC;
     const int64_t sizes[] = {dims(n->in[1]).dim[0], 1, 1, 1, 1, 1};
-    const int form = is_nhwc && is_turned(w, n->in[0]), same[] = {0};
+    const int form = is_nhwc && is_turned(w, n->in[0]);
     const int rank = form || !is_nhwc ? (int)dims(n).rank - 1 : 1;
     const char *x = in_form(w, n->in[0], form);
-    const char *bias = arranged(w, n->in[1], same, dims(n->in[1]));
+    const char *bias = arranged(w, n->in[1], axes_in_order, dims(n->in[1]));
     if (rank > 1) {
         const char *list = bias;
         emit2(w, "Reshape", list, ints(w, rank, sizes), bias = fresh_name(w));
@@ -220,7 +221,6 @@ static void scale_last(writer *w, const affine *a, adj_dtype dtype, int is_first
 /* Writes the layer with its weights scaled, and the rest of the batch norm as its bias. */
 static void save_folded(writer *w, const adj_node *n)
 {
-    const int same[] = {0, 1};
     const adj_node *bias, *layer = layer_before(n, &bias);
     const adj_dtype dtype = adj_node_type(n).dtype;
     const int is_product = layer->op == &adj_op_matmul;
@@ -230,8 +230,8 @@ static void save_folded(writer *w, const adj_node *n)
     if (!affine_of(w, n, &a))
         return;
     const char *in[] = {in_form(w, layer->in[0], form), NULL, NULL, NULL};
-    in[1] =
-        is_product ? arranged(w, layer->in[1], same, dims(layer->in[1])) : filter_name(w, layer);
+    in[1] = is_product ? arranged(w, layer->in[1], axes_in_order, dims(layer->in[1]))
+                       : filter_name(w, layer);
     if (in[1] != NULL)
         scale_last(w, &a, dtype, !is_product || is_turned);
     in[2] = listed(w, n, (adj_shape){1, {a.c}}, a.shift, 1);
@@ -280,7 +280,7 @@ void save_group_norm(writer *w, const adj_node *n)
 {
     const adj_group_norm_attrs *a = n->attrs;
     const adj_shape s = dims(n);
-    const int form = a->format == ADJ_NHWC && s.rank == 4, same[] = {0};
+    const int form = a->format == ADJ_NHWC && s.rank == 4;
     if (a->format == ADJ_NHWC && s.rank != 4 && s.rank != 2)
         cannot_save(w, n, "its images are NHWC and not of rank 4");
     const char *x = in_form(w, n->in[0], form), *rows = fresh_name(w), *normed = fresh_name(w);
@@ -294,6 +294,6 @@ void save_group_norm(writer *w, const adj_node *n)
     set_float(w, p, "epsilon", a->epsilon);
     emit2(w, "Reshape", normed, shape, back);
     adj_shape list = {.rank = s.rank - 1, .dim = {dims(n->in[1]).dim[0], 1, 1, 1, 1, 1}};
-    emit2(w, "Mul", back, arranged(w, n->in[1], same, list), scaled);
-    emit2(w, "Add", scaled, arranged(w, n->in[2], same, list), result(w, n, form));
+    emit2(w, "Mul", back, arranged(w, n->in[1], axes_in_order, list), scaled);
+    emit2(w, "Add", scaled, arranged(w, n->in[2], axes_in_order, list), result(w, n, form));
 }

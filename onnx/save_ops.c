@@ -5,6 +5,7 @@
 #include "graph/op.h"
 #include "ops/grad.h"
 #include "save.h"
+#include "shared.h"
 
 /* ---- one operand ---- */
 
@@ -109,12 +110,11 @@ static void save_cast(writer *w, const adj_node *n)
 static const char *beside_turned(writer *w, const adj_node *x)
 {
     const adj_shape s = dims(x);
-    const int same[] = {0, 1, 2, 3};
     if (s.rank == 4)
         return turned(w, x);
     if (adj_shape_elems(s) == 1)
         return plain(w, x);
-    return s.rank == 1 ? arranged(w, x, same, (adj_shape){3, {s.dim[0], 1, 1}}) : NULL;
+    return s.rank == 1 ? arranged(w, x, axes_in_order, (adj_shape){3, {s.dim[0], 1, 1}}) : NULL;
 }
 
 /* True if the operands may be read beside NCHW images, which one of them is. */
@@ -177,11 +177,11 @@ static void save_prelu(writer *w, const adj_node *n)
 {
     const int is_nhwc = ((const adj_format_attrs *)n->attrs)->format == ADJ_NHWC;
     const adj_shape x = dims(n), s = dims(n->in[1]);
-    const int form = is_nhwc && x.rank == 4, same[] = {0};
+    const int form = is_nhwc && x.rank == 4;
     adj_shape slope = {.rank = 1, .dim = {s.dim[0], 1, 1, 1, 1, 1}};
     if (form || !is_nhwc) /* channels are axis 1 */
         slope.rank = x.rank - 1;
-    emit2(w, "PRelu", in_form(w, n->in[0], form), arranged(w, n->in[1], same, slope),
+    emit2(w, "PRelu", in_form(w, n->in[0], form), arranged(w, n->in[1], axes_in_order, slope),
           result(w, n, form));
 }
 

@@ -32,6 +32,8 @@ void chunk_free(chunk *list)
 
 /* ---- order of elements ---- */
 
+const int axes_in_order[ADJ_MAX_RANK] = {0, 1, 2, 3, 4, 5};
+
 order order_permuted(adj_shape shape, const int perm[])
 {
     order o = {.rank = (int)shape.rank};

@@ -10,6 +10,7 @@ struct chunk;
 void *chunk_alloc(struct chunk **list, int64_t count, size_t size);
 void chunk_free(struct chunk *list);
 
+extern const int axes_in_order[ADJ_MAX_RANK]; /* 0, 1, ... */
 /* Position in a tensor that another one is made of. */
 typedef struct {
     int rank;

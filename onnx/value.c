@@ -142,8 +142,6 @@ static adj_node *add_param(call *n, const value *v, const int perm[], int is_sta
     return p;
 }
 
-const int axes_in_order[ADJ_MAX_RANK] = {0, 1, 2, 3, 4, 5};
-
 static adj_node *node_of(call *n, value *v, int is_state)
 {
     if (v->node != NULL || v->known == NULL)
