@@ -49,9 +49,7 @@ static void write_net(float from)
     fill(variance, CHANNELS, 3);
     fill(fc_weight, FILE_CLASSES * CHANNELS, -0.5F);
     fill(fc_bias, FILE_CLASSES, 0.75F);
-    maker_start(&m, 17);
-    maker_input(&m, "x", 4, x);
-    maker_output(&m, "y");
+    maker_x_to_y(&m, 17, 4, x);
     maker_floats(&m, "conv1.weight", 4, w, filter);
     maker_floats(&m, "bn1.weight", 1, channels, scale);
     maker_floats(&m, "bn1.bias", 1, channels, bias);

@@ -36,9 +36,12 @@ static inline void close_folder(void)
     cr_assert(system(command) == 0);
 }
 
-/* Asserts that the file is refused with a message that has this part. */
-static inline void expect_refused(const char *part)
+/* Asserts that the model, or with NULL the file as it is, is refused with a message that has this
+ * part. */
+static inline void expect_refused(const maker *m, const char *part)
 {
+    if (m != NULL)
+        maker_write(m, path);
     cr_assert(adj_onnx_load(g, path, NULL, &net, &error) != ADJ_OK && net == NULL);
     cr_assert(strstr(error.message, part) != NULL, "%s", error.message);
 }

@@ -66,6 +66,13 @@ void maker_output(maker *m, const char *name)
     m->outputs[m->graph.n_output++] = add_info(m, name);
 }
 
+void maker_x_to_y(maker *m, int64_t opset, int rank, const int64_t sizes[])
+{
+    maker_start(m, opset);
+    maker_input(m, "x", rank, sizes);
+    maker_output(m, "y");
+}
+
 static Onnx__TensorProto *add_tensor(maker *m, const char *name)
 {
     Onnx__TensorProto *t = &m->tensor[m->graph.n_initializer];

@@ -28,6 +28,8 @@ void maker_start(maker *m, int64_t opset);
 /* Adds an input or output of floats; a size of -1 is the symbolic "batch". */
 void maker_input(maker *m, const char *name, int rank, const int64_t sizes[]);
 void maker_output(maker *m, const char *name);
+/* A model with the input "x" and the output "y". */
+void maker_x_to_y(maker *m, int64_t opset, int rank, const int64_t sizes[]);
 /* Adds an initializer whose values and sizes stay the caller's. */
 Onnx__TensorProto *maker_floats(maker *m, const char *name, int rank, int64_t sizes[],
                                 float values[]);

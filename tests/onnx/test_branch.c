@@ -75,9 +75,7 @@ static void model(const char *condition, int64_t value)
 {
     static int64_t n, kept;
     kept = value;
-    maker_start(&m, 17);
-    maker_input(&m, "x", 1, (int64_t[]){2});
-    maker_output(&m, "y");
+    maker_x_to_y(&m, 17, 1, (int64_t[]){2});
     maker_ints(&m, "is_yes", 1, &n, &kept);
     maker_node(&m, "If", condition, "y");
     branch_start(&yes, "Relu", "yes", 10);
@@ -119,11 +117,7 @@ Test(onnx_branch, operator_of_the_other_branch)
     expect((float[]){13, 10});
 }
 
-static void refused(const char *part)
-{
-    maker_write(&m, path);
-    expect_refused(part);
-}
+static void refused(const char *part) { expect_refused(&m, part); }
 
 Test(onnx_branch, condition_of_a_run)
 {
@@ -166,12 +160,7 @@ static const int64_t matrix[] = {2, 3};
 
 TestSuite(onnx_sequence, .init = open_folder, .fini = close_folder);
 
-static void start_matrix(int64_t opset)
-{
-    maker_start(&m, opset);
-    maker_input(&m, "x", 2, matrix);
-    maker_output(&m, "y");
-}
+static void start_matrix(int64_t opset) { maker_x_to_y(&m, opset, 2, matrix); }
 
 /* Loads the model and asserts its result for x = [[1, 2, 3], [4, 5, 6]]. */
 static void expect_of_matrix(int n, const float want[])

@@ -57,9 +57,7 @@ static void dense_model(maker *m, int64_t weight[2])
 {
     static int64_t bias[] = {3};
     static float w[3 * 64], b[3] = {1, 2, 3};
-    maker_start(m, 17);
-    maker_input(m, "x", 2, (int64_t[]){-1, 64});
-    maker_output(m, "y");
+    maker_x_to_y(m, 17, 2, (int64_t[]){-1, 64});
     maker_floats(m, "w", 2, weight, w);
     maker_floats(m, "b", 1, bias, b);
 }
@@ -96,9 +94,7 @@ Test(onnx_head, conv)
     static int64_t n_shape, shape[] = {-1, 3};
     static float w[3 * 16 * 4], b[3];
     maker m;
-    maker_start(&m, 17);
-    maker_input(&m, "x", 4, x);
-    maker_output(&m, "y");
+    maker_x_to_y(&m, 17, 4, x);
     maker_floats(&m, "w", 4, filter, w);
     maker_floats(&m, "b", 1, bias, b);
     maker_ints(&m, "shape", 2, &n_shape, shape);
@@ -121,9 +117,7 @@ Test(onnx_head, no_last_layer)
     static int64_t x[] = {-1, 3}, weight[] = {3, 3};
     static float w[9];
     maker m;
-    maker_start(&m, 17);
-    maker_input(&m, "x", 2, x);
-    maker_output(&m, "y");
+    maker_x_to_y(&m, 17, 2, x);
     maker_floats(&m, "w", 2, weight, w);
     maker_node(&m, "MatMul", "x w", "a");
     maker_node(&m, "Add", "a x", "y"); /* a shortcut around the layer */
@@ -131,9 +125,7 @@ Test(onnx_head, no_last_layer)
         &m, 4,
         "the last layer cannot be replaced: the output is computed by Add \"y\" (expected Gemm, "
         "MatMul or Conv)");
-    maker_start(&m, 17);
-    maker_input(&m, "x", 2, x);
-    maker_output(&m, "y");
+    maker_x_to_y(&m, 17, 2, x);
     maker_node(&m, "MatMul", "x x", "y");
     expect_no_head(&m, 4, "its weights are not an initializer");
     expect_no_head(&m, -1, "classes (got -1, expected 0 or more)");
@@ -142,11 +134,8 @@ Test(onnx_head, no_last_layer)
 /* A file whose nodes compute each other's operands. */
 Test(onnx_head, cycle)
 {
-    static int64_t x[] = {-1, 3};
     maker m;
-    maker_start(&m, 17);
-    maker_input(&m, "x", 2, x);
-    maker_output(&m, "y");
+    maker_x_to_y(&m, 17, 2, (int64_t[]){-1, 3});
     maker_node(&m, "Relu", "a", "y");
     maker_node(&m, "Relu", "y", "a");
     expect_no_head(&m, 4, "its weights are not an initializer");
@@ -159,9 +148,7 @@ Test(onnx_head, frozen_batch_norm)
     static int64_t one[] = {1}, sizes[] = {3, 1, 1, 1};
     static float gamma[] = {2}, beta[] = {1}, mean[] = {1}, variance[] = {4};
     maker m;
-    maker_start(&m, 17);
-    maker_input(&m, "x", 4, sizes);
-    maker_output(&m, "y");
+    maker_x_to_y(&m, 17, 4, sizes);
     maker_floats(&m, "bn.weight", 1, one, gamma);
     maker_floats(&m, "bn.bias", 1, one, beta);
     maker_floats(&m, "bn.running_mean", 1, one, mean);
@@ -212,9 +199,7 @@ static void add_note(Onnx__StringStringEntryProto ***list, size_t *n, const char
 static void start(const char *signature)
 {
     n_note = 0;
-    maker_start(&m, 18);
-    maker_input(&m, "x", 2, (int64_t[]){4, 2});
-    maker_output(&m, "y");
+    maker_x_to_y(&m, 18, 2, (int64_t[]){4, 2});
     if (signature != NULL)
         add_note(&m.graph.metadata_props, &m.graph.n_metadata_props,
                  "pkg.torch.export.ExportedProgram.graph_signature", signature);

@@ -16,11 +16,7 @@ static void start(int rank, const int64_t sizes[])
     maker_output(&m, "y");
 }
 
-static void refused(const char *part)
-{
-    maker_write(&m, path);
-    expect_refused(part);
-}
+static void refused(const char *part) { expect_refused(&m, part); }
 
 /* ---- operands ---- */
 
@@ -209,5 +205,5 @@ Test(onnx_hostile, nested_types)
     FILE *f = fopen(path, "wb");
     cr_assert(f != NULL && fwrite(at, 1, n, f) == n && fclose(f) == 0);
     free(bytes);
-    expect_refused("messages are nested too deeply");
+    expect_refused(NULL, "messages are nested too deeply");
 }

@@ -96,9 +96,7 @@ static void expect_silu(const char *operands, const float want[], int is_silu)
 {
     static char text[4096];
     const float x[] = {0, 1, -2};
-    maker_start(&m, 17);
-    maker_input(&m, "x", 1, (int64_t[]){3});
-    maker_output(&m, "y");
+    maker_x_to_y(&m, 17, 1, (int64_t[]){3});
     maker_node(&m, "Sigmoid", "x", "gate");
     maker_node(&m, "Sigmoid", "gate", "other");
     maker_node(&m, "Mul", operands, "y");
@@ -249,9 +247,7 @@ Test(onnx_operators, gradient_of_conv_of_volumes)
 static void indices_model(int order)
 {
     static int64_t kernel[] = {2, 2}, strides[] = {2, 2};
-    maker_start(&m, 17);
-    maker_input(&m, "x", 4, (int64_t[]){1, 1, 5, 5});
-    maker_output(&m, "y");
+    maker_x_to_y(&m, 17, 4, (int64_t[]){1, 1, 5, 5});
     maker_output(&m, "at");
     maker_node(&m, "MaxPool", "x", "y at");
     maker_list(&m, "kernel_shape", 2, kernel);
@@ -278,9 +274,7 @@ Test(onnx_operators, max_pool_indices_by_columns)
 Test(onnx_operators, max_pool_indices_of_volumes)
 {
     int64_t kernel[] = {2, 1, 2};
-    maker_start(&m, 17);
-    maker_input(&m, "x", 5, (int64_t[]){2, 1, 2, 1, 2});
-    maker_output(&m, "y");
+    maker_x_to_y(&m, 17, 5, (int64_t[]){2, 1, 2, 1, 2});
     maker_output(&m, "at");
     maker_node(&m, "MaxPool", "x", "y at");
     maker_list(&m, "kernel_shape", 3, kernel);
@@ -314,9 +308,7 @@ Test(onnx_operators, dropout_mask)
     int kept = 0;
     for (int i = 0; i < N; i++)
         x[i] = (float)i + 1;
-    maker_start(&m, 17);
-    maker_input(&m, "x", 1, (int64_t[]){N});
-    maker_output(&m, "y");
+    maker_x_to_y(&m, 17, 1, (int64_t[]){N});
     maker_output(&m, "mask");
     maker_node(&m, "Dropout", "x", "y mask");
     run_with(&(adj_onnx_opts){.training = 1}, x, sizeof x);

@@ -210,9 +210,7 @@ static void save_imported(int fold)
     maker m;
     adj_error error = {0};
     scoped(release_onnx) adj_onnx_net *net = NULL;
-    maker_start(&m, 17);
-    maker_input(&m, "x", 4, (int64_t[]){1, 2, 3, 3});
-    maker_output(&m, "y");
+    maker_x_to_y(&m, 17, 4, (int64_t[]){1, 2, 3, 3});
     maker_floats(&m, "w", 4, filter, w);
     maker_floats(&m, "gamma", 1, two, gamma);
     maker_floats(&m, "beta", 1, two, beta);
