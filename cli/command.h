@@ -125,6 +125,21 @@ void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int complain(const char *command, int status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* ---- a command line that repeats a run, quoted for a shell (repeat.c) ---- */
+
+/* Starts the line with "adjoint gradcheck", preceded by ADJOINT_QUARANTINE=off if the environment
+ * has it. */
+void repeat_command(char *line, size_t size, const char *command);
+/* Adds " word", in quotes if it has special characters of a shell. */
+void repeat_word(char *line, size_t size, const char *word);
+/* Adds " --option value", "" of a flag; NULL: nothing. Text that does not fit is cut off. */
+void repeat_option(char *line, size_t size, const char *option, const char *value);
+enum { NUMBER_TEXT = 40 };
+/* Writes the shortest text that reads back as the value, of whole numbers without an exponent. */
+const char *number_text(double value, char text[NUMBER_TEXT]);
+/* Adds " --option value" for a number, unless it is the default. */
+void repeat_number(char *line, size_t size, const char *option, double value, double default_value);
+
 /* ---- help and completion scripts from the tables of options (help.c) ---- */
 
 /* Prints an error for the first environment variable of the command that has an unknown value.

@@ -1,10 +1,10 @@
-/* repeat.c - see repeat.h. */
+/* repeat.c - a command line that repeats a run: see command.h. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "repeat.h"
+#include "command.h"
 
 static void append(char *line, size_t size, const char *text, size_t n)
 {

@@ -5,7 +5,6 @@
 
 #include "cli/command.h"
 #include "cli/standard.h"
-#include "cli/repeat.h"
 #include "compare.h"
 
 static const remark examples[] = {

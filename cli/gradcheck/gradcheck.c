@@ -14,7 +14,6 @@
 #include "cli/json.h"
 #include "cli/op/graph.h"
 #include "cli/standard.h"
-#include "cli/repeat.h"
 #include "exec/internal.h"
 
 typedef struct {

@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "args.h"
-#include "cli/repeat.h"
 #include "ops/attr_lists.h"
 
 enum { MAX_OPS = 256 };

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "check/inspect.h"
-#include "cli/repeat.h"
 #include "line.h"
 #include "ops/attr_lists.h"
 

@@ -1,11 +1,11 @@
-/* files.c - see files.h. */
+/* files.c - see predict.h. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "files.h"
+#include "predict.h"
 #include "io/data/names.h"
 
 enum { MAX_DEPTH = 16 }; /* most nested folders, as a link may form a loop */

@@ -14,10 +14,9 @@
 #include "cli/json.h"
 #include "cli/onnx_model.h"
 #include "cli/standard.h"
-#include "files.h"
+#include "predict.h"
 #include "io/data/names.h"
 #include "io/data/origin.h"
-#include "saliency.h"
 
 typedef struct {
     named_weights net;
@@ -171,56 +170,40 @@ static int is_finite(const float *x, int64_t n)
     return 1;
 }
 
-/* Reports the images whose probabilities are not finite and moves the others together. Returns
- * how many these are. */
-static int64_t keep_finite(work *w, int64_t n, const char *good[])
-{
-    const int64_t classes = w->card->options.classes;
-    int64_t kept = 0;
-    for (int64_t i = 0; i < n; i++) {
-        const float *probability = w->probabilities + i * classes;
-        if (is_finite(probability, classes)) {
-            memmove(w->probabilities + kept * classes, probability,
-                    (size_t)classes * sizeof *probability);
-            good[kept++] = good[i];
-            continue;
-        }
-        complain("predict", EXIT_OK,
-                 "%s: the net's result is not finite: its weights hold NaN or infinities", good[i]);
-        w->failed = 1;
-    }
-    return kept;
-}
-
 static int predict_batch(work *w, const string_list *paths, int64_t first, int64_t count)
 {
-    const int64_t elems = size_elems(w->input.size);
+    const int64_t elems = size_elems(w->input.size), classes = w->card->options.classes;
     const char *good[ADJ_PREDICT_BATCH];
     adj_error error = {0};
+    int status = CONTINUE, all_finite = 1;
 
     memset(w->error, 0, sizeof w->error);
 #pragma omp parallel for schedule(dynamic) if (count > 1)
     for (int64_t i = 0; i < count; i++)
         (void)read_image(w, strings_at(paths, first + i), w->pixels + i * elems, &w->resized[i],
                          &w->error[i]);
-    const int64_t n_read = keep_good(w, paths, first, count, good);
-    const adj_status computed =
-        adj_predict_floats(w->p, n_read, w->pixels, w->probabilities, &error);
-    const int64_t n = keep_finite(w, n_read, good);
-    if (computed != ADJ_OK && n == n_read)
+    const int64_t n = keep_good(w, paths, first, count, good);
+    const adj_status computed = adj_predict_floats(w->p, n, w->pixels, w->probabilities, &error);
+    for (int64_t i = 0; i < n; i++)
+        all_finite &= is_finite(w->probabilities + i * classes, classes);
+    if (computed != ADJ_OK && all_finite)
         return complain("predict", EXIT_FAILED, "%s", error.message);
-    const int status = n > 0 && w->o->saliency != NULL
-                           ? write_saliency(w->p, w->o->saliency, w->pixels,
-                                            best_class(w->probabilities, w->card->options.classes))
-                           : CONTINUE;
     for (int64_t i = 0; i < n; i++) {
-        float *probability = w->probabilities + i * w->card->options.classes;
-        if (w->o->as_json)
-            w->failed |= put_json(w, good[i], probability);
-        else
-            w->failed |= put_text(w, good[i], probability);
+        float *probability = w->probabilities + i * classes;
+        if (!is_finite(probability, classes)) {
+            complain("predict", EXIT_OK,
+                     "%s: the net's result is not finite: its weights hold NaN or infinities",
+                     good[i]);
+            w->failed = 1;
+            continue;
+        }
+        if (w->o->saliency != NULL)
+            status = write_saliency(w->p, w->o->saliency, w->pixels + i * elems,
+                                    best_class(probability, classes));
+        w->failed |=
+            w->o->as_json ? put_json(w, good[i], probability) : put_text(w, good[i], probability);
+        w->done++;
     }
-    w->done += n;
     return status;
 }
 

@@ -1,11 +1,11 @@
-/* saliency.c - see saliency.h. */
+/* saliency.c - see predict.h. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "cli/command.h"
 #include "cli/standard.h"
 #include "cli/page/page.h"
-#include "saliency.h"
+#include "predict.h"
 
 /* Draws the gradient [pixels, c] as gray values: black if it is 0 everywhere or not finite. */
 static void draw(const float gradient[], int64_t pixels, int64_t c, uint8_t gray[])

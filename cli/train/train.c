@@ -15,7 +15,6 @@
 #include "cli/mpirun.h"
 #include "cli/onnx_model.h"
 #include "cli/standard.h"
-#include "cli/repeat.h"
 #include "cli/terminal.h"
 #include "data.h"
 #include "events.h"

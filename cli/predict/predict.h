@@ -1,0 +1,23 @@
+/* predict.h - what adjoint predict reads and draws: image files named on a command line; a picture
+ * of how much a class depends on each pixel. */
+#ifndef CLI_PREDICT_H
+#define CLI_PREDICT_H
+
+#include "adjoint_fit.h"
+#include "io/data/string_list.h"
+
+typedef struct {
+    string_list paths; /* to be freed */
+    int64_t left_out;  /* number of files in folders without the name of an image */
+} file_list;
+
+/* Adds the path; of a folder, the images in it and below by name (io/data/image_name.h), in the
+ * order of their bytes. A folder without images is a failure. Images too deep are left out. */
+adj_status files_add(file_list *list, const char *path, adj_error *error);
+
+/* Writes a gray PNG of the net's size: the gradient of the class's logit with respect to the
+ * pixels, its largest absolute value over the channels, scaled so that 255 is the largest of the
+ * picture. CONTINUE, or an exit status after a complaint. */
+int write_saliency(adj_predictor *p, const char *path, const float pixels[], int64_t class);
+
+#endif
