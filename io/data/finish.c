@@ -125,22 +125,14 @@ static adj_status settle_classes(dataset *d, const char *where, const adj_datase
  * All images are visited in one order drawn from the seed; a class gives its first ones. So the
  * training and the validation images of a seed never overlap and together are all. */
 
-/* Selection among n labeled images: the validation images (val_split of each class) or the others,
- * of these at most limit (0: all) with the class frequencies of the data. */
-typedef struct {
-    double val_split;
-    int validation;
-    int64_t limit;
-    uint64_t seed;
-} selection;
-
 enum { REST, VALIDATION, TAKEN };
 
+/* A selection among n labeled images. */
 typedef struct {
     int64_t n;
     const int32_t *labels;
     int classes;
-    int64_t *order; /* [n] in which images are visited */
+    int64_t *order; /* [n] in which images are visited; then the selected ones, ascending */
     int64_t *quota; /* [classes] images that a class still gives */
     uint8_t *group; /* [n] REST, VALIDATION or TAKEN */
 } drawing;
@@ -198,33 +190,20 @@ static void take_share(const drawing *d, uint8_t group, int64_t limit)
     move(d, group, TAKEN);
 }
 
-static void draw(const drawing *d, const selection *s, int64_t *keep, int64_t *kept)
+/* Selects the validation images (val_split of each class) or the others, of these at most o->limit
+ * (0: all) with the class frequencies of the data. Returns how many. */
+static int64_t draw(const drawing *d, const adj_dataset_opts *o, double val_split, uint8_t group)
 {
-    adj_shuffle(d->n, io_mix(s->seed), 0x73706c6974u, d->order);
-    if (s->val_split > 0)
-        split(d, s->val_split);
-    take_share(d, s->validation ? VALIDATION : REST, s->limit > 0 ? s->limit : d->n);
-    *kept = 0;
+    int64_t kept = 0;
+
+    adj_shuffle(d->n, io_mix(o->seed), 0x73706c6974u, d->order);
+    if (val_split > 0)
+        split(d, val_split);
+    take_share(d, group, o->limit > 0 ? o->limit : d->n);
     for (int64_t i = 0; i < d->n; i++)
         if (d->group[i] == TAKEN)
-            keep[(*kept)++] = i;
-}
-
-/* Writes the numbers of the selected images, ascending, to keep[n] and their count to *kept. */
-static adj_status select_images(int64_t n, const int32_t *labels, int classes, const selection *s,
-                                int64_t *keep, int64_t *kept)
-{
-    drawing d = {n, labels, classes, NULL, NULL, NULL};
-    d.order = malloc((size_t)n * sizeof *d.order + 1);
-    d.quota = malloc((size_t)classes * sizeof *d.quota + 1);
-    d.group = calloc((size_t)n + 1, 1);
-    adj_status status = d.order != NULL && d.quota != NULL && d.group != NULL ? ADJ_OK : ADJ_ENOMEM;
-    if (status == ADJ_OK)
-        draw(&d, s, keep, kept);
-    free(d.order);
-    free(d.quota);
-    free(d.group);
-    return status;
+            d->order[kept++] = i;
+    return kept;
 }
 
 void io_dataset_keep(dataset *d, const int64_t *keep, int64_t kept)
@@ -247,27 +226,30 @@ void io_dataset_keep(dataset *d, const int64_t *keep, int64_t kept)
 static adj_status choose(dataset *d, const char *where, adj_dataset_part part,
                          const adj_dataset_opts *o)
 {
-    selection s = {.limit = o->limit, .seed = o->seed};
-    if (!d->own_validation && part != ADJ_TEST) {
-        s.val_split = o->val_split;
-        s.validation = part == ADJ_VALIDATION;
-    }
-    if (s.limit == 0 && s.val_split <= 0 && !s.validation)
+    const int is_split = !d->own_validation && part != ADJ_TEST;
+    const double val_split = is_split ? o->val_split : 0;
+    const uint8_t group = is_split && part == ADJ_VALIDATION ? VALIDATION : REST;
+    if (o->limit == 0 && val_split <= 0 && group == REST)
         return ADJ_OK;
 
-    int64_t kept = 0, *keep = malloc((size_t)d->public.n * sizeof *keep + 1);
-    adj_status status = ADJ_ENOMEM;
-    if (keep != NULL)
-        status = select_images(d->public.n, d->labels, d->public.classes, &s, keep, &kept);
-    if (status != ADJ_OK) {
-        free(keep);
-        return io_dataset_fail(d, status, "data: out of memory");
-    }
-    io_dataset_keep(d, keep, kept);
-    free(keep);
-    if (kept == 0)
+    const size_t n = (size_t)d->public.n, classes = (size_t)d->public.classes;
+    const drawing w = {.n = d->public.n,
+                       .labels = d->labels,
+                       .classes = d->public.classes,
+                       .order = malloc(n * sizeof *w.order + 1),
+                       .quota = malloc(classes * sizeof *w.quota + 1),
+                       .group = calloc(n + 1, 1)};
+    adj_status status = ADJ_OK;
+    if (w.order == NULL || w.quota == NULL || w.group == NULL)
+        status = io_dataset_no_memory(d);
+    else
+        io_dataset_keep(d, w.order, draw(&w, o, val_split, group));
+    free(w.order);
+    free(w.quota);
+    free(w.group);
+    if (status == ADJ_OK && d->public.n == 0)
         return io_dataset_fail(d, ADJ_EARG, "data: %s: no images are left for this split", where);
-    return ADJ_OK;
+    return status;
 }
 
 /* ---- sizes ---- */
