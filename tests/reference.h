@@ -22,6 +22,19 @@ static inline adj_status open_nothing(const adj_backend_opts *opts, void **backe
 
 static inline void close_nothing(void *backend) { (void)backend; }
 
+/* Reorders without a state. */
+static inline adj_status prepare_no_state(void *backend, const adj_layout *from,
+                                          const adj_layout *to, adj_type type, void **state,
+                                          size_t *scratch)
+{
+    (void)backend, (void)from, (void)to, (void)type;
+    *state = NULL;
+    *scratch = 0;
+    return ADJ_OK;
+}
+
+static inline void drop_nothing(void *backend, void *state) { (void)backend, (void)state; }
+
 /* Returns a list of two backends, one of that name with this kernel alone and naive, which lives
  * until the next call. */
 static inline const adj_backend *const *before_naive(const char *name, const adj_kernel *kernel)

@@ -174,8 +174,6 @@ static adj_status run_reorder(void *state, const void *in, void *out, void *scra
     return ADJ_OK;
 }
 
-static void drop_reorder(void *backend, void *state) { (void)backend, (void)state; }
-
 static const adj_kernel exp_kernel = {.name = "backwards", .prepare = prepare_exp, .run = run_exp};
 static const adj_kernel *const turning_kernels[] = {&exp_kernel, NULL};
 static const adj_backend turning = {.version = ADJ_VERSION,
@@ -187,7 +185,7 @@ static const adj_backend turning = {.version = ADJ_VERSION,
                                     .layout_name = name_of,
                                     .reorder_prepare = prepare_reorder,
                                     .reorder_run = run_reorder,
-                                    .reorder_drop = drop_reorder};
+                                    .reorder_drop = drop_nothing};
 
 static const char says[] = "from plain to backwards by backwards is wrong";
 
@@ -372,15 +370,6 @@ static adj_status run_refused(const adj_call *c)
     return ADJ_OK;
 }
 
-static adj_status prepare_growing(void *backend, const adj_layout *from, const adj_layout *to,
-                                  adj_type type, void **state, size_t *scratch)
-{
-    (void)backend, (void)from, (void)to, (void)type;
-    *state = NULL;
-    *scratch = 0;
-    return ADJ_OK;
-}
-
 static const adj_kernel refused_kernel = {
     .name = "planted", .prepare = prepare_refused, .run = run_refused};
 static const adj_kernel *const refused_kernels[] = {&refused_kernel, NULL};
@@ -390,7 +379,7 @@ static const adj_backend refused = {.version = ADJ_VERSION,
                                     .close = close_nothing,
                                     .kernels = refused_kernels,
                                     .layout_bytes = more_bytes,
-                                    .reorder_prepare = prepare_growing};
+                                    .reorder_prepare = prepare_no_state};
 
 static const char wrong[] = "plan: step 0 (reorder of input \"in0\") finds a slot of another size "
                             "for input \"in0\" in packed";

@@ -43,22 +43,11 @@ static adj_status run_nothing(const adj_call *c)
     return ADJ_OK;
 }
 
-static adj_status prepare_reorder(void *backend, const adj_layout *from, const adj_layout *to,
-                                  adj_type type, void **state, size_t *scratch)
-{
-    (void)backend, (void)from, (void)to, (void)type;
-    *state = NULL;
-    *scratch = 0;
-    return ADJ_OK;
-}
-
 static adj_status run_reorder(void *state, const void *in, void *out, void *scratch)
 {
     (void)state, (void)in, (void)out, (void)scratch;
     return ADJ_OK;
 }
-
-static void drop_nothing(void *backend, void *state) { (void)backend, (void)state; }
 
 static const adj_kernel turned_tanh = {.name = "tanh", .prepare = prepare_tanh, .run = run_nothing};
 static const adj_kernel *const kernels[] = {&turned_tanh, NULL};
@@ -69,7 +58,7 @@ static const adj_backend turning = {.version = ADJ_VERSION,
                                     .kernels = kernels,
                                     .layout_bytes = turned_bytes,
                                     .layout_name = turned_name,
-                                    .reorder_prepare = prepare_reorder,
+                                    .reorder_prepare = prepare_no_state,
                                     .reorder_run = run_reorder,
                                     .reorder_drop = drop_nothing};
 

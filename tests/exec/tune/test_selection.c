@@ -251,14 +251,6 @@ static size_t bytes(const adj_layout *l)
     return N * sizeof(float);
 }
 static const char *name(const adj_layout *l) { return l->name; }
-static adj_status reorder_prepare(void *backend, const adj_layout *from, const adj_layout *to,
-                                  adj_type type, void **state, size_t *scratch)
-{
-    (void)backend, (void)from, (void)to, (void)type;
-    *state = NULL;
-    *scratch = 0;
-    return ADJ_OK;
-}
 static adj_status reorder_run(void *state, const void *in, void *out, void *scratch)
 {
     (void)state;
@@ -267,11 +259,6 @@ static adj_status reorder_run(void *state, const void *in, void *out, void *scra
     for (int i = 0; i < N; i++)
         ((float *)out)[i] = ((const float *)in)[N - 1 - i];
     return ADJ_OK;
-}
-static void reorder_drop(void *backend, void *state)
-{
-    (void)backend;
-    (void)state;
 }
 
 static const adj_kernel either = {.name = "either", .prepare = prepare_either, .run = run_either};
@@ -283,9 +270,9 @@ static const adj_backend reversing = {.version = ADJ_VERSION,
                                       .kernels = either_kernels,
                                       .layout_bytes = bytes,
                                       .layout_name = name,
-                                      .reorder_prepare = reorder_prepare,
+                                      .reorder_prepare = prepare_no_state,
                                       .reorder_run = reorder_run,
-                                      .reorder_drop = reorder_drop};
+                                      .reorder_drop = drop_nothing};
 
 /* Plans sigmoid(relu(x)), with relu's result fetched on request. */
 static void expect_plan(int fetches_relu, const char *impl, int reorders)
