@@ -121,10 +121,9 @@ static int has_images_anywhere(const listing *p, const char *name)
 
 /* The classes that labels may name. */
 typedef struct {
-    string_list names;       /* sorted; not used with like's names */
-    const adj_dataset *like; /* data set with the names; NULL: use `names` */
-    int are_numbers;         /* a class folder's name is its label */
-    int64_t n, next;         /* next: where the search in like's names goes on */
+    string_list names;
+    int are_numbers; /* a class folder's name is its label */
+    int64_t n, next; /* next: where the search in names goes on */
 } class_list;
 
 /* Lists the class folders of path that hold images in some part. */
@@ -181,9 +180,9 @@ static adj_status settle_names(const listing *p, class_list *c)
     char path[PATH_MAX];
 
     if (d->like != NULL && d->like->class_names != NULL) {
-        c->like = d->like;
-        c->n = d->like->classes;
-        return ADJ_OK;
+        while (c->n < d->like->classes && strings_add(&c->names, d->like->class_names[c->n]))
+            c->n++;
+        return c->n == d->like->classes ? ADJ_OK : io_dataset_no_memory(d);
     }
     const int is_own = d->like != NULL || !io_find_part(p->folder, &p->parts, ADJ_TRAIN, path);
     adj_status status = list_classes(p, is_own ? p->path : path, &c->names);
@@ -195,21 +194,14 @@ static adj_status settle_names(const listing *p, class_list *c)
     return io_dataset_copy_names(d, (const char *const *)c->names.at, (int)c->n);
 }
 
-static const char *class_at(const class_list *c, int64_t i)
-{
-    return c->like != NULL ? c->like->class_names[i] : strings_at(&c->names, i);
-}
-
-/* Returns the label of a class folder, or -1. Folders come sorted, and like's names mostly are. */
+/* Returns the label of a class folder, or -1. Folders come sorted, and names mostly are. */
 static int64_t find_class(class_list *c, const char *name)
 {
     if (c->are_numbers)
         return number_of(name, c->n);
-    if (c->like == NULL)
-        return strings_find(&c->names, name);
     for (int64_t i = 0; i < c->n; i++) {
         const int64_t at = (c->next + i) % c->n;
-        if (strcmp(c->like->class_names[at], name) == 0)
+        if (strcmp(strings_at(&c->names, at), name) == 0)
             return c->next = at;
     }
     return -1;
@@ -221,9 +213,9 @@ static adj_status unknown_class(const listing *p, const char *name, const class_
     size_t used = 0;
     int64_t i = 0;
 
-    for (; i < c->n && used + strlen(class_at(c, i)) + 8 < sizeof expected; i++)
+    for (; i < c->n && used + strlen(strings_at(&c->names, i)) + 8 < sizeof expected; i++)
         used += (size_t)snprintf(expected + used, sizeof expected - used, "%s%s", i > 0 ? ", " : "",
-                                 class_at(c, i));
+                                 strings_at(&c->names, i));
     return io_dataset_fail(p->d, ADJ_EIO, "data: %.120s: unknown class %.80s (expected %s%s)",
                            p->path, name, expected, i < c->n ? ", ..." : "");
 }

@@ -30,12 +30,6 @@ void strings_sort(string_list *s)
         qsort(s->at, (size_t)s->n, sizeof *s->at, compare);
 }
 
-int64_t strings_find(const string_list *s, const char *text)
-{
-    char **found = s->n > 0 ? bsearch(&text, s->at, (size_t)s->n, sizeof *s->at, compare) : NULL;
-    return found != NULL ? found - s->at : -1;
-}
-
 void strings_keep(string_list *s, const int64_t *keep, int64_t kept)
 {
     for (int64_t j = 0; j < kept; j++) {

@@ -14,8 +14,6 @@ int strings_add(string_list *s, const char *text);
 static inline const char *strings_at(const string_list *s, int64_t i) { return s->at[i]; }
 /* Sorts the strings by their bytes. */
 void strings_sort(string_list *s);
-/* Returns the index of a string in a sorted list; -1 if it is not there. */
-int64_t strings_find(const string_list *s, const char *text);
 /* Removes all strings but these, in ascending order. */
 void strings_keep(string_list *s, const int64_t *keep, int64_t kept);
 void strings_free(string_list *s);
