@@ -15,10 +15,6 @@ ADJ_API int adj_trainer_is_done(const adj_trainer *t);
 ADJ_API adj_exec *adj_trainer_exec(const adj_trainer *t);
 /* Returns the loss of a training step, a node of the trainer's graph. */
 ADJ_API adj_node *adj_trainer_loss(const adj_trainer *t);
-/* Returns the number of parameters that adj_net.freeze matches. */
-ADJ_API int adj_trainer_frozen(const adj_trainer *t);
-/* Returns a warning about the trainer's plans in one line (adj_exec_warning), or "". */
-ADJ_API const char *adj_trainer_warning(const adj_trainer *t);
 
 /* Times of a rank's training steps, in seconds. */
 typedef struct {
@@ -31,6 +27,8 @@ typedef struct {
 typedef struct {
     /* Images in a batch and batches in a step, after limiting them to the data. */
     int64_t batch, accumulate;
+    int frozen;               /* number of parameters that adj_net.freeze matches */
+    const char *warning;      /* about the plans, in one line (adj_exec_warning); or "" */
     double images_per_second; /* images per second of the epoch's steps, in this process */
     double waited; /* seconds in which the epoch's steps waited for batches, in this process */
     int unsaved;   /* 1: the training ended because the checkpoint could not be written */

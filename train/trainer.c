@@ -292,9 +292,9 @@ adj_status trainer_select(adj_trainer *t, const char *steps, const char *evaluat
 
 adj_exec *adj_trainer_exec(const adj_trainer *t) { return t->steps_net.exec; }
 adj_node *adj_trainer_loss(const adj_trainer *t) { return t->steps_net.loss; }
-int adj_trainer_frozen(const adj_trainer *t) { return t->steps_net.frozen; }
 
-const char *adj_trainer_warning(const adj_trainer *t)
+/* Returns a warning about the trainer's plans in one line, or "". */
+static const char *warning_of(const adj_trainer *t)
 {
     const adj_predictor *p = t->predictor;
     const char *warning = adj_exec_warning(t->steps_net.exec);
@@ -346,6 +346,8 @@ trainer_details adj_trainer_details(const adj_trainer *t)
 {
     return (trainer_details){.batch = t->set.batch,
                              .accumulate = t->set.accumulate,
+                             .frozen = t->steps_net.frozen,
+                             .warning = warning_of(t),
                              .images_per_second =
                                  t->seconds > 0 ? (double)t->images / t->seconds : 0,
                              .waited = t->waited,

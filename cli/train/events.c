@@ -69,7 +69,7 @@ static void say_start(const events *e, const adj_trainer *t, int64_t parameters,
 {
     const char *const words[] = {part_name(ADJ_TRAIN), e->held_out_name};
     const train_opts *o = e->o;
-    const int frozen = adj_trainer_frozen(t);
+    const int frozen = adj_trainer_details(t).frozen;
     const exec_details plan = adj_exec_details(adj_trainer_exec(t));
     char text[RECIPE_TEXT], augmentation[AUGMENTATION_TEXT];
 

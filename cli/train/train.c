@@ -165,7 +165,7 @@ static void set_schedule(training *t)
 }
 
 /* Copies the batch and accumulation that the trainer has limited to the training images, and prints
- * notes. */
+ * notes on them and on its plans. */
 static void tell_cut(training *t)
 {
     const trainer_details cut = adj_trainer_details(t->trainer);
@@ -184,6 +184,8 @@ static void tell_cut(training *t)
                      t->train->n > 1 ? "s" : "", (long long)cuts[i].from);
     o->batch = t->recipe.batch = cut.batch;
     o->accumulate = cut.accumulate;
+    if (cut.warning[0] != '\0')
+        complain("train", EXIT_OK, "%s", cut.warning);
 }
 
 static int open_trainer(training *t)
@@ -211,9 +213,6 @@ static int open_trainer(training *t)
     if (adj_trainer_new(&net, t->train, t->test, &options, &t->trainer, &error) != ADJ_OK)
         return complain("train", EXIT_FAILED, "%s", error.message);
     tell_cut(t);
-    const char *warning = adj_trainer_warning(t->trainer);
-    if (warning[0] != '\0')
-        complain("train", EXIT_OK, "%s", warning);
     return load_start(o, &t->source, t->train, t->input.size.c, t->trainer);
 }
 
