@@ -15,32 +15,21 @@
 #include "grad.h"
 #include "graph/op.h"
 
-static adj_status scalar_check(const adj_node *n, int i, adj_dtype dtype)
+/* Infers the type of the first operand. Operands are as adj_op.example says: values of that type,
+ * then scalars, of it or i32. */
+static adj_status infer(const adj_node *n, void *attrs, adj_type *out)
 {
-    return adj_check_operand(n, i, (adj_type){dtype, {0}});
-}
-
-static adj_status sgd_infer(const adj_node *n, void *attrs, adj_type *out)
-{
-    (void)attrs;
-    adj_status status = adj_check_same(n, 2, out);
-    return status == ADJ_OK ? scalar_check(n, 2, out->dtype) : status;
-}
-
-static adj_status adam_infer(const adj_node *n, void *attrs, adj_type *out)
-{
-    (void)attrs;
-    adj_status status = adj_check_same(n, 3, out);
-    if (status == ADJ_OK)
-        status = scalar_check(n, 3, ADJ_I32);
-    return status == ADJ_OK ? scalar_check(n, 4, out->dtype) : status;
-}
-
-static adj_status next_infer(const adj_node *n, void *attrs, adj_type *out)
-{
+    const adj_example *kind = n->op->example;
+    adj_status status = ADJ_OK;
     (void)attrs;
     *out = n->in[0]->type;
-    return scalar_check(n, 0, ADJ_I32);
+    for (int i = 0; i < n->n_in && status == ADJ_OK; i++)
+        if (kind[i] == ADJ_EXAMPLE_X)
+            status = i == 0 ? adj_check_same(n, 1, out) : adj_check_operand(n, i, *out);
+        else
+            status = adj_check_operand(
+                n, i, (adj_type){kind[i] == ADJ_EXAMPLE_INTEGER ? ADJ_I32 : out->dtype, {0}});
+    return status;
 }
 
 /* ---- attributes; a decay of 0 is not printed ---- */
@@ -110,7 +99,7 @@ const adj_op adj_op_sgd_step = {.name = "sgd_step",
                                 .n_in = 3,
                                 .schema = &sgd_schema,
                                 .flags = ADJ_OP_ELEMENTWISE,
-                                .infer = sgd_infer,
+                                .infer = infer,
                                 .cancels_in = ADJ_IN(0) | ADJ_IN(1)};
 const adj_op adj_op_ema = {.name = "ema",
                            .operand = {"m", "x"},
@@ -127,11 +116,11 @@ const adj_op adj_op_adam_step = {.name = "adam_step",
                                  .n_in = 5,
                                  .schema = &adam_schema,
                                  .flags = ADJ_OP_ELEMENTWISE,
-                                 .infer = adam_infer,
+                                 .infer = infer,
                                  .cancels_in = ADJ_IN(0) | ADJ_IN(1)};
 const adj_op adj_op_next_step = {.name = "next_step",
                                  .operand = {"step"},
                                  .example = {ADJ_EXAMPLE_INTEGER},
                                  .n_in = 1,
                                  .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_NO_GRADIENT,
-                                 .infer = next_infer};
+                                 .infer = infer};
