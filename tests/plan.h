@@ -25,6 +25,15 @@ static inline void expect_text(const char *text, const char *words)
     cr_expect_not_null(strstr(text, words), "no \"%s\" in: %s", words, text);
 }
 
+/* How often a test tries seeds, or kills a process: so often in the suite, and with REPEAT=N in the
+ * environment N times as often. */
+static inline int repeats(int usual)
+{
+    const char *times = getenv("REPEAT");
+    int n = times != NULL ? atoi(times) : 1;
+    return usual * (n > 0 ? n : 1);
+}
+
 /* A suite's .init: what the plan is by itself is looked at, whatever all tests are run with. */
 static inline void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
 

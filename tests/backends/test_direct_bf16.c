@@ -8,7 +8,6 @@
 
 #include "tests/backends/conv_rows.h"
 #include "tests/isa.h"
-#include "tests/repeat.h"
 
 /* ---- y and dx ---- */
 

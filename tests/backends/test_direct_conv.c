@@ -8,7 +8,6 @@
 
 #include "tests/backends/conv_rows.h"
 #include "tests/isa.h"
-#include "tests/repeat.h"
 
 /* Types in which depthwise kernels are tested; dense ones: without the last. */
 static const adj_dtype dtypes[] = {ADJ_F32, ADJ_F64, ADJ_BF16};

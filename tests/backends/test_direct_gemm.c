@@ -8,7 +8,6 @@
 
 #include "tests/backends/conv_rows.h"
 #include "tests/isa.h"
-#include "tests/repeat.h"
 
 /* The filter may change in every run, or is packed once for many. */
 static const tested_kernel ours = {"gemm", .packed = "panels",

@@ -10,7 +10,6 @@
 #include "ops/grad.h"
 #include "tests/backends/candidates.h"
 #include "tests/isa.h"
-#include "tests/repeat.h"
 
 static test_backend direct_open(const char *isa, int threads)
 {

@@ -5,7 +5,6 @@
 #include "adjoint_nn.h"
 #include "graph/op.h"
 #include "tests/check/checked.h"
-#include "tests/repeat.h"
 
 /* 40 seeds: every type, method, backend and order has its turn. */
 enum { SOUND_SEEDS = 40 };

@@ -6,7 +6,6 @@
 
 #include "spoil.h"
 #include "ops/grad.h"
-#include "tests/repeat.h"
 
 enum { SEEDS = 10 };
 

@@ -7,7 +7,6 @@
 #include "adjoint_io.h"
 #include "cli/child.h"
 #include "cli/small_data.h"
-#include "tests/repeat.h"
 #include "tests/plan.h"
 
 enum { WORDS = 40, TEXT = 1 << 20 };

@@ -15,7 +15,6 @@
 #include "cli/small_data.h"
 #include "cli/train/progress.h"
 #include "tests/plan.h"
-#include "tests/repeat.h"
 
 static finished r;
 
