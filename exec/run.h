@@ -1,4 +1,4 @@
-/* run.h - runs steps, and declares the checks that accompany a run. */
+/* run.h - runs steps, and declares the checks of a plan and of a run. */
 #ifndef ADJ_RUN_H
 #define ADJ_RUN_H
 
