@@ -209,7 +209,7 @@ static void put_group(const folder *root, const char *name, const char *numbers)
 Test(memory_left, of_the_machine_and_of_control_groups)
 {
     for (size_t i = 0; i < sizeof systems / sizeof *systems; i++) {
-        folder root = system_root();
+        scoped(system_root_remove) folder root = system_root();
         put_text(&root, "proc/meminfo", systems[i].meminfo);
         put_text(&root, "proc/self/cgroup", systems[i].cgroup);
         put_group(&root, "sys/fs/cgroup/a/b", systems[i].inner);
@@ -218,7 +218,6 @@ Test(memory_left, of_the_machine_and_of_control_groups)
         memory_left m = physical_memory_left(root.path);
         cr_expect_eq(m.bytes, systems[i].bytes, "%zu: %zu", i, m.bytes);
         cr_expect_str_eq(m.limit, systems[i].limit, "%zu", i);
-        system_root_remove(&root);
     }
 }
 
@@ -226,7 +225,7 @@ Test(memory_left, of_the_machine_and_of_control_groups)
 Test(memory_left, of_version_1)
 {
     static const char *const max = "the control group's memory.limit_in_bytes";
-    folder root = system_root();
+    scoped(system_root_remove) folder root = system_root();
     put_text(&root, "proc/meminfo", "MemAvailable: 5000 kB\nSwapFree: 0 kB\n");
     put_text(&root, "proc/self/cgroup", "9:memory:/a\n0::/\n");
     put_text(&root, "sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
@@ -238,5 +237,4 @@ Test(memory_left, of_version_1)
     memory_left m = physical_memory_left(root.path);
     cr_expect_eq(m.bytes, 400000, "%zu", m.bytes);
     cr_expect_str_eq(m.limit, max);
-    system_root_remove(&root);
 }

@@ -32,13 +32,12 @@ Test(threads, of_quotas)
         {"0::/a/b\n", "9000000000000000000 1\n", NULL, 1 << 20},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        folder root = system_root();
+        scoped(system_root_remove) folder root = system_root();
         put_text(&root, "proc/self/cgroup", rows[i].cgroup);
         put_text(&root, "sys/fs/cgroup/a/b/cpu.max", rows[i].inner);
         put_text(&root, "sys/fs/cgroup/a/cpu.max", rows[i].outer);
         cr_expect_eq(threads_by_quota(root.path), rows[i].expected, "%zu: %d", i,
                      threads_by_quota(root.path));
-        system_root_remove(&root);
     }
 }
 
@@ -61,7 +60,7 @@ Test(threads, of_quotas_of_version_1)
         {"4:cpu\n", "200000\n", "100000\n", "200000\n", 0},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        folder root = system_root();
+        scoped(system_root_remove) folder root = system_root();
         put_text(&root, "proc/self/cgroup", rows[i].cgroup);
         put_text(&root, "sys/fs/cgroup/cpu/a/b/cpu.cfs_quota_us", rows[i].quota);
         put_text(&root, "sys/fs/cgroup/cpu/a/b/cpu.cfs_period_us", rows[i].period);
@@ -69,7 +68,6 @@ Test(threads, of_quotas_of_version_1)
         put_text(&root, "sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
         cr_expect_eq(threads_by_quota(root.path), rows[i].expected, "%zu: %d", i,
                      threads_by_quota(root.path));
-        system_root_remove(&root);
     }
 }
 

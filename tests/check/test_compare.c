@@ -245,12 +245,11 @@ Test(compare, wrong_options)
         {.exec.threads = 5000},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        rig r = rig_new();
+        scoped(rig_free) rig r = rig_new();
         cr_assert_eq(rig_compare_with(&r, wrong[i], (adj_trial_opts){0}), ADJ_EARG, "%zu", i);
         cr_assert_eq(strncmp(r.c->message, "adj_compare: ", 13), 0, "%s", r.c->message);
-        rig_free(&r);
     }
-    rig r = rig_new();
+    scoped(rig_free) rig r = rig_new();
     cr_assert_eq(rig_compare_with(&r, (adj_compare_opts){0}, (adj_trial_opts){.guard = 1}),
                  ADJ_EARG);
     adj_comparison_free(r.c);
@@ -258,7 +257,6 @@ Test(compare, wrong_options)
     cr_assert_null(adj_comparison_row_at(r.c, 0));
     adj_comparison_free(r.c);
     cr_assert_eq(adj_compare(NULL, NULL, &r.c), ADJ_EARG);
-    rig_free(&r);
 }
 
 /* ---- elsewhere: the same process here, with accidents ---- */

@@ -108,19 +108,18 @@ static void checked_free(own_check *c)
 static void expect_pass(adj_dtype dtype, const char *reason)
 {
     for (int order = 1; order <= 2; order++) {
-        own_check c = gradcheck(dtype, order);
+        scoped(checked_free) own_check c = gradcheck(dtype, order);
         cr_expect_eq(c.verdict, ADJ_GRADCHECK_PASS, "%s", c.text);
         expect_text(c.text, "(gradients only; values are checked by adjoint compare");
         cr_expect_eq(c.row->result, ADJ_GRADCHECK_PASS, "%s", c.text);
         cr_expect_eq(adj_gradcheck_row_at(c.report, (int)(c.row - c.report->row))->elems, 21);
         cr_expect_str_eq(c.row->reason, reason);
-        checked_free(&c);
     }
 }
 
 static void expect_rule_blamed(adj_dtype dtype)
 {
-    own_check c = gradcheck(dtype, 1);
+    scoped(checked_free) own_check c = gradcheck(dtype, 1);
     cr_expect_eq(c.verdict, ADJ_GRADCHECK_FAIL, "%s", c.text);
     cr_expect_eq(c.row->result, ADJ_GRADCHECK_FAIL, "%s", c.text);
     cr_expect_eq(c.row->fault, ADJ_FAULT_RULE, "%s", c.text);
@@ -132,7 +131,6 @@ static void expect_rule_blamed(adj_dtype dtype)
     cr_expect_eq(c.row->order, 1);
     cr_expect_eq(c.row->index[0], '[', "%s", c.row->index);
     cr_expect_gt(c.row->tolerance, 0);
-    checked_free(&c);
 }
 
 static const char by_f32[] = "by differences in float32: no backend computes it in float64";
@@ -164,7 +162,7 @@ Test(own_op, what_cannot_be_checked_does_not_pass)
 {
     own.rule = own.kernel = 1;
     own.has_f64 = own.has_f32 = 0;
-    own_check c = gradcheck(ADJ_F32, 2);
+    scoped(checked_free) own_check c = gradcheck(ADJ_F32, 2);
     cr_expect_eq(c.verdict, ADJ_GRADCHECK_NOT_CHECKED, "%s", c.text);
     cr_expect_eq(c.row->result, ADJ_GRADCHECK_NOT_CHECKED, "%s", c.text);
     expect_text(c.row->reason, "no backend computes softsign f64");
@@ -172,7 +170,6 @@ Test(own_op, what_cannot_be_checked_does_not_pass)
     cr_expect_gt(c.report->n_result[ADJ_GRADCHECK_PASS], 1);
     expect_text(c.text, "NOT CHECKED (no backend computes softsign f64");
     expect_text(c.text, ", 1 not checked\n");
-    checked_free(&c);
 }
 
 Test(own_op, a_check_that_failed_does_not_pass)

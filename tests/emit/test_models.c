@@ -84,7 +84,7 @@ static double error_of(const char *folder, int64_t outputs, const double want[])
 static void expect_model(const sized *s, int n_build)
 {
     const temporary folder = temporary_folder();
-    net n = net_new(build_model, ADJ_F32, s);
+    scoped(net_free) net n = net_new(build_model, ADJ_F32, s);
     scoped(release) double *want = reference_of(build_model, s);
     const int64_t outputs = adj_shape_elems(adj_node_type(n.y).shape);
     char command[400];
@@ -103,7 +103,6 @@ static void expect_model(const sized *s, int n_build)
             cr_expect_leq(error, tolerance, "%s, %s: error %.3g", s->model, builds[i].flags, error);
     }
     remove_folder(folder.s);
-    net_free(&n);
 }
 
 Test(emit_models, lenet5) { expect_model(&(sized){"lenet5", 1, 0, 0}, ALL); }
@@ -128,7 +127,7 @@ Test(emit_models, other_compilers)
                                  .deviation = {78.5},
                                  .class_names = classes};
     const adj_emit_opts o = {.card = &card};
-    net n = net_new(build_model, ADJ_F32, &s);
+    scoped(net_free) net n = net_new(build_model, ADJ_F32, &s);
     emit_to(folder.s, "net", &n, &o);
     emit_to(folder.s, "again", &n, &o);
     shell(folder.s, "cmp net.c again.c");
@@ -153,7 +152,6 @@ Test(emit_models, other_compilers)
         cr_assert_float_eq((double)input[i], ((i & 255) - 33.25) / 78.5, 1e-6);
     dlclose(library);
     remove_folder(folder.s);
-    net_free(&n);
 }
 
 TestSuite(emit_sums, .init = plan_as_usual);

@@ -99,14 +99,13 @@ static adj_node *build_gradient(adj_graph *g, adj_dtype dtype, const void *user)
 static void expect_case(const char *folder, const char *name, build_net *build, const void *user)
 {
     char command[256];
-    net n = net_new(build, ADJ_F32, user);
+    scoped(net_free) net n = net_new(build, ADJ_F32, user);
     scoped(release) double *want = reference_of(build, user);
     emit_to(folder, name, &n, NULL);
     snprintf(command, sizeof command, "cc " STRICT " -O1 -shared -fPIC %s.c -o %s.so -lm", name,
              name);
     shell(folder, command);
     expect_output(folder, name, &n, want, tolerance);
-    net_free(&n);
 }
 
 Test(emit_ops, convolutions)
@@ -426,7 +425,7 @@ Test(emit_ops, a_nan_stays)
 {
     enum { ELEMS = 32, RESULTS = 8 + 2 * ELEMS };
     const temporary folder = temporary_folder();
-    net n = net_new(build_clamped, ADJ_F32, NULL);
+    scoped(net_free) net n = net_new(build_clamped, ADJ_F32, NULL);
     float x[ELEMS], y[RESULTS], want[RESULTS];
     emit_to(folder.s, "nan", &n, NULL);
     shell(folder.s, "cc " STRICT " -O2 -shared -fPIC nan.c -o nan.so -lm");
@@ -446,7 +445,6 @@ Test(emit_ops, a_nan_stays)
     }
     dlclose(library);
     remove_folder(folder.s);
-    net_free(&n);
 }
 
 /* ---- names ---- */
@@ -467,13 +465,12 @@ static adj_node *build_named(adj_graph *g, adj_dtype dtype, const void *user)
 Test(emit_ops, names)
 {
     const temporary folder = temporary_folder();
-    net n = net_new(build_named, ADJ_F32, NULL);
+    scoped(net_free) net n = net_new(build_named, ADJ_F32, NULL);
     expect_case(folder.s, "named", build_named, NULL);
     emit_to(folder.s, "named", &n, NULL);
     shell(folder.s,
           "c++ -std=c++20 -x c++ -Wall -Wextra -Wpedantic -Wshadow -Werror -fsyntax-only named.c");
     remove_folder(folder.s);
-    net_free(&n);
 }
 
 /* True if a locale with a decimal comma, or with a dotted capital I, leaves every byte unchanged.
@@ -482,14 +479,13 @@ Test(emit_ops, locale)
 {
     const temporary folder = temporary_folder(), locale = temporary_folder();
     const adj_emit_opts o = {.prefix = "digits"};
-    net n = net_new(build_clamped, ADJ_F32, NULL);
+    scoped(net_free) net n = net_new(build_clamped, ADJ_F32, NULL);
     emit_to(folder.s, "here", &n, &o);
     set_host_locale(locale.s, "tr_TR", "ISO-8859-9");
     emit_to(folder.s, "there", &n, &o);
     remove_host_locale(locale.s);
     shell(folder.s, "grep -q DIGITS_INPUT_SIZE here.c && cmp here.c there.c");
     remove_folder(folder.s);
-    net_free(&n);
 }
 
 /* ---- what is refused ---- */
@@ -497,7 +493,7 @@ Test(emit_ops, locale)
 static void expect_refused(build_net *build, adj_dtype dtype, const adj_emit_opts *o,
                            adj_status status, const char *words)
 {
-    net n = net_new(build, dtype, NULL);
+    scoped(net_free) net n = net_new(build, dtype, NULL);
     adj_error error = {0};
     FILE *f = temporary_stream();
     cr_assert_not_null(f);
@@ -505,7 +501,6 @@ static void expect_refused(build_net *build, adj_dtype dtype, const adj_emit_opt
     expect_text(error.message, words);
     cr_expect_eq(ftell(f), 0, "%s: something is written", words);
     fclose(f);
-    net_free(&n);
 }
 
 static adj_node *build_argmax(adj_graph *g, adj_dtype dtype, const void *user)
@@ -543,7 +538,7 @@ static adj_node *build_long_resize(adj_graph *g, adj_dtype dtype, const void *us
 /* A small file, which lies in a buffer until it is flushed. */
 Test(emit_ops, full_disk)
 {
-    net n = net_new(build_clamped, ADJ_F32, NULL);
+    scoped(net_free) net n = net_new(build_clamped, ADJ_F32, NULL);
     adj_error error = {0};
     FILE *f = fopen("/dev/full", "w");
     cr_assert_not_null(f);
@@ -551,7 +546,6 @@ Test(emit_ops, full_disk)
     cr_expect_eq(adj_emit(n.e, n.y, NULL, f, &error), ADJ_EIO);
     cr_expect_str_eq(error.message, "adj_emit: the file cannot be written");
     fclose(f);
-    net_free(&n);
 }
 
 Test(emit_ops, refused)

@@ -97,9 +97,8 @@ static void expect_steps(trained *n, double tolerance)
 static void expect_training(const char *model, adj_model_opts m, const adj_optimizer_opts *o,
                             double tolerance)
 {
-    trained n = trained_new(training_of(model, m, o));
+    scoped(trained_free) trained n = trained_new(training_of(model, m, o));
     expect_steps(&n, tolerance);
-    trained_free(&n);
 }
 
 Test(emit_training, lenet5_with_momentum)
@@ -160,14 +159,13 @@ Test(emit_training, the_last_layer)
     const adj_model_opts m = {.batch = 2, .training = 1, .freeze = "conv1/*,bn1/*,block*"};
     adj_node *logits = adj_model_logits(g, adj_model_find("resnet8", NULL), &m);
     adj_node *head[] = {adj_find(g, "logits/w"), adj_find(g, "logits/b")};
-    trained n = trained_new(training_on(
+    scoped(trained_free) trained n = trained_new(training_on(
         logits, &(adj_optimizer_opts){.momentum = 0.9, .trained = head, .n_trained = 2}));
     expect_steps(&n, 1e-5);
     shell(n.folder.s, "grep -q '^static const float block1_conv1_w' net.c && "
                       "grep -q '^static float logits_w' net.c && "
                       "grep -q '^static float logits_w_momentum' net.c && "
                       "! grep -E '^static void (conv|block).*(backprop|grad)' net.c");
-    trained_free(&n);
 }
 
 /* A loss of the user's own, labels as numbers, and updates whose next values no step computes: a
@@ -194,9 +192,8 @@ Test(emit_training, own_loss_and_updates)
         t.loss, &(adj_optimizer_opts){.trained = (adj_node *[]){w}, .n_trained = 1});
     adj_updates_add(t.updates, scale, source);
     adj_updates_add(t.updates, shift, adj_square(fixed));
-    trained n = trained_new(t);
+    scoped(trained_free) trained n = trained_new(t);
     expect_steps(&n, 1e-5);
-    trained_free(&n);
 }
 
 /* ---- parameters and states ---- */
@@ -266,7 +263,7 @@ static void expect_initial(training t)
     static float x[1 << 16];
     static const int32_t labels[8];
     float loss;
-    trained n = trained_new(t);
+    scoped(trained_free) trained n = trained_new(t);
     dlclose(n.library);
     n.library = visible(&n.folder);
     *(void **)&n.step = dlsym(n.library, "net_train_step");
@@ -278,7 +275,6 @@ static void expect_initial(training t)
                                                                        .backend = "naive",
                                                                        .seed = seed});
     expect_arrays(n.library, e, 1.2e-6);
-    trained_free(&n);
 }
 
 Test(emit_training, initial_values_uniform)

@@ -123,7 +123,7 @@ Test(run_each, literal_values)
     /* log(e^i + 2) - i for the row whose label has logit i, log(e^i + 2) for the other (NumPy). */
     static const float expected[N][ROWS] = {
         {1.0986123F, 1.0986123F}, {0.5514447F, 1.5514447F}, {0.2395447F, 2.2395447F}};
-    rig r = rig_new(1);
+    scoped(rig_free) rig r = rig_new(1);
     for (int i = 0; i < N; i++)
         set(&r, i, 0);
     cr_assert_eq(adj_run_each(N, r.e), ADJ_OK);
@@ -134,19 +134,17 @@ Test(run_each, literal_values)
             cr_expect_float_eq(loss[k], expected[i][k], 1e-6F, "%d, %d: %.8g", i, k, loss[k]);
     }
     cr_expect_eq(adj_run_each(0, NULL), ADJ_OK);
-    rig_free(&r);
 }
 
 Test(run_each, first_failure)
 {
-    rig r = rig_new(1);
+    scoped(rig_free) rig r = rig_new(1);
     for (int i = 0; i < N; i++)
         set(&r, i, i == 0 ? 0 : CLASSES + i);
     cr_assert_eq(adj_run_each(N, r.e), ADJ_EARG);
     expect_text(adj_exec_message(r.e[1]), "got 4");
     float loss[ROWS];
     cr_expect_eq(adj_get(r.e[0], r.loss, loss, sizeof loss), ADJ_OK);
-    rig_free(&r);
 }
 
 Test(run_each, what_is_refused)

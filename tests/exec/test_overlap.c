@@ -180,7 +180,7 @@ Test(overlap, answers_while_kernels_are_timed)
 /* The last layer's gradient travels while the others are computed. */
 Test(overlap, starts_early_and_waits_late)
 {
-    net n = net_new(&(adj_optimizer_opts){.momentum = 0.9}, SHARED, PER_LAYER);
+    scoped(net_free) net n = net_new(&(adj_optimizer_opts){.momentum = 0.9}, SHARED, PER_LAYER);
     const int steps = adj_exec_step_count(n.e), all = count_steps(&n, "all_reduce_start", 0, steps);
     cr_assert_geq(all, LAYERS - 1);
     cr_expect_eq(count_steps(&n, "all_reduce_wait", 0, steps), all);
@@ -206,7 +206,6 @@ Test(overlap, starts_early_and_waits_late)
     cr_expect_eq(link.max_flying, all);
     cr_expect_eq(link.flying, 0);
     cr_expect_geq(link.progress, LAYERS * 2);
-    net_free(&n);
 }
 
 /* Reductions that the net itself waits for do not keep those of gradients from traveling. */
@@ -320,9 +319,8 @@ Test(overlap, groups_keep_the_order_of_starts)
 
 Test(overlap, failed_wait)
 {
-    net n = net_new(&(adj_optimizer_opts){.momentum = 0.9}, SHARED, PER_LAYER);
+    scoped(net_free) net n = net_new(&(adj_optimizer_opts){.momentum = 0.9}, SHARED, PER_LAYER);
     link.fails = 2;
     cr_expect_eq(take_step(&n, 0), ADJ_EBACKEND);
     expect_text(adj_exec_message(n.e), "all_reduce_wait");
-    net_free(&n);
 }

@@ -86,7 +86,7 @@ Test(dynamic_loss_scale, course)
 Test(dynamic_loss_scale, defaults)
 {
     const adj_loss_scale usual = {0};
-    linear l = linear_new(&(adj_optimizer_opts){.loss_scale = &usual}, "naive");
+    scoped(linear_free) linear l = linear_new(&(adj_optimizer_opts){.loss_scale = &usual}, "naive");
     for (int i = 1; i <= 4000; i++) {
         step(&l, 0);
         if (i % 2000 >= 1999 || i % 2000 == 0)
@@ -94,7 +94,6 @@ Test(dynamic_loss_scale, defaults)
     }
     step(&l, NAN);
     expect_scale(&l, 131072, 0, 1, 4001);
-    linear_free(&l);
 }
 
 /* Other numbers, and the bounds that the header gives. */

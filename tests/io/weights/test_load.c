@@ -52,7 +52,7 @@ Test(load, in_part)
     w.tensor[10].shape = (adj_shape){1, {4}};
     w.tensor[6].name = "other.weight";
     cr_assert_eq(adj_tensors_write(path.s, DICT + 1, w.tensor, 0, NULL, &error), ADJ_OK);
-    small_net n = net_of(ADJ_NHWC, ADJ_F32);
+    scoped(net_free) small_net n = net_of(ADJ_NHWC, ADJ_F32);
     float before[15], after[15], conv[72];
     const adj_node *head = adj_find(n.g, "logits/w");
     cr_assert_eq(adj_get(n.e, head, before, sizeof before), ADJ_OK);
@@ -94,7 +94,6 @@ Test(load, in_part)
     o = (adj_weights_opts){.partial = 1}; /* their names, no map */
     cr_expect_eq(adj_weights_load(n.e, path.s, &o, &error), ADJ_EIO);
     expect_text(error.message, "expected adjoint's names; for the file's, use --map pytorch");
-    net_free(&n);
 }
 
 /* y = x w + b trained by momentum. */
