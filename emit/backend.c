@@ -4,8 +4,6 @@
  * prepare() accepts every group that emit/ can write a function for. The kernels compute nothing. A
  * plan over this backend and the reference runs once, to compute the values that depend on
  * parameters alone; the reference computes those steps. */
-#include <string.h>
-
 #include "emit.h"
 
 access_kind access_of(const adj_node *operand, const adj_node *result)

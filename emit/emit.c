@@ -3,7 +3,6 @@
 #include "adjoint_emit.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "program.h"
 #include "tool.h"

@@ -1,6 +1,4 @@
 /* reduce.c - functions of sums, means and maxima over axes. */
-#include <string.h>
-
 #include "emit.h"
 
 /* An operand's axes, neighbors of one kind taken together, without those of one element. */

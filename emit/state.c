@@ -1,7 +1,6 @@
 /* state.c - functions that set, save and load what training changes. */
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/hash.h"
 #include "base/printable.h"

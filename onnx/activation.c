@@ -1,7 +1,5 @@
 /* activation.c - activations with attributes, or made of several ops. */
-#include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
 #include "import.h"
 

@@ -1,8 +1,6 @@
 /* arrange.c - operators that reshape, permute, join and split tensors. */
 #include <inttypes.h>
-#include <string.h>
 
-#include "graph/op.h"
 #include "import.h"
 
 /* ---- shapes ---- */

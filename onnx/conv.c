@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "graph/op.h"
 #include "import.h"
 
 /* ---- one and three spatial axes ---- */

@@ -4,9 +4,7 @@
  * Truth values in a run are 0 and 1 of the float type in which the file's float is computed. */
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
-#include "graph/op.h"
 #include "ops/grad.h"
 #include "import.h"
 

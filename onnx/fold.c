@@ -1,11 +1,9 @@
 /* fold.c - computes values while loading, such as the shapes that exporters compute: constants,
  * tensors whose elements are only rearranged, and arithmetic. Integers are computed in 64 bits,
  * floats in double and then rounded to their type. */
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-#include "graph/op.h"
 #include "import.h"
 #include "shared.h"
 

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/c_locale.h"
-#include "graph/op.h"
 #include "import.h"
 
 /* ---- attributes ---- */

@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "graph/op.h"
 #include "import.h"
 
 static int64_t symbolic_size(const import *f, const char *name, size_t axis)

@@ -4,11 +4,9 @@
  * these are skipped, and the message lists all refused nodes. */
 #include <inttypes.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph/op.h"
 #include "base/c_locale.h"
 #include "details.h"
 #include "import.h"

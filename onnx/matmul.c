@@ -1,7 +1,6 @@
 /* matmul.c - Gemm and MatMul. A batch of products becomes one product after the other. */
 #include <inttypes.h>
 
-#include "graph/op.h"
 #include "import.h"
 
 enum { MAX_PRODUCTS = 1024 };

@@ -1,9 +1,7 @@
 /* norm.c - normalizations and dropout. */
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
 
-#include "graph/op.h"
 #include "adjoint_nn.h"
 #include "ops/nn/names.h"
 #include "import.h"

@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "graph/op.h"
 #include "import.h"
 #include "save.h"
 

@@ -2,11 +2,9 @@
  *
  * A pool of volumes [n, c, d, h, w] is two pools of images: over height and width of [n, c d, h,
  * w], then over the depth, the height of [n, c, d, oh ow]. */
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-#include "graph/op.h"
 #include "import.h"
 #include "shared.h"
 

@@ -2,7 +2,6 @@
  *
  * Modes that adj_resize has are left to it. Other modes are a matrix product along each axis that
  * changes: row o of the matrix holds the weights of the elements that output o is made of. */
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 

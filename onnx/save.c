@@ -3,12 +3,9 @@
 #include "save.h"
 
 #include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/c_locale.h"
 #include "base/new_file.h"
-#include "graph/op.h"
 #include "shared.h"
 
 enum { OPSET = 17, IR_VERSION = 8 };

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/c_locale.h"
-#include "graph/op.h"
 #include "save.h"
 #include "shared.h"
 

@@ -1,7 +1,6 @@
 /* save_layers.c - layers with weights in an ONNX file: convolutions, products, biases, norms. */
 #include <math.h>
 
-#include "graph/op.h"
 #include "save.h"
 #include "shared.h"
 

@@ -1,8 +1,6 @@
 /* save_ops.c - the ONNX operators (opset 17) for each op. */
 #include <math.h>
-#include <string.h>
 
-#include "graph/op.h"
 #include "ops/grad.h"
 #include "save.h"
 #include "shared.h"

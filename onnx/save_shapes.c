@@ -4,7 +4,6 @@
  * The batch begins as the first axis of the inputs. Reshape and transpose may move it to another
  * axis, or make it a factor of one. A value has the number of elements `outer` that precede it: of
  * [3, batch, 8] outer is 3. Reshape keeps it. */
-#include "graph/op.h"
 #include "save.h"
 
 static int64_t product(const adj_shape *s, int to)

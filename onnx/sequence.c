@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "graph/op.h"
 #include "import.h"
 
 /* Makes the first result a sequence of count elements, all NULL. Returns 0 on failure. */

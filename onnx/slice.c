@@ -2,7 +2,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "graph/op.h"
 #include "import.h"
 
 /* ---- slices ---- */

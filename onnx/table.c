@@ -3,7 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "graph/op.h"
 #include "import.h"
 #include "save.h"
 

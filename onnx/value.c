@@ -6,7 +6,6 @@
 
 #include "adjoint_nn.h"
 #include "base/hash.h"
-#include "graph/op.h"
 #include "import.h"
 #include "shared.h"
 
