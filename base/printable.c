@@ -121,7 +121,7 @@ void put_in_comment(FILE *f, const char *s)
                               (before == '?' && *s == '?');
         before = *s;
         s += printable(s, piece);
-        fputs(is_unsafe || piece[0] == '\\' ? "." : piece, f);
+        fputs(is_unsafe || strcmp(piece, "\\") == 0 ? "." : piece, f);
     }
 }
 
