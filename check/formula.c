@@ -261,7 +261,7 @@ static void each_element(double (*at)(args a), const adj_node *n, double *const 
 {
     const adj_shape to = n->type.shape;
     args a = {.attrs = n->attrs};
-    int is_whole[MAX_OPERANDS];
+    int is_whole[MAX_OPERANDS] = {0};
     for (int k = 0; k < n->n_in; k++)
         is_whole[k] = adj_shape_equal(n->in[k]->type.shape, to);
     for (int64_t i = 0, n_elems = node_elems(n); i < n_elems; i++) {
