@@ -1,6 +1,6 @@
-/* fit_image.c - brings an image to the channels and the size that a net takes, whatever file or memory it
- * comes from. Every reader, batch and loader goes through io_fit, so the same pixels always give
- * the same bits.
+/* fit_image.c - brings an image to the channels and the size that a net takes, whatever file or
+ * memory it comes from. Every reader, batch and loader goes through io_fit, so the same pixels
+ * always give the same bits.
  *
  * Channels come first, then the rows, then the columns. An axis is a weighted mean of pixels: where
  * it shrinks, of the area that a new pixel covers, a pixel covered in part counting in part; where

@@ -1,5 +1,6 @@
-/* test_numbers.c - every half value there is, and the roundings between them, against arithmetic done
- * in double; Philox against its published answers, and draws: moments, independence of the order.
+/* test_numbers.c - every half value there is, and the roundings between them, against arithmetic
+ * done in double; Philox against its published answers, and draws: moments, independence of the
+ * order.
  */
 #include <criterion/criterion.h>
 #include <math.h>
