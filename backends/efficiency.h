@@ -1,6 +1,6 @@
 /* efficiency.h - estimates an implementation's time from a table: the fraction of the
- * processor's peak that its kind reaches. Each backend has one table; bench/efficiency.py
- * measures it. */
+ * processor's peak that its kind reaches. oneDNN and direct have a table each in efficiency.c,
+ * which bench/efficiency.py measures. */
 #ifndef BACKENDS_EFFICIENCY_H
 #define BACKENDS_EFFICIENCY_H
 

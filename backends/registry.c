@@ -1,5 +1,6 @@
-/* registry.c - every backend, in order of preference; naive, the fallback, is last. The small
- * library, compiled with -DSMALL, has those that need no other library. */
+/* registry.c - every backend. Of kernels with equal estimates that of the first is taken; naive,
+ * the fallback, is last. The small library, compiled with -DSMALL, has those that need no other
+ * library. */
 #include "graph/op.h"
 
 extern const adj_backend adj_backend_direct, adj_backend_naive, adj_backend_onednn;

@@ -113,7 +113,7 @@ const char *list_words(const char *words, char list[WORD_LIST]);
 
 enum { CONTINUE = -1 };
 /* Reads "--name value" and "--name=value", a name's beginning for the name where it is the only
- * such one. CONTINUE, or the exit status after --help, a hidden --document=FORM (help.h) or an
+ * such one. CONTINUE, or the exit status after --help, a hidden --document=FORM (help.c) or an
  * error (which is then printed). Values point into argv, in which lists are split. */
 int parse_options(const usage *u, int argc, char **argv);
 

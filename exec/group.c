@@ -1,8 +1,9 @@
 /* group.c - divides the nodes into groups, one for each step, and orders the steps.
  *
  * Kernels propose groups (adj_kernel.match). A proposal is accepted if its nodes are free and the
- * groups stay acyclic. If no kernel can be prepared for a group, its nodes become single steps
- * (plan.c).
+ * groups stay acyclic. If no kernel can be prepared for a group, its nodes become single steps;
+ * kernels that take an epilogue, such as an addition and a relu behind a convolution, take these
+ * steps' nodes when the steps are planned (plan.c).
  *
  * While groups are formed, a topological order of them is maintained, at first that of the nodes. A
  * cycle through a new group can only pass through groups between the places of its members. So only

@@ -48,7 +48,7 @@ adj_status conv_check_out(const conv_sizes *s, const adj_conv_geom *k, adj_shape
 
 adj_shape conv_input_shape(const adj_conv_geom *k);
 adj_shape conv_output_shape(const adj_conv_geom *k);
-/* Schema of adj_conv_attrs; printed as " SAME s2x2 d1x1 NCHW g2". */
+/* Schema of adj_conv_attrs; printed as " SAME s2x2 d2x1 g2 NCHW". */
 extern const adj_schema conv_schema;
 
 /* ---- pools (pool_geom.c) ---- */

@@ -1,8 +1,12 @@
 /* softmax.c - softmax and log_softmax over the last axis, softmax cross-entropy and its gradient
  * for the logits: ROWS rows at a time, one class after another, so that vectors are full even with
- * few classes. Loops run along the rows, each shifted by its maximum m: p = exp(z - m) / s     log
- * p = z - m - log s     s = sum(exp(z - m)) The jobs are compiled once per instruction set, with
- * -fno-trapping-math, as loops.c is. */
+ * few classes. Loops run along the rows, each shifted by its maximum m:
+ *
+ *   s = sum(exp(z - m))
+ *   p = exp(z - m) / s
+ *   log p = z - m - log s
+ *
+ * The jobs are compiled once per instruction set, with -fno-trapping-math, as loops.c is. */
 #include "arith.h"
 #include "direct.h"
 #include "exp_log.h"

@@ -194,8 +194,8 @@ static inline void leak_by_slope(const part *p, const T *x, const T *slope)
 static void prelu(const part *p) { leak_by_slope(p, p->a, p->b); }
 static void prelu_grad(const part *p) { leak_by_slope(p, p->b, p->c); }
 
-/* gelu is computed in double and rounded once; the formulas are in ops/gelu.c. Far from 0 the
- * limits are returned directly, since the formulas would multiply 0 by infinity. */
+/* gelu is computed in double and rounded once; the formulas are in ops/activation_curved.c. Far
+ * from 0 the limits are returned directly, since the formulas would multiply 0 by infinity. */
 enum { FAR = 64 }; /* beyond this P and y' are 0 or 1 */
 
 /* sqrt(2 / pi), which is also 2 / sqrt(2 pi). */

@@ -6,7 +6,7 @@
  * gradient nodes read a chain of copies of cheap nodes, which begins with leaves and with values
  * that are saved anyway. A copy comes right before its first reader, in id and therefore in time
  * (exec/group.c); or it is fused with another gradient's sums, which read the same values
- * (fused_pointwise.c in backends/direct/).
+ * (backends/direct/fused_pointwise/match.c).
  *
  * Nothing is recomputed that would only cause another value to be saved: each operand of a
  * copied node is a leaf, a copy, or a value that gradient nodes read and that is not copied

@@ -84,8 +84,7 @@ static int is_read_by_both(const adj_node *d, const adj_uses *uses)
            sums->in[2] == d && dx->in[3] == d && dx->in[4] == sums && dx->in[0] == sums->in[0];
 }
 
-adj_node *batch_norm_rematerialise_mask(const adj_node *n, adj_node *const in[],
-                                        const adj_uses *uses)
+adj_node *batch_norm_recompute_mask(const adj_node *n, adj_node *const in[], const adj_uses *uses)
 {
     const int k = gradient_operand(n);
     if (!is_masked_by_own(n, in) || !is_read_by_both(n->in[k], uses))

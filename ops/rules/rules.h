@@ -10,8 +10,7 @@
 
 adj_node *batch_norm_fold(const adj_node *n, adj_node *const in[]);
 /* Rule of batch_norm_grad_sums and batch_norm_grad. */
-adj_node *batch_norm_rematerialise_mask(const adj_node *n, adj_node *const in[],
-                                        const adj_uses *uses);
+adj_node *batch_norm_recompute_mask(const adj_node *n, adj_node *const in[], const adj_uses *uses);
 
 /* ---- max pooling with its users and operand (max_pool.c) ---- */
 

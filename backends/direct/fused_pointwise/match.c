@@ -226,7 +226,7 @@ static const adj_node *masked_sums(const adj_node *z, const adj_node *norm, cons
 
 /* Handles a batch norm and its relu that are recomputed for one gradient
  * (graph/passes/recompute.c), and of which another gradient's sums need only the mask
- * (ops/rules/batch_norm_mask.c): both read the same x, in one pass. Adds that mask's nodes and
+ * (ops/rules/batch_norm.c): both read the same x, in one pass. Adds that mask's nodes and
  * the sums to the group of two; returns its size. Autodiff numbers them after the relu, so none
  * of them is in a group yet. */
 static int add_masked_sums(const adj_uses *uses, int max, const adj_node **group)

@@ -137,8 +137,8 @@ static int set_scratch(winograd *p, size_t *scratch)
 
 /* ---- the filter of y and dx, transformed before it enters the kernel ----
  *
- * If it changes only when a parameter is set, a reorder transforms it once, instead of each run for
- * each slice of images. Its layout is image.c's u. */
+ * If it changes only when a parameter is set, a reorder transforms it once, instead of each run.
+ * Its layout is image.c's u. */
 
 static int is_same(const void *of, const void *other)
 {
