@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """The efficiency of kernels on this machine: measures every candidate of a list of convolutions by `adjoint bench
---all`, cold, and prints the tables of backends/efficiency.c with the shares found, in the form of that file. A row whose kind no candidate is of keeps its shares. Under each table: the untuned
-regret of the list, with the file's shares and with those found. ADJOINT_MAX_ISA and ONEDNN_MAX_CPU_ISA measure
-lesser instruction sets. A type takes a minute or two; nothing else may run meanwhile."""
+--all`, cold, and prints the tables of backends/efficiency.c with the shares found, in the form of that file. A row
+whose kind no candidate is of keeps its shares. Under each table: the untuned regret of the list, with the file's
+shares and with those found. ADJOINT_MAX_ISA and ONEDNN_MAX_CPU_ISA measure lesser instruction sets. A type takes a
+minute or two; nothing else may run meanwhile."""
 import argparse
 import math
 import pathlib

@@ -13,8 +13,8 @@ int formula_is_step(const adj_op *op);
  * sample of elements is computed, the corners among them, and the others of value stay as they are.
  */
 void formula_value(const adj_node *n, double *const operand[], double *value);
-/* Sets size[i] to the sum of the magnitudes of value[i]'s terms and returns 1: of steps of
- * optimizers, and of the gradient of a group norm, whose terms cancel for the absolute values of
+/* Sets size[i] to the sum of the magnitudes of value[i]'s terms and returns 1: of momentum and
+ * sgd_step, and of the gradient of a group norm, whose terms cancel for the absolute values of
  * its operands as well. Returns 0 for all others. */
 int formula_terms(const adj_node *n, double *const operand[], double *size);
 
@@ -29,7 +29,8 @@ typedef struct {
 } args;
 
 /* An op's formula: one of three functions. whole adds to zeros; at's operands are broadcast to the
- * result; element computes the i-th of a long sum. terms: see formula_terms; NULL. */
+ * result; element computes the i-th of a long sum. terms gives the sum of the magnitudes of at's
+ * terms; NULL: none does. */
 typedef struct {
     const adj_op *op;
     void (*whole)(const adj_node *n, double *const in[], double *y);

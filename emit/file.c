@@ -50,8 +50,8 @@ static void put_prototypes(const file *e, FILE *f, const char *indent)
     put_state_prototypes(e, f, indent);
 }
 
-/* Bytes of constants, of what training changes, and of its initial values, of which arrays of zeros
- * have none; and the number of weights of 8 bits. */
+/* Bytes of constants, of what training changes, and of its initial values (none for arrays of
+ * zeros); and the number of weights of 8 bits. */
 typedef struct {
     long long constants, written, initial, rounded;
 } sizes;

@@ -89,7 +89,7 @@ static double number_of(const adj_node *n, int i)
 }
 
 /* True if the last of the op's numbers is 0, or a choice is not the first. */
-static int is_other(const adj_node *n)
+static int takes_instead(const adj_node *n)
 {
     const adj_attr *a = n->op->schema != NULL ? n->op->schema->attr : NULL;
     double last = 1;
@@ -105,7 +105,7 @@ static int is_other(const adj_node *n)
 static const char *expression_of(const adj_node *n)
 {
     const writer *w = writer_of(n->op);
-    return w->instead != NULL && is_other(n) ? w->instead : w->expression;
+    return w->instead != NULL && takes_instead(n) ? w->instead : w->expression;
 }
 
 /* True if the expression reads operand i more than once. */

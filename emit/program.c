@@ -285,7 +285,7 @@ static adj_status check_plan(const program *p, const source *s)
 /* ---- the plan ---- */
 
 /* Reports a failure of the executor; returns the status. */
-static adj_status told(const program *p, adj_status status)
+static adj_status checked(const program *p, adj_status status)
 {
     if (status != ADJ_OK)
         adj_error_set(p->unit->error, status, "adj_emit: %s", adj_exec_message(p->e));
@@ -310,7 +310,7 @@ static adj_status plan_source(program *p, const source *s)
     adj_status status = adj_exec_new(adj_exec_graph(s->values), &o, &p->e);
     if (status == ADJ_OK)
         status = adj_copy_params(p->e, s->values);
-    return told(p, status);
+    return checked(p, status);
 }
 
 /* Computes what follows from parameters alone; inputs are any. */
@@ -327,7 +327,7 @@ static adj_status run_invariants(program *p)
         }
     if (status == ADJ_OK)
         status = adj_run(p->e);
-    return told(p, status);
+    return checked(p, status);
 }
 
 /* Writes the copies of next values that are not computed in their leaves. */

@@ -1,4 +1,4 @@
-/* tool.h - what the tool asks of emit/ besides adjoint_emit.h. */
+/* tool.h - functions of emit/ for the tool, besides those of adjoint_emit.h. */
 #ifndef EMIT_TOOL_H
 #define EMIT_TOOL_H
 

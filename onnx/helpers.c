@@ -1,4 +1,5 @@
-/* helpers.c - what operators use: the attributes of a node of the file, and small compositions. */
+/* helpers.c - helpers of operators: the attributes of a node of the file, and small compositions.
+ */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>

@@ -213,7 +213,7 @@ int attr_ints(const call *n, const char *name, const int64_t **list);
 int int_list(call *n, const char *name, int i, const int64_t **list);
 
 adj_shape shape_of(const adj_node *x);
-/* x itself where it is of that type, or shape. */
+/* Return x in that type or shape; x itself if it has it. */
 adj_node *as_dtype(adj_node *x, adj_dtype dtype);
 adj_node *broadcast(adj_node *x, adj_shape s);
 /* Returns an axis counted from the front; -1, having refused the node, if there is none. */
@@ -265,17 +265,18 @@ typedef enum {
 
 typedef int import_fn(call *n);
 typedef int shape_fn(call *n, adj_shape *to);
-/* Row of the table of operators. build, unary or binary adds nodes, build by what else the row has;
- * fold, operation or each computes results of known operands while loading. */
+/* Row of the table of operators. One of build, unary and binary adds nodes; build may call the
+ * row's other functions. One of fold, operation and each computes results of known operands while
+ * loading. */
 struct operator_row {
     const char *name;
-    const adj_op *op; /* that this operator alone is in a file; NULL: none */
+    const adj_op *op; /* written as this operator; NULL: none is */
     import_fn *build;
     adj_node *(*unary)(adj_node *x);               /* a builder of one operand */
     adj_node *(*binary)(adj_node *a, adj_node *b); /* of two or more, from left to right */
     adj_node *(*reduce)(adj_node *x, adj_axes axes), *(*after)(adj_node *x);
-    double of_none;  /* what no elements reduce to */
-    shape_fn *shape; /* that the elements get */
+    double of_none;  /* the reduction of no elements */
+    shape_fn *shape; /* computes the new shape of a reshape */
     import_fn *fold;
     double (*each)(double x); /* of each element */
     operation operation;
@@ -329,7 +330,8 @@ int shape_from(call *n, const numbers *list, adj_shape *to);
 /* Reads perm, the reverse of the axes by default. Returns 0 having refused. */
 int read_perm(call *n, int perm[]);
 
-/* 1 where a > b, else 0, also for NaN; likewise the others. */
+/* 1 where a > b, a < b, a <= b or a != b, else 0. Beside a NaN, different is 1 and the others are
+ * 0. */
 adj_node *greater(adj_node *a, adj_node *b), *less(adj_node *a, adj_node *b);
 adj_node *less_or_equal(adj_node *a, adj_node *b), *different(adj_node *a, adj_node *b);
 /* a b; the product of x and sigmoid(x), as exporters write silu, is one node. */

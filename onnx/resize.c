@@ -154,7 +154,7 @@ static adj_node *as_image(adj_node *x, const resize_plan *p, const axis_plan axi
 
 /* Sets the axes that sizes, scales and regions have entries for, by default all, and their number.
  * Returns 0 having refused. */
-static int read_axes(call *n, int axis[2 * ADJ_MAX_RANK], int *count)
+static int read_resized_axes(call *n, int axis[2 * ADJ_MAX_RANK], int *count)
 {
     const int64_t *named;
     const int n_named = attr_ints(n, "axes", &named), rank = (int)in_shape(n, 0).rank;
@@ -170,7 +170,7 @@ static int read_sizes(call *n, axis_plan plan[], const numbers *scales, const nu
 {
     const numbers *given = sizes != NULL ? sizes : scales;
     int axis[2 * ADJ_MAX_RANK], count;
-    if (!read_axes(n, axis, &count))
+    if (!read_resized_axes(n, axis, &count))
         return 0;
     if (given == NULL || given->n != count)
         return refuse(n, "sizes or scales does not have an entry for each axis");
@@ -198,7 +198,7 @@ static int read_region(call *n, axis_plan plan[])
 {
     const numbers *region = has_in(n, 1) ? in_known(n, 1) : NULL;
     int axis[2 * ADJ_MAX_RANK], count;
-    if (!read_axes(n, axis, &count))
+    if (!read_resized_axes(n, axis, &count))
         return 0;
     if (region == NULL || region->n != 2 * (int64_t)count)
         return refuse(n, "tf_crop_and_resize needs a region");

@@ -93,7 +93,7 @@ const char *arranged(writer *w, const adj_node *n, const int perm[], adj_shape s
 const char *state_row(writer *w, const adj_node *n, int64_t i, const char *part);
 int32_t elem_of(adj_dtype dtype); /* numbers.c */
 
-/* Returns the operator that this op alone is in a file, or NULL (table.c). */
+/* Returns the operator that the op is written as, or NULL if it takes several (table.c). */
 const char *operator_of(const adj_op *op);
 
 /* ---- save_ops.c ---- */

@@ -11,16 +11,17 @@ void *chunk_alloc(struct chunk **list, int64_t count, size_t size);
 void chunk_free(struct chunk *list);
 
 extern const int axes_in_order[ADJ_MAX_RANK]; /* 0, 1, ... */
-/* Position in a tensor that another one is made of. */
+/* Walk through the elements of a tensor (the result) that is made of another one's (the source). */
 typedef struct {
     int rank;
-    int64_t size[ADJ_MAX_RANK], stride[ADJ_MAX_RANK]; /* by axis of the other tensor */
+    int64_t size[ADJ_MAX_RANK],
+        stride[ADJ_MAX_RANK]; /* by axis of the result; stride: in the source */
     int64_t at[ADJ_MAX_RANK];
-    int64_t from; /* index of the element in the first tensor */
+    int64_t from; /* index of the element in the source */
 } order;
-/* Returns the position of the first element of a tensor whose axis i is axis perm[i] of `shape`. */
+/* Starts at the first element of a result whose axis i is axis perm[i] of the source's shape. */
 order order_permuted(adj_shape shape, const int perm[]);
-/* Returns that of a tensor to whose shape `from` is broadcast. */
+/* Starts at the first element of a result to whose shape `from` is broadcast. */
 order order_broadcast(adj_shape from, adj_shape to);
 /* Moves to the next element; past the last to the first. */
 void order_next(order *o);

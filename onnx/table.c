@@ -1,5 +1,5 @@
-/* table.c - the operators that are read: the function that builds each one, and the one that
- * computes it while loading if all operands are known; and those that one op of ours is. */
+/* table.c - the operators that are read: the function that builds each one, the one that computes
+ * it while loading if all operands are known, and the op that is written as it. */
 #include <math.h>
 #include <string.h>
 

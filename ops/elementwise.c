@@ -1,7 +1,7 @@
-/* elementwise.c - add, sub, mul, div, maximum, minimum, equal, greater_equal, pow; neg, scale,
- * square, sqrt, exp, log; and select.
+/* elementwise.c - ops of two operands: add, sub, mul, div, maximum, minimum, equal, greater_equal,
+ * pow; of one: neg, scale, square, sqrt, exp, log; and select.
  *
- * Operands of the first have one dtype and broadcast as in NumPy: shapes are aligned at their last
+ * Two operands have one dtype and broadcast as in NumPy: shapes are aligned at their last
  * axis, and a size of 1 repeats. With y = f(a, b) and S_a the sum over the axes along which a was
  * broadcast:
  *   add      da = S_a(dy)         db = S_b(dy)

@@ -1,8 +1,8 @@
 /* reshape.c - reshape and transpose: change the shape or the order of axes; broadcast_to repeats a
  * tensor along axes of size 1 and new leading axes, as NumPy does. Any dtype.
  *
- * The first two are permutations of elements, so the gradient is the inverse one of dy; that of
- * broadcast_to is adj_sum_to, which gradient rules of other ops call too. */
+ * reshape and transpose are permutations of elements, so the gradient is the inverse one of dy;
+ * that of broadcast_to is adj_sum_to, which gradient rules of other ops call too. */
 #include "graph/op.h"
 
 static void clear_past_rank(adj_shape *s)

@@ -27,11 +27,11 @@ static inline void expect_text(const char *text, const char *words)
 
 /* How often a test tries seeds, or kills a process: so often in the suite, and with REPEAT=N in the
  * environment N times as often. */
-static inline int repeats(int usual)
+static inline int repeats(int in_suite)
 {
     const char *times = getenv("REPEAT");
     int n = times != NULL ? atoi(times) : 1;
-    return usual * (n > 0 ? n : 1);
+    return in_suite * (n > 0 ? n : 1);
 }
 
 /* A suite's .init: what the plan is by itself is looked at, whatever all tests are run with. */

@@ -1,4 +1,4 @@
-/* trainer.c - a training: its networks and data, as made and as looked at. */
+/* trainer.c - makes a training with its networks and data, and answers questions about it. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -50,7 +50,7 @@ typedef struct {
     int64_t wants_stop;
 } step_report;
 
-/* State of a trainer. */
+/* The exchange of a trainer with other processes. */
 typedef struct {
     const adj_ranks *ranks; /* NULL: this process alone */
     int wants_stop;         /* this process wants to stop; sent to the others with the next step */

@@ -1,4 +1,4 @@
-/* conv.h - what kernels over images share: strides, and blocks of channels that are summed in an
+/* conv.h - helpers of kernels over images: strides, and blocks of channels that are summed in an
  * array of A on the stack. Include after kernels.h. */
 #ifndef NAIVE_CONV_H
 #define NAIVE_CONV_H

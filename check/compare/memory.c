@@ -1,8 +1,8 @@
 /* memory.c - whether kernels write where values share memory. A plan proves that it overwrites
  * nothing that is read later (exec/verify.c), so a difference is a kernel's fault. The plan that a
- * user runs gives exactly the bits of the same plan with every value in memory of its
- * own. And a node or a group alone, whose operands are leaves that no plan overwrites, is computed
- * in place of each operand that its kernel says it may overwrite. */
+ * user runs must give exactly the bits of the same plan with every value in memory of its own. A
+ * node or a group alone, whose operands are leaves that no plan overwrites, is computed in place of
+ * each operand that its kernel says it may overwrite. */
 #include <omp.h>
 #include <string.h>
 

@@ -186,12 +186,13 @@ int is_other_unmerged(subject *s, int leaf)
     if (status == ADJ_OK && u.wrong_type == NULL && s->wrong_type != NULL)
         is_other = 1;
     else if (status == ADJ_OK && u.wrong_type == NULL && u.unchecked == NULL) {
-        draw_values(&u, 0, 0);
+        draw_values(&u, 0, 0); /* memory for its gradients */
         u.x = s->x;
         u.dy = s->dy;
-        backward(&u);
+        const adj_status run = backward(&u);
         const adj_type type = {ADJ_F64, u.tested.leaf[leaf]->type.shape};
-        is_other = norm_apart(type, s->dx_ref[leaf], ADJ_F64, u.dx_ref[leaf]) > merged_alike;
+        is_other = run == ADJ_OK &&
+                   norm_apart(type, s->dx_ref[leaf], ADJ_F64, u.dx_ref[leaf]) > merged_alike;
     }
     subject_close(&u);
     s->report->is_unmerged = 0;

@@ -86,10 +86,10 @@ typedef struct {
     closure closure;
     twin tested, reference;
     char *linear,
-        *kinks;       /* by leaf: true if y is linear in it; true if y may have kinks along it */
-    int64_t n_y, max; /* elements of y; of the largest value */
-    sample kept[KEPT],
-        *at; /* those of the last draws, for all leaves; at: with x, dx, dx_ref, dy */
+        *kinks;        /* by leaf: true if y is linear in it; true if y may have kinks along it */
+    int64_t n_y, max;  /* elements of y; of the largest value */
+    sample kept[KEPT]; /* of the last draws */
+    sample *at;        /* the one that x, dx, dx_ref and dy point to */
     int n_kept;
     double **x, **dx, **dx_ref, *dy;
     double *v, *moved, *numeric;
@@ -135,7 +135,8 @@ void draw_direction(subject *s, int leaf, int draw, int integer);
 adj_status forward_at(subject *s, int leaf, double h, double *y);
 /* Runs e, an executor of t's graph, on the values of x; if it runs backward, on dy too. */
 adj_status run_exec(subject *s, adj_exec *e, const twin *t, int is_forward);
-/* dx_ref and dx, unless they are known; whether dx has the same bits a second time. */
+/* Computes dx_ref and dx, and whether dx has the same bits a second time: once for a draw, for all
+ * leaves. */
 adj_status backward(subject *s);
 /* Twice with real numbers. */
 adj_status repeat_with_reals(subject *s);

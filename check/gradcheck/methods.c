@@ -152,7 +152,7 @@ static adj_status draw_smooth(leaf_check *c, int draw)
     }
     c->row->kinks += kinks;
     c->row->considered += s->n_y;
-    if (kinks > 0)
+    if (has_kinks)
         forget_draw(s);
     for (int64_t i = 0; i < s->n_y; i++)
         if (s->mask[i])

@@ -80,8 +80,8 @@ static double **reals_by_leaf(subject *s)
     return v;
 }
 
-/* Makes the sample of that draw the current one, the oldest one's memory if it is new. True if it
- * has the draw's values. */
+/* Makes the sample of that draw the current one. A new one takes the memory of the oldest. True if
+ * it has the draw's values. */
 static int select_sample(subject *s, int draw, int integer)
 {
     sample *at = s->kept;

@@ -287,9 +287,9 @@ int bench_raw(const bench_opts *o)
     int status = CONTINUE;
     if (bench_net_build(&net, o) != ADJ_OK || bench_net_plan(&net, &of_plan) != ADJ_OK)
         status = complain("bench", net.usage ? EXIT_USAGE : EXIT_FAILED, "%s", net.m.error.message);
-    say_warning(net.exec);
     if (status == CONTINUE)
         status = time_convolutions(o, net.exec, backends, &rows);
+    say_warning(net.exec);
     if (status == CONTINUE)
         status = bench_rows_write(o, &rows);
     free(rows.row);

@@ -1,4 +1,4 @@
-/* predict.h - what adjoint predict reads and draws: image files named on a command line; a picture
+/* predict.h - input and pictures of adjoint predict: image files named on a command line; a picture
  * of how much a class depends on each pixel. */
 #ifndef CLI_PREDICT_H
 #define CLI_PREDICT_H

@@ -4,9 +4,8 @@
  *
  * With p = softmax(z), smoothing s, k classes, weights v, and sums over the rows with a label y:
  *   sum((1-s) v[y] * -log p[y] + s/k * sum_c(v[c] * -log p[c])) / sum(v[y])
- * This is PyTorch's formula. A row without a label (-1) is ignored. The mean of
- * elementwise losses with weights v is sum(v loss) / sum(v), which is the plain mean if all are 1.
- */
+ * This is PyTorch's formula. A row without a label (-1) is ignored. The mean of elementwise losses
+ * with weights v is sum(v loss) / sum(v), which is the plain mean if all are 1. */
 #include <stdlib.h>
 
 #include "nn.h"
