@@ -1,4 +1,5 @@
-/* settings.c - defaults of a training from the model's recipe; --class-weights; --lr auto. */
+/* settings.c - defaults of a training from the model's recipe (ops/nn/models.c); --class-weights;
+ * --lr auto. */
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>

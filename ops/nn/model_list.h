@@ -1,5 +1,5 @@
 /* model_list.h - the list of built-in models, and recipes: recommended training settings of a
- * model. */
+ * model (both in models.c). */
 #ifndef NN_MODEL_LIST_H
 #define NN_MODEL_LIST_H
 

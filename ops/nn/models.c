@@ -1,4 +1,4 @@
-/* models.c - small networks, and the table of them.
+/* models.c - small networks, and the table of them with their recipes.
  *
  * lenet, resnet20, mobilenet_v1 and vgg6 have the layers of the PyTorch programs that they are
  * benchmarked against, with symmetric pads of one; lenet5, resnet8 and ds_cnn have the published
