@@ -85,14 +85,15 @@ static ptrdiff_t output_at(ptrdiff_t p, ptrdiff_t stride, ptrdiff_t j, ptrdiff_t
     return t >= 0 && t % stride == 0 && t / stride < size ? t / stride : -1;
 }
 
-/* Adds a[i * a_step] * b[i * b_step] to sum[i]; a_step is 0 for the same a. */
-static void add_products(A sum[BLOCK], const T *a, ptrdiff_t a_step, const T *b, ptrdiff_t b_step,
-                         ptrdiff_t n)
+/* Adds a[i * a_step] * b[i * b_step] to sum[i]. One a beside contiguous b, as outputs are in a
+ * dense filter, is a loop of its own that vectorizes. */
+static inline void add_products(A sum[BLOCK], const T *a, ptrdiff_t a_step, const T *b,
+                                ptrdiff_t b_step, ptrdiff_t n)
 {
     const A same = ld(a);
-    if (a_step == 0)
+    if (a_step == 0 && b_step == 1)
         for (ptrdiff_t i = 0; i < n; i++)
-            sum[i] += same * ld(b + i * b_step);
+            sum[i] += same * ld(b + i);
     else
         for (ptrdiff_t i = 0; i < n; i++)
             sum[i] += ld(a + i * a_step) * ld(b + i * b_step);
@@ -191,7 +192,7 @@ static void turn(const conv *p, const T *w, A *turned)
 }
 
 /* Adds one output of each result's group: d is the first one's, w its filter's. */
-static void add_outputs(const conv *p, A sum[BLOCK], const T *d, const A *w, ptrdiff_t count)
+static inline void add_outputs(const conv *p, A sum[BLOCK], const T *d, const A *w, ptrdiff_t count)
 {
     const ptrdiff_t step = p->l.other_step;
     const A same = ld(d);
