@@ -126,7 +126,7 @@ static adj_status compare_gradient(subject *s, int leaf, const adj_comparison **
         .runs = 1};
     for (int i = 0; i <= s->n_leaf && value != NULL; i++) {
         const adj_node *x = i < s->n_leaf ? t->leaf[i] : t->dy;
-        const double *v = i < s->n_leaf ? s->x[i] : s->dy;
+        const double *v = i < s->n_leaf ? s->at->x[i] : s->at->dy;
         value[i] =
             (adj_leaf_value){x, convert(&s->region, ADJ_F64, v, x->type.dtype, node_elems(x))};
         value = value[i].data != NULL ? value : NULL;
@@ -187,12 +187,12 @@ int is_other_unmerged(subject *s, int leaf)
         is_other = 1;
     else if (status == ADJ_OK && u.wrong_type == NULL && u.unchecked == NULL) {
         draw_values(&u, 0, 0); /* memory for its gradients */
-        u.x = s->x;
-        u.dy = s->dy;
+        u.at->x = s->at->x;
+        u.at->dy = s->at->dy;
         const adj_status run = backward(&u);
         const adj_type type = {ADJ_F64, u.tested.leaf[leaf]->type.shape};
-        is_other = run == ADJ_OK &&
-                   norm_apart(type, s->dx_ref[leaf], ADJ_F64, u.dx_ref[leaf]) > merged_alike;
+        is_other = run == ADJ_OK && norm_apart(type, s->at->dx_ref[leaf], ADJ_F64,
+                                               u.at->dx_ref[leaf]) > merged_alike;
     }
     subject_close(&u);
     s->report->is_unmerged = 0;

@@ -93,7 +93,8 @@ static const char *hint_text(gradcheck_report *report, const ratios *r, double u
 
 static void describe_wrong(subject *s, const failure *f, gradcheck_detail *row)
 {
-    const ratios r = ratios_of(s, f, f->rule_is_wrong ? s->dx_ref[f->leaf] : s->dx[f->leaf]);
+    const ratios r =
+        ratios_of(s, f, f->rule_is_wrong ? s->at->dx_ref[f->leaf] : s->at->dx[f->leaf]);
     const int rank = (int)s->tested.leaf[f->leaf]->type.shape.rank;
     const long long n = leaf_elems(s, f->leaf), wrong = row->wrong, looked_at = f->looked_at;
     char shared[TEXT] = "";
@@ -151,7 +152,7 @@ static int64_t bisect(leaf_check *c)
             s->v[i] = i >= low && i < middle ? s->v[i] : 0;
         if (check_differentiate(c, &e) != ADJ_OK)
             break;
-        double sum = check_projection(s->dx_ref[c->leaf], s->v, leaf_elems(s, c->leaf), &size);
+        double sum = check_projection(s->at->dx_ref[c->leaf], s->v, leaf_elems(s, c->leaf), &size);
         if (check_excess(fabs(sum - e.value), check_rule_tolerance(c, e, size)) > 1)
             high = middle;
         else
@@ -179,7 +180,7 @@ static void locate(leaf_check *c, failure *f)
     int64_t max = (int64_t)fmin(fmax(0x1p30 / each, 16), MAX_LOOKED_AT);
     int64_t stride = f->stride = f->rule_is_wrong && n > max ? (n + max - 1) / max : 1;
 
-    memcpy(s->numeric, s->dx_ref[c->leaf], (size_t)n * sizeof(double));
+    memcpy(s->numeric, s->at->dx_ref[c->leaf], (size_t)n * sizeof(double));
     c->worst = 0;
     c->compared = 0;
     for (int64_t i = 0; i < n && s->report->log.status == ADJ_OK; i += stride) {

@@ -13,7 +13,7 @@ double step_for(const subject *s, int leaf, int richardson)
     if (leaf_is_linear(s, leaf))
         return 1;
     return (richardson && !s->kinks[leaf] ? 0x1p-6 : cbrt(reference_eps(s))) *
-           fmax(1, max_magnitude(s->x[leaf], leaf_elems(s, leaf)));
+           fmax(1, max_magnitude(s->at->x[leaf], leaf_elems(s, leaf)));
 }
 
 /* Returns the rounding unit of forward values with room for kernels that round several times, and
@@ -36,8 +36,9 @@ static adj_status difference(subject *s, int leaf, double h, estimate *e)
     for (int64_t i = 0; i < s->n_y; i++) {
         if (s->mask[i])
             continue;
-        sum += s->dy[i] * (s->y_high[i] - s->y_low[i]);
-        size += s->dy[i] * s->dy[i] * (s->y_high[i] * s->y_high[i] + s->y_low[i] * s->y_low[i]);
+        sum += s->at->dy[i] * (s->y_high[i] - s->y_low[i]);
+        size +=
+            s->at->dy[i] * s->at->dy[i] * (s->y_high[i] * s->y_high[i] + s->y_low[i] * s->y_low[i]);
     }
     *e = (estimate){.value = (double)sum / (2 * h),
                     .uncertainty = value_unit(s) * sqrt(size) / (2 * h)};

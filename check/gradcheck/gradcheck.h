@@ -89,9 +89,8 @@ typedef struct {
         *kinks;        /* by leaf: true if y is linear in it; true if y may have kinks along it */
     int64_t n_y, max;  /* elements of y; of the largest value */
     sample kept[KEPT]; /* of the last draws */
-    sample *at;        /* the one that x, dx, dx_ref and dy point to */
+    sample *at;        /* the one in use; NULL before the first draw */
     int n_kept;
-    double **x, **dx, **dx_ref, *dy;
     double *v, *moved, *numeric;
     double *y_mid, *y_low, *y_high; /* forward values */
     char *mask;                     /* by element of y: a kink is near */

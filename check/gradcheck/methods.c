@@ -67,7 +67,7 @@ int check_element(leaf_check *c, int64_t element, double *expected)
 {
     const subject *s = c->s;
     const adj_dtype dtype = s->tested.leaf[c->leaf]->type.dtype;
-    const double dx_ref = s->dx_ref[c->leaf][element], dx = s->dx[c->leaf][element];
+    const double dx_ref = s->at->dx_ref[c->leaf][element], dx = s->at->dx[c->leaf][element];
     const double stored = rounded(dtype, dx_ref);
     const int is_bit_exact = c->exact && (!adj_is_half(dtype) || c->bound.kernels == 1);
     *expected = c->exact || !isfinite(stored) ? stored : dx_ref;
@@ -91,10 +91,10 @@ static void compare_kernels(leaf_check *c)
         return;
     const adj_type type = {ADJ_F64, s->tested.leaf[c->leaf]->type.shape};
     const expectation x = {.dtype = ADJ_F64,
-                           .expected = s->dx_ref[c->leaf],
+                           .expected = s->at->dx_ref[c->leaf],
                            .noise = (double *)c->bound.noise,
                            .overflows = c->bound.overflows};
-    const adj_compare_error e = judge(type, s->dx[c->leaf], &x);
+    const adj_compare_error e = judge(type, s->at->dx[c->leaf], &x);
     if (e.noise > 0)
         c->kernel_wrong |=
             check_record(c, WHOLE, e.rms, (estimate){0}, e.rms / e.noise * e.noise_limit);
@@ -116,9 +116,9 @@ double check_rule_tolerance(const leaf_check *c, estimate e, double size)
         return 2 * e.uncertainty + 1e-4 * size;
     const double h = step_for(s, c->leaf, o->method == ADJ_GRADCHECK_RICHARDSON);
     for (int64_t i = 0, n = leaf_elems(s, c->leaf); i < n; i++) { /* errors at random sides */
-        const double moved = s->v[i] != 0 ? 2 * reference_eps(s) * s->x[c->leaf][i] / h : 0;
-        square +=
-            pow(b->magnitude * b->reference * s->v[i], 2) + pow(s->dx_ref[c->leaf][i] * moved, 2);
+        const double moved = s->v[i] != 0 ? 2 * reference_eps(s) * s->at->x[c->leaf][i] / h : 0;
+        square += pow(b->magnitude * b->reference * s->v[i], 2) +
+                  pow(s->at->dx_ref[c->leaf][i] * moved, 2);
     }
     return 2 * e.uncertainty + sqrt(square);
 }
@@ -156,7 +156,7 @@ static adj_status draw_smooth(leaf_check *c, int draw)
         forget_draw(s);
     for (int64_t i = 0; i < s->n_y; i++)
         if (s->mask[i])
-            s->dy[i] = 0;
+            s->at->dy[i] = 0;
     return ADJ_OK;
 }
 
@@ -179,13 +179,13 @@ adj_status check_along(leaf_check *c)
     if (check_differentiate(c, &e) != ADJ_OK || backward(s) != ADJ_OK)
         return s->report->log.status;
     c->exact &= all_exact(s->y_low, s->n_y) && all_exact(s->y_high, s->n_y) &&
-                all_exact(s->dx_ref[c->leaf], n);
+                all_exact(s->at->dx_ref[c->leaf], n);
     c->bound = (bound){.kernels = 1};
     if (asked && !c->exact)
         return ADJ_OK;
     if ((!c->exact || is_half) && bound_open(s, c->leaf, &c->bound) != ADJ_OK)
         return s->report->log.status;
-    const double sum = check_projection(s->dx_ref[c->leaf], s->v, n, &size);
+    const double sum = check_projection(s->at->dx_ref[c->leaf], s->v, n, &size);
     const double tolerance = c->exact ? 0 : check_rule_tolerance(c, e, size);
     e.uncertainty *= !c->exact;
     c->rule_wrong = check_record(c, ALONG_V, sum, e, tolerance);
@@ -233,7 +233,7 @@ int check_rule_element(leaf_check *c, int64_t element, int *kink)
     if (check_differentiate_element(c, element, &e, kink) != ADJ_OK)
         return 0;
     s->numeric[element] = e.value;
-    return !*kink && check_record(c, element, s->dx_ref[c->leaf][element], e,
+    return !*kink && check_record(c, element, s->at->dx_ref[c->leaf][element], e,
                                   check_rule_tolerance(c, e, c->bound.magnitude));
 }
 

@@ -19,7 +19,7 @@ static void draw_ties(subject *s)
         for (int64_t i = 0; i < leaf_elems(s, leaf) && leaf_is_float(s, leaf); i++) {
             const adj_dtype dtype = s->tested.leaf[leaf]->type.dtype;
             const double v = rounded(dtype, special_value(s->node, i / EVERY, 0));
-            double *x = &s->x[leaf][i];
+            double *x = &s->at->x[leaf][i];
             *x = i % EVERY == leaf % EVERY && isfinite(v) ? v : nearbyint(2 * *x) / 2;
         }
 }
@@ -61,7 +61,7 @@ static adj_status differentiate_at_ties(leaf_check *c)
         s->v[i] = 1;
     adj_status status = mask_kinks(s, c->leaf, step_for(s, c->leaf, 0), &kinks);
     for (int64_t i = 0; i < s->n_y; i++)
-        s->dy[i] = s->mask[i] ? 0 : s->dy[i];
+        s->at->dy[i] = s->mask[i] ? 0 : s->at->dy[i];
     forget_draw(s);
     if (status != ADJ_OK || (status = check_along(c)) != ADJ_OK)
         return status;

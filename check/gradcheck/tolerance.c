@@ -31,10 +31,10 @@ static void *value_of(const subject *s, const adj_node *n, region *p)
 {
     const int64_t elems = node_elems(n);
     const adj_dtype dtype = n->type.dtype;
-    const double *v = n == s->tested.dy ? s->dy : NULL;
+    const double *v = n == s->tested.dy ? s->at->dy : NULL;
     double fill, *filled = NULL;
     for (int i = 0; i < s->n_leaf; i++)
-        v = s->tested.leaf[i] == n ? s->x[i] : v;
+        v = s->tested.leaf[i] == n ? s->at->x[i] : v;
     if (n->op == &adj_op_const)
         v = convert(p, dtype, ((const adj_const_attrs *)n->attrs)->data, ADJ_F64, elems);
     if (adj_is_fill(n, &fill))
@@ -120,8 +120,8 @@ adj_status bound_open(subject *s, int leaf, bound *b)
         terms += terms_of(n);
         unit = fmax(unit, adj_traits_of(n->type.dtype)->unit);
     }
-    b->magnitude =
-        fmax(max_magnitude(s->dx_ref[leaf], leaf_elems(s, leaf)), max_magnitude(s->dy, s->n_y));
+    b->magnitude = fmax(max_magnitude(s->at->dx_ref[leaf], leaf_elems(s, leaf)),
+                        max_magnitude(s->at->dy, s->n_y));
     b->reference = SAFETY * (b->kernels + terms) * adj_traits_of(s->wide)->unit;
     b->relative = SAFETY * (b->kernels * unit + terms * fmin(unit, 0x1p-24));
     if (s->wide == ADJ_F32) /* the reference rounds as well */

@@ -43,7 +43,7 @@ static void spread_apart(int64_t n, double *x)
 static void draw_operand(subject *s, int leaf, int draw, int integer)
 {
     const double range[2] = {-1, 1};
-    double *x = s->x[leaf];
+    double *x = s->at->x[leaf];
     const struct closure_leaf *l = leaf < s->closure.n_leaf ? &s->closure.leaf[leaf] : NULL;
     adj_dtype dtype = s->tested.leaf[leaf]->type.dtype;
     int64_t n = leaf_elems(s, leaf);
@@ -104,10 +104,6 @@ static int select_sample(subject *s, int draw, int integer)
     at->draw = draw;
     at->integer = integer;
     s->at = at;
-    s->x = at->x;
-    s->dx = at->dx;
-    s->dx_ref = at->dx_ref;
-    s->dy = at->dy;
     return is_drawn;
 }
 
@@ -124,9 +120,10 @@ void draw_values(subject *s, int draw, int integer)
         return;
     for (int leaf = 0; leaf < s->n_leaf; leaf++)
         draw_operand(s, leaf, draw, integer);
-    draw_uniform(s, s->dy, s->n_y, integer ? unit : range, draw, DY_STREAM);
+    draw_uniform(s, s->at->dy, s->n_y, integer ? unit : range, draw, DY_STREAM);
     for (int64_t i = 0; i < s->n_y; i++)
-        s->dy[i] = integer ? small_power(s->dy[i]) : rounded(s->tested.dy->type.dtype, s->dy[i]);
+        s->at->dy[i] =
+            integer ? small_power(s->at->dy[i]) : rounded(s->tested.dy->type.dtype, s->at->dy[i]);
 }
 
 void draw_direction(subject *s, int leaf, int draw, int integer)
@@ -160,9 +157,9 @@ adj_status run_exec(subject *s, adj_exec *e, const twin *t, int is_forward)
 {
     adj_status status = s->report->log.status;
     for (int i = 0; i < s->n_leaf && status == ADJ_OK; i++)
-        status = set_leaf(s, e, t->leaf[i], s->x[i]);
+        status = set_leaf(s, e, t->leaf[i], s->at->x[i]);
     if (status == ADJ_OK && !is_forward)
-        status = set_leaf(s, e, t->dy, s->dy);
+        status = set_leaf(s, e, t->dy, s->at->dy);
     if (status == ADJ_OK)
         status = adj_run(e);
     if (status != ADJ_OK)
@@ -186,12 +183,12 @@ static adj_status fetch(subject *s, adj_exec *e, const adj_node *n, double *to)
 adj_status forward_at(subject *s, int leaf, double h, double *y)
 {
     const twin *t = &s->reference;
-    double *const kept = s->x[leaf];
+    double *const kept = s->at->x[leaf];
     for (int64_t i = 0, n = leaf_elems(s, leaf); i < n && h != 0; i++)
         s->moved[i] = kept[i] + h * s->v[i];
-    s->x[leaf] = h != 0 ? s->moved : kept;
+    s->at->x[leaf] = h != 0 ? s->moved : kept;
     run_exec(s, t->forward, t, 1);
-    s->x[leaf] = kept;
+    s->at->x[leaf] = kept;
     return fetch(s, t->forward, t->y, y);
 }
 
@@ -215,7 +212,7 @@ static adj_status repeat_backward(subject *s)
     for (int i = 0; i < s->n_leaf; i++)
         if (s->tested.dx[i] != NULL &&
             fetch(s, s->tested.backward, s->tested.dx[i], s->moved) == ADJ_OK &&
-            memcmp(s->moved, s->dx[i], (size_t)leaf_elems(s, i) * sizeof(double)) != 0)
+            memcmp(s->moved, s->at->dx[i], (size_t)leaf_elems(s, i) * sizeof(double)) != 0)
             s->repeats[i] = 0;
     return s->report->log.status;
 }
@@ -225,9 +222,9 @@ adj_status backward(subject *s)
     if (s->report->log.status != ADJ_OK || s->at->is_known)
         return s->report->log.status;
     run_exec(s, s->reference.backward, &s->reference, 0);
-    fetch_all(s, &s->reference, s->dx_ref);
+    fetch_all(s, &s->reference, s->at->dx_ref);
     run_exec(s, s->tested.backward, &s->tested, 0);
-    fetch_all(s, &s->tested, s->dx);
+    fetch_all(s, &s->tested, s->at->dx);
     s->at->is_known = 1;
     return repeat_backward(s);
 }
