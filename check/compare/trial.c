@@ -261,7 +261,7 @@ adj_status trial_here(const trial *t, region *p, outcome *o)
     region_free(&w.region);
     if (w.status == ADJ_ENOMEM)
         o->status = ADJ_ENOMEM;
-    if (o->status == ADJ_OK)
+    if (e != NULL && o->status == ADJ_OK)
         o->status = run_plan(t, e, p, o);
     if (o->status != ADJ_OK) {
         outcome_message(o, adj_exec_message(e));

@@ -136,6 +136,17 @@ static int is_computed(const adj_node *n)
     return !(n->op->flags & (ADJ_OP_LEAF | ADJ_OP_VIEW)) && adj_shape_elems(n->type.shape) > 0;
 }
 
+/* Time each needed node that has kernels. */
+static int add_needed(const bench_opts *o, unsigned backends, const adj_graph *g,
+                      const char *needed, bench_rows *rows)
+{
+    int status = CONTINUE;
+    for (int id = 0; status == CONTINUE && id < adj_graph_node_count(g); id++)
+        if (needed[id] && is_computed(adj_graph_node_at(g, id)))
+            status = add_node(o, backends, adj_graph_node_at(g, id), rows);
+    return status;
+}
+
 int bench_op(const bench_opts *o)
 {
     const compared_opts described = {.op = o->op};
@@ -150,9 +161,8 @@ int bench_op(const bench_opts *o)
         status = EXIT_USAGE;
     else if ((needed = bench_needed(c.m.graph, c.n_root, c.root, NULL)) == NULL)
         status = complain("bench", EXIT_FAILED, "out of memory");
-    for (int id = 0; status == CONTINUE && id < adj_graph_node_count(c.m.graph); id++)
-        if (needed[id] && is_computed(adj_graph_node_at(c.m.graph, id)))
-            status = add_node(o, backends, adj_graph_node_at(c.m.graph, id), &rows);
+    else
+        status = add_needed(o, backends, c.m.graph, needed, &rows);
     if (status == CONTINUE)
         status = bench_rows_write(o, &rows);
     free(needed);
