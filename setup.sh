@@ -21,7 +21,7 @@ done
 packages="gcc libc6-dev ninja-build pkg-config libdnnl-dev libcriterion-dev zlib1g-dev libjansson-dev
     libpng-dev libturbojpeg0-dev libwebp-dev libzip-dev libprotobuf-c-dev protobuf-c-compiler libonnx-dev"
 if [ -n "$dev" ]; then
-    packages="$packages clang clang-tidy clang-format cppcheck valgrind libomp-dev python3 g++ cmake doxygen dpkg-dev
+    packages="$packages clang clang-tidy clang-format cppcheck valgrind libomp-dev python3 g++ cmake doxygen graphviz dpkg-dev
         gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm"
 fi
 if [ -n "$mpi" ] && ! { command -v mpicc && command -v mpirun; } >/dev/null; then
@@ -53,7 +53,7 @@ setup.sh: this is neither Debian nor Ubuntu. Please install
   and for the tests Criterion 2.3 or newer, with its headers;
 for --mpi an MPI with its compiler (mpicc);
 for development also clang with its sanitizer runtime and libomp, clang-tidy, clang-format, cppcheck
-and valgrind; arm-none-eabi-gcc with newlib and qemu-system-arm. Then run ninja.
+and valgrind; Graphviz; arm-none-eabi-gcc with newlib and qemu-system-arm. Then run ninja.
 END
     exit 1
 }

@@ -82,6 +82,7 @@ reason() {
     bench/scale.py*) echo "reads what mpirun has written; tests/mpi/bench.sh" ;;
     git* | bench/before.py*) echo "needs an older commit; tests/test_before.sh" ;;
     ADJOINT_QUARANTINE=off*) echo "shows a fault of oneDNN that only some CPUs have" ;;
+    'adjoint graph '*.svg*) command -v dot >/dev/null || echo "there is no dot" ;;
     *'| jq'*) command -v jq >/dev/null || echo "there is no jq" ;;
     esac
 }
