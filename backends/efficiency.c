@@ -6,7 +6,8 @@
 #include "base/machine/isa_level.h"
 
 /* ---- the tables: measured by bench/efficiency.py, cold, on two threads; rows for AMX follow from
- * the ratios of the backends' kernels of the same products ---- */
+ * the ratios of the backends' kernels of the same products. Not every
+ * row's kernels may run: those of winograd, jit_wino and bf16x3 refuse exact math of f32 ---- */
 
 const efficiency direct_efficiencies[] = {
     {"depthwise", "", FORWARD, GROUPED, {0.18, 0.22, 0.26}},

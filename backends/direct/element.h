@@ -64,7 +64,8 @@ static inline vector load_vector(const T *at) { return *(const vector *)at; }
 static inline void store_vector(T *at, vector v) { *(vector *)at = v; }
 #endif
 
-/* Returns max(v, 0); NaN stays NaN. */
+/* Returns max(v, 0); NaN stays NaN. Every relu of vectors, behind a product or in rows; the one of
+ * single elements is in fused_pointwise/loops.c. */
 static inline vector relu_vector(vector v)
 {
     return (vector)((vector_mask)v & ~(v <= (vector){0}));

@@ -1,8 +1,8 @@
 /* functions.h - curved activations and their gradients at one element, for loops that are
  * vectorized: only arithmetic and comparisons, no branches or calls. relu and other selects are in
- * loops.c, and in row_kernel.c for a whole group or a result of f32 or bf16 alone. First gelu and
- * its gradient, in both forms; then erf, clip, hard_sigmoid, hard_swish, elu, and those gradients
- * of these and of sigmoid and tanh that need more than a select.
+ * loops.c; relu of a whole vector is in element.h. First gelu and its gradient, in both forms; then
+ * erf, clip, hard_sigmoid, hard_swish, elu, and those gradients of these and of sigmoid and tanh
+ * that need more than a select.
  *
  * All but clip compute in double, though the elements are floats. The final rounding to float is
  * the only visible one: overflow and underflow of float, inexact squares, and tails much smaller

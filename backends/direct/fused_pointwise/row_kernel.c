@@ -46,9 +46,6 @@ ALWAYS void store_state(const row_kernel_args *s, ptrdiff_t i, const column_stat
         store_columns(s->sum[0] + i, h->sum);
 }
 
-/* NaN stays NaN. */
-ALWAYS void relu(vector *y, const vector *x) { *y = (vector)((words)*x & ~(words)(*x <= 0)); }
-
 typedef struct {
     columns c;         /* values that are summed, and written unless NORM_OUT */
     columns norm;      /* NORM_OUT: values written */
@@ -72,7 +69,7 @@ ALWAYS computed compute(const row_kernel_args *s, ptrdiff_t at, const column_sta
         if (bits & ROW_GRAD)
             r.c.v[k] = h->k[1].v[k] * (other.v[k] - h->k[q + 1].v[k] - x * h->k[q].v[k]);
         if (bits & ROW_NORM_OUT)
-            relu(&r.norm.v[k], &z);
+            r.norm.v[k] = relu_vector(z);
         r.deviation.v[k] = x;
     }
     if ((bits & ROW_NORM) && (bits & ROW_ADD)) /* others are exact or rounded here */
@@ -81,7 +78,7 @@ ALWAYS computed compute(const row_kernel_args *s, ptrdiff_t at, const column_sta
         if (bits & ROW_ADD)
             r.c.v[k] += other.v[k];
         if (bits & ROW_RELU)
-            relu(&r.c.v[k], &r.c.v[k]);
+            r.c.v[k] = relu_vector(r.c.v[k]);
     }
     if (bits & ROW_MASK) {
         columns y = load_row(s->x[2], at);
