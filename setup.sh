@@ -52,8 +52,8 @@ setup.sh: this is neither Debian nor Ubuntu. Please install
   with their headers,
   and for the tests Criterion 2.3 or newer, with its headers;
 for --mpi an MPI with its compiler (mpicc);
-for development also clang with its sanitizer runtime and libomp, clang-tidy, clang-format, cppcheck
-and valgrind; Graphviz; arm-none-eabi-gcc with newlib and qemu-system-arm. Then run ninja.
+for development also clang with its sanitizer runtime and libomp, clang-tidy, clang-format, cppcheck,
+valgrind and Graphviz; arm-none-eabi-gcc with newlib and qemu-system-arm. Then run ninja.
 END
     exit 1
 }

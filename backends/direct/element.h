@@ -34,6 +34,9 @@ enum { VECTOR = VECTOR_BYTES / sizeof(real), REAL_IS_FLOAT = sizeof(real) == siz
 /* A vector of reals, which may be unaligned. */
 typedef real vector __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(real)), may_alias));
 
+/* The same as an argument or a result: GCC 14 for aarch64 crashes on those of lesser alignment. */
+typedef real vector_value __attribute__((vector_size(VECTOR_BYTES)));
+
 /* One integer per lane of a vector. */
 typedef real_bits vector_mask __attribute__((vector_size(VECTOR_BYTES)));
 
@@ -45,12 +48,12 @@ static inline T st(real v) { return round_bf16(v); }
 typedef T halves __attribute__((vector_size(VECTOR_BYTES / 2), aligned(sizeof(T)), may_alias));
 typedef uint32_t words __attribute__((vector_size(VECTOR_BYTES)));
 
-static inline vector load_vector(const T *at)
+static inline vector_value load_vector(const T *at)
 {
     return (vector)(__builtin_convertvector(*(const halves *)at, words) << 16);
 }
 
-static inline void store_vector(T *at, vector v)
+static inline void store_vector(T *at, vector_value v)
 {
     const words bits = (words)v, is_nan = (words)(v != v);
     const words rounded = bits + 0x7fffu + (bits >> 16 & 1u);
@@ -60,13 +63,12 @@ static inline void store_vector(T *at, vector v)
 #else
 static inline real ld(T v) { return v; }
 static inline T st(real v) { return v; }
-static inline vector load_vector(const T *at) { return *(const vector *)at; }
-static inline void store_vector(T *at, vector v) { *(vector *)at = v; }
+static inline vector_value load_vector(const T *at) { return *(const vector *)at; }
+static inline void store_vector(T *at, vector_value v) { *(vector *)at = v; }
 #endif
 
-/* Returns max(v, 0); NaN stays NaN. Every relu of vectors, behind a product or in rows; the one of
- * single elements is in fused_pointwise/loops.c. */
-static inline vector relu_vector(vector v)
+/* Returns max(v, 0); NaN stays NaN. Epilogues and row kernels call it. */
+static inline vector_value relu_vector(vector_value v)
 {
     return (vector)((vector_mask)v & ~(v <= (vector){0}));
 }

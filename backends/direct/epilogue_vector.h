@@ -12,7 +12,7 @@ typedef struct {
 } epilogue_operands;
 
 /* Rounds to T and widens again: the value that an unfused step would have read. */
-static inline vector rounded_vector(vector v)
+static inline vector_value rounded_vector(vector_value v)
 {
 #ifdef ELEM_bf16
     T stored[VECTOR];
@@ -24,7 +24,7 @@ static inline vector rounded_vector(vector v)
 
 /* Applies the epilogue to v, the sums of outputs from `at` on; bias and addend have the same
  * index. NaN stays NaN. */
-static inline vector epilogue_vector(const epilogue_operands *e, ptrdiff_t at, vector v)
+static inline vector_value epilogue_vector(const epilogue_operands *e, ptrdiff_t at, vector_value v)
 {
     if (e->bias != NULL)
         v += load_vector(e->bias + at);

@@ -43,7 +43,7 @@ typedef struct { /* in registers after inlining */
 
 /* Adds x y to *sum, fused if there is an instruction for it. Among the forms of that
  * instruction, gcc 12 would choose ones that need a register move every third time. */
-ALWAYS void add_product(vector *sum, vector x, vector y)
+ALWAYS void add_product(vector *sum, vector_value x, vector_value y)
 {
 #if defined(ISA_avx512)
     if (REAL_IS_FLOAT)
@@ -60,13 +60,18 @@ ALWAYS void add_product(vector *sum, vector x, vector y)
 #endif
 }
 
-ALWAYS vector element_of_a(const block_kind kind, const micro_gemm *p, const block_state *s,
-                           ptrdiff_t row, ptrdiff_t k)
+ALWAYS vector_value element_of_a(const block_kind kind, const micro_gemm *p, const block_state *s,
+                                 ptrdiff_t row, ptrdiff_t k)
 {
     const real x = kind == TRANSPOSED
                        ? s->part[k * p->a_pitch + row]
                        : s->a[row / ROWS_PER_ADDRESS][k + row % ROWS_PER_ADDRESS * p->a_pitch];
     return x - (vector){0};
+}
+
+ALWAYS vector_value vector_of_b(const block_state *s, ptrdiff_t i)
+{
+    return *(const vector *)(s->b + i * VECTOR);
 }
 
 /* Adds the products of column k of a with row k of b. The fewer of the column's elements and the
@@ -77,12 +82,10 @@ ALWAYS void add_products(const block_kind kind, const int rows, const int vector
     const int vectors_first = vectors < rows, n = vectors_first ? vectors : rows;
 #pragma GCC unroll 16
     for (ptrdiff_t i = 0; i < n; i++)
-        s->first[i] =
-            vectors_first ? *(const vector *)(s->b + i * VECTOR) : element_of_a(kind, p, s, i, k);
+        s->first[i] = vectors_first ? vector_of_b(s, i) : element_of_a(kind, p, s, i, k);
 #pragma GCC unroll 16
     for (ptrdiff_t i = 0; i < rows + vectors - n; i++) {
-        const vector v =
-            vectors_first ? element_of_a(kind, p, s, i, k) : *(const vector *)(s->b + i * VECTOR);
+        const vector v = vectors_first ? element_of_a(kind, p, s, i, k) : vector_of_b(s, i);
 #pragma GCC unroll 16
         for (ptrdiff_t j = 0; j < n; j++) {
             vector *sum = &s->sum[vectors_first ? i * vectors + j : j * vectors + i];

@@ -55,8 +55,7 @@ typedef void block(const conv *p, const ptrdiff_t at[3], ptrdiff_t set, ptrdiff_
 static adj_status run(const conv *p, block *compute, ptrdiff_t a, ptrdiff_t b, ptrdiff_t c,
                       double multiply_adds)
 {
-    const double parallel_above = PARALLEL_ABOVE;
-#pragma omp parallel for collapse(3) schedule(static) if (multiply_adds > parallel_above)
+#pragma omp parallel for collapse(3) schedule(static) if (multiply_adds > PARALLEL_ABOVE)
     for (ptrdiff_t i = 0; i < a; i++)
         for (ptrdiff_t j = 0; j < b; j++)
             for (ptrdiff_t k = 0; k < c; k++)

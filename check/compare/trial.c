@@ -261,8 +261,8 @@ adj_status trial_here(const trial *t, region *p, outcome *o)
     region_free(&w.region);
     if (w.status == ADJ_ENOMEM)
         o->status = ADJ_ENOMEM;
-    if (e != NULL && o->status == ADJ_OK)
-        o->status = run_plan(t, e, p, o);
+    if (o->status == ADJ_OK)
+        o->status = e != NULL ? run_plan(t, e, p, o) : ADJ_ENOMEM;
     if (o->status != ADJ_OK) {
         outcome_message(o, adj_exec_message(e));
         o->canary = e != NULL && e->run.overrun;

@@ -136,7 +136,8 @@ static int is_computed(const adj_node *n)
     return !(n->op->flags & (ADJ_OP_LEAF | ADJ_OP_VIEW)) && adj_shape_elems(n->type.shape) > 0;
 }
 
-/* Time each needed node that has kernels. */
+/* Adds rows for each node of the graph that is marked in needed and has kernels. Returns CONTINUE
+ * or the exit status. */
 static int add_needed(const bench_opts *o, unsigned backends, const adj_graph *g,
                       const char *needed, bench_rows *rows)
 {

@@ -55,7 +55,7 @@ ALWAYS void sum_grid(const int rows, const int columns, const grid *g)
 }
 
 /* Adds a vector of dy times x; if is_cut, only the lanes of `mask`. */
-ALWAYS void correlate_vector(const int rows, const int columns, const int is_cut, vector dy,
+ALWAYS void correlate_vector(const int rows, const int columns, const int is_cut, vector_value dy,
                              const real *const x[], const ptrdiff_t at[], vector_mask mask,
                              vector sum[])
 {

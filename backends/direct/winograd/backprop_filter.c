@@ -92,7 +92,7 @@ static void segment(const winograd *p, const adj_call *c, ptrdiff_t segment, int
 }
 
 /* Stores one tap of a vector of k in the result's type: bf16, or that of the sums. */
-ALWAYS void store_tap(const winograd *p, void *dw, ptrdiff_t at, vector v)
+ALWAYS void store_tap(const winograd *p, void *dw, ptrdiff_t at, vector_value v)
 {
     if (p->dtype == ADJ_F32)
         *(vector *)((float *)dw + at) = v;
@@ -101,7 +101,7 @@ ALWAYS void store_tap(const winograd *p, void *dw, ptrdiff_t at, vector v)
 }
 
 /* Adds all segments' sums, in order. */
-ALWAYS vector sum_of(const winograd *p, const float *u)
+ALWAYS vector_value sum_of(const winograd *p, const float *u)
 {
     vector sum = *(const vector *)u;
     for (ptrdiff_t i = 1; i < p->segments; i++)

@@ -49,7 +49,7 @@ ALWAYS int winograd_product(const int n, const int without, float q[WINOGRAD_MAX
 }
 
 /* Returns the sum of q[i] x[2i]. */
-ALWAYS vector winograd_every_other(const int terms, const float q[], const vector x[])
+ALWAYS vector_value winograd_every_other(const int terms, const float q[], const vector x[])
 {
     vector sum = q[0] * x[0];
 #pragma GCC unroll 4
@@ -76,7 +76,7 @@ ALWAYS void winograd_window(const int n, const vector x[], vector *y, ptrdiff_t 
 }
 
 /* Returns y[0] + zz y[2] + zz^2 y[4] .., over the first `size` of y. */
-ALWAYS vector winograd_even_terms(const int size, const vector y[], float zz)
+ALWAYS vector_value winograd_even_terms(const int size, const vector y[], float zz)
 {
     vector sum = y[0];
     float power = zz;
