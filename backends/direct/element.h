@@ -34,7 +34,8 @@ enum { VECTOR = VECTOR_BYTES / sizeof(real), REAL_IS_FLOAT = sizeof(real) == siz
 /* A vector of reals, which may be unaligned. */
 typedef real vector __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(real)), may_alias));
 
-/* A vector as an argument or a result: GCC 14 for aarch64 crashes on those of lesser alignment. */
+/* A vector as an argument or a result: GCC 14 for aarch64 crashes on arguments of lesser
+ * alignment. Memory is read and written through `vector`, which may be unaligned. */
 typedef real vector_value __attribute__((vector_size(VECTOR_BYTES)));
 
 /* One integer per lane of a vector. */
