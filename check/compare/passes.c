@@ -57,7 +57,7 @@ adj_status run_in_f64(const trial *t, const adj_graph *g, const adj_node *const 
         outcome_message(o, adj_graph_message(f64.g));
     for (int i = 0; i < n_fetch && status == ADJ_OK; i++)
         f64.fetch[f64.n_fetch++] = to[fetch[i]->id];
-    f64.as_built = 1; /* memory.c reports faults of shared buffers */
+    f64.as_built = 1;
     if (status == ADJ_OK && (status = trial_here(&f64, p, o)) == ADJ_OK)
         status = o->status;
     adj_graph_free(f64.g);

@@ -25,7 +25,7 @@ static double median(double *v, int n)
     return v[n / 2];
 }
 
-adj_status give_leaves(const trial *t, adj_exec *e)
+static adj_status give_leaves(const trial *t, adj_exec *e)
 {
     adj_status status = ADJ_OK;
     for (int i = 0; i < t->n_leaf && status == ADJ_OK; i++)
@@ -117,7 +117,9 @@ static uint64_t add_layouts(const adj_exec *e, int n, const int buffer[], uint64
     return hash;
 }
 
-uint64_t hash_kernels(const adj_exec *e)
+/* Returns a hash of the plan's kernels with their shapes and layouts, independent of their order.
+ */
+static uint64_t hash_kernels(const adj_exec *e)
 {
     uint64_t all = 0;
     for (int i = 0; i < e->plan.n_step; i++) {
@@ -271,10 +273,7 @@ adj_status trial_here(const trial *t, region *p, outcome *o)
     if (w.sentence[0] != '\0')
         snprintf(o->plan_fault, sizeof o->plan_fault, "%s", w.sentence);
     internal.after_pass = NULL;
-    internal.selection = region_string(p, adj_exec_selection(e)); /* of a tuned plan */
     adj_exec_free(e);
-    if (o->status == ADJ_OK && t->bare && o->plan_fault[0] == '\0')
-        o->status = internal.selection != NULL ? find_damage(t, opts, o) : ADJ_ENOMEM;
     if (o->status == ADJ_OK && t->updates != NULL)
         o->status = plan_updates(t, opts, o);
     return o->status == ADJ_ENOMEM ? ADJ_ENOMEM : ADJ_OK;

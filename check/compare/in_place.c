@@ -1,0 +1,117 @@
+/* in_place.c - claims of kernels to work in place. A plan proves that it overwrites nothing that is
+ * read later (exec/verify.c), and canaries see what is written outside a slot; whether a kernel may
+ * write over an operand that it still reads, its claim alone says. Each claim of a node or a group
+ * alone, whose operands are leaves that no plan overwrites, is tried. */
+#include <omp.h>
+#include <string.h>
+
+#include "compare.h"
+#include "exec/memory.h"
+#include "exec/run.h"
+
+void name_operand(const adj_node *n, int k, char *text, size_t size)
+{
+    const char *name = k < ADJ_NAMED_OPERANDS ? n->op->operand[k] : NULL;
+    snprintf(text, size, name != NULL ? "operand %d (%.40s)" : "operand %d", k, name);
+}
+
+/* Returns zeroed, 64-aligned memory for the results of s, of which `out` has the operand's bytes;
+ * NULL: out of memory. */
+static void **new_results(const adj_exec *e, region *r, const step *s, int out, const void *operand)
+{
+    void **result = region_alloc(r, (size_t)s->n_out, sizeof *result);
+    for (int i = 0; i < s->n_out && result != NULL; i++) {
+        char *bytes = region_alloc(r, 1, slot_of(&e->plan, s->out[i])->bytes + 64);
+        if (bytes == NULL)
+            return NULL;
+        result[i] = bytes + (64 - (uintptr_t)bytes % 64) % 64;
+    }
+    if (result != NULL)
+        memcpy(result[out], operand, slot_of(&e->plan, s->out[out])->bytes);
+    return result;
+}
+
+/* Computes the step with result `out` in separate memory, then in place of operand k. Sets *differs
+ * to 1 if any result differs in a bit. */
+static adj_status try_alias(adj_exec *e, const step *s, int k, int out, int *differs)
+{
+    region r = {.allocator = e->region.allocator};
+    const void **in = region_alloc(&r, (size_t)s->n_in, sizeof *in);
+    void **plain = new_results(e, &r, s, out, s->call.in[k]);
+    void **shared = new_results(e, &r, s, out, s->call.in[k]);
+    if (in == NULL || plain == NULL || shared == NULL) {
+        region_free(&r);
+        return no_memory(e);
+    }
+    adj_call call = s->call;
+    memcpy(in, s->call.in, (size_t)s->n_in * sizeof *in);
+    call.in = in;
+    call.out = plain;
+    adj_status status = run_kernel(e, s, &call);
+    in[k] = shared[out];
+    call.out = shared;
+    if (status == ADJ_OK)
+        status = run_kernel(e, s, &call);
+    for (int i = 0; i < s->n_out && status == ADJ_OK; i++)
+        *differs |= memcmp(plain[i], shared[i], slot_of(&e->plan, s->out[i])->bytes) != 0;
+    region_free(&r);
+    return status;
+}
+
+static void describe_alias(const step *s, int k, int out, outcome *o)
+{
+    const adj_node *result = s->group.out[out], *operand = s->group.in[k];
+    const int position = adj_operand_position(result, operand);
+    char name[80];
+    if (position >= 0)
+        name_operand(result, position, name, sizeof name);
+    else /* in a group, and after transposes */
+        snprintf(name, sizeof name, "%s", adj_node_op(operand));
+    snprintf(
+        o->plan_fault, sizeof o->plan_fault,
+        "memory: %s by %.60s computed in place of %s differs from its result in separate memory",
+        adj_node_op(result), s->prep.impl, name);
+}
+
+/* Tries every in-place claim of step s, whose operands have been computed, also those that the plan
+ * does not use. */
+static adj_status try_step(adj_exec *e, const step *s, outcome *o, int *found)
+{
+    adj_status status = ADJ_OK;
+    for (int a = 0; a < ADJ_MAX_ALIASES && status == ADJ_OK; a++)
+        for (int k = 0; k < s->n_in && k < 32 && status == ADJ_OK && !*found; k++) {
+            const adj_alias alias = s->prep.alias[a];
+            if (!(alias.operands >> k & 1) || !may_take_over(&e->plan, s, k, alias.out))
+                continue;
+            status = try_alias(e, s, k, alias.out, found);
+            if (status == ADJ_OK && *found)
+                describe_alias(s, k, alias.out, o);
+        }
+    return status;
+}
+
+adj_status find_false_alias(adj_exec *e, outcome *o)
+{
+    int found = 0;
+    const int callers = omp_get_max_threads();
+    adj_status status = ADJ_OK;
+    omp_set_num_threads(e->opts.threads);
+    for (int i = 0; i < e->plan.n_step && status == ADJ_OK && !found; i++) {
+        status = try_step(e, &e->plan.step[i], o, &found);
+        if (status == ADJ_OK && !found)
+            status = run_step(e, &e->plan.step[i]);
+    }
+    omp_set_num_threads(callers);
+    return status == ADJ_ENOMEM ? status : ADJ_OK;
+}
+
+void report_plan_fault(comparison *c, const outcome *o, compare_row *row)
+{
+    const int has_other =
+        row->verdict != ADJ_VERDICT_PASS || is_wrong(&row->isolated) || !row->repeats;
+    if (o->plan_fault[0] == '\0' || (has_other && !o->wrong_reorder))
+        return;
+    row->verdict = ADJ_VERDICT_FAIL;
+    row->blame = o->wrong_reorder ? ADJ_BLAME_PLAN : ADJ_BLAME_KERNEL;
+    row->reason = log_text(&c->log, "%s", o->plan_fault);
+}
