@@ -322,7 +322,7 @@ Test(compare_memory, a_false_claim_to_work_in_place)
     }
 }
 
-/* What is left is what the memory holds, at first a NaN. */
+/* The executor's new memory holds NaN. */
 Test(compare_memory, a_kernel_that_leaves_some_unwritten)
 {
     leaves_unwritten = 1;
