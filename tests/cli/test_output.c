@@ -110,7 +110,7 @@ static call_files make_files(void)
     c.out = in_folder(&c.dir, "out");
     c.image = in_folder(&c.dir, "image.png");
     c.operands = in_folder(&c.dir, "operands");
-    put_file(c.image.s, gray_png, sizeof gray_png);
+    put_sample(&c.dir, "image.png", "gray.png");
     cr_assert_eq(adj_tensors_write(c.operands.s, 1, &operand, 0, NULL, NULL), ADJ_OK);
     return c;
 }
@@ -427,8 +427,7 @@ Test(standard, convert_maps)
 Test(standard, weights)
 {
     scoped(folder_remove) folder f = small_data();
-    const file_name gray = in_folder(&f, "gray.png");
-    put_file(gray.s, gray_png, sizeof gray_png);
+    put_sample(&f, "gray.png", "gray.png");
     expect_success(&f,
                    "$tool train --data . --model lenet5 --epochs 1 --out w.safetensors >/dev/null");
     expect_success(&f, "$tool eval --data . --weights w.safetensors >file && "

@@ -61,8 +61,8 @@ Test(predict, one_and_many)
     char line[1000];
     put_weights(&f, weights.s, WHOLE);
     put_weights(&f, plain.s, NO_NAMES);
-    put_file(gray.s, gray_png, sizeof gray_png);
-    put_file(rgb.s, rgb_png, sizeof rgb_png);
+    put_sample(&f, "gray.png", "gray.png");
+    put_sample(&f, "rgb.PNG", "rgb.png");
 
     tool(&r, 0, "predict --weights %s %s", weights.s, gray.s);
     snprintf(line, sizeof line, "%s: n nine 18.18 %%\n", gray.s);
@@ -73,7 +73,7 @@ Test(predict, one_and_many)
 
     /* a folder: by name, and only images; both are 3 x 2 pixels */
     put_file(in_folder(&f, "._gray.png").s, "Mac OS X", 8);
-    put_file(in_folder(&f, "Thumbs.db").s, gray_png, sizeof gray_png);
+    put_sample(&f, "Thumbs.db", "gray.png");
     put_file(in_folder(&f, "scan.bmp").s, "BM", 2);
     tool(&r, 0, "predict --weights %s %s", weights.s, f.path);
     expect_text(r.err, "note: left out ");
@@ -82,7 +82,7 @@ Test(predict, one_and_many)
     expect_text(r.err, "predict: 2 images, 2 of them resized to 32x32: ");
 
     /* the bad file is reported, the others are classified */
-    put_file(bad.s, gray_png, sizeof gray_png / 2);
+    put_file(bad.s, sample_of("gray.png").bytes, 40);
     tool(&r, 1, "predict --weights %s %s %s %s", weights.s, none.s, bad.s, gray.s);
     snprintf(line, sizeof line, "%s: n nine 18.18 %%\n", gray.s);
     cr_expect_str_eq(r.out, line);
@@ -94,7 +94,7 @@ Test(predict, json)
     scoped(folder_remove) folder f = small_data();
     const file_name weights = in_folder(&f, "weights"), gray = in_folder(&f, "gray.png");
     put_weights(&f, weights.s, WHOLE);
-    put_file(gray.s, gray_png, sizeof gray_png);
+    put_sample(&f, "gray.png", "gray.png");
 
     tool(&r, 0, "predict --weights %s --json --top 20 %s", weights.s, gray.s);
     json_t *j = json_loads(r.out, 0, NULL);
@@ -116,7 +116,7 @@ Test(predict, standard_input)
     scoped(folder_remove) folder f = small_data();
     const file_name weights = in_folder(&f, "weights"), gray = in_folder(&f, "gray.png");
     put_weights(&f, weights.s, WHOLE);
-    put_file(gray.s, gray_png, sizeof gray_png);
+    put_sample(&f, "gray.png", "gray.png");
     cr_assert_not_null(freopen(gray.s, "rb", stdin));
     tool(&r, 0, "predict --weights %s -", weights.s);
     cr_expect_str_eq(r.out, "-: n nine 18.18 %\n");
@@ -131,7 +131,7 @@ Test(predict, standard_input)
 
     /* longer than an image may be: a file with a hole */
     const file_name hole = in_folder(&f, "hole");
-    put_file(hole.s, gray_png, sizeof gray_png);
+    put_sample(&f, "hole", "gray.png");
     cr_assert_eq(truncate(hole.s, ((off_t)1 << 29) + 1), 0);
     cr_assert_not_null(freopen(hole.s, "rb", stdin));
     tool(&r, 1, "predict --weights %s -", weights.s);
@@ -154,7 +154,7 @@ Test(predict, what_is_missing)
     expect_text(r.err, "no images in this folder (expected files .png, ");
     rmdir(empty.s);
     const file_name bare = in_folder(&f, "bare"), gray = in_folder(&f, "gray.png");
-    put_file(gray.s, gray_png, sizeof gray_png);
+    put_sample(&f, "gray.png", "gray.png");
     put_weights(&f, bare.s, NO_SCALE);
     tool(&r, 0, "predict --weights %s %s", bare.s, gray.s);
     expect_text(r.err, "bare has no mean or deviation");
@@ -179,7 +179,7 @@ Test(predict, saliency_spares_its_inputs)
                     link_name = in_folder(&f, "link");
     char sentence[2 * sizeof gray.s];
     put_weights(&f, weights.s, WHOLE);
-    put_file(gray.s, gray_png, sizeof gray_png);
+    put_sample(&f, "gray.png", "gray.png");
     cr_assert_eq(link(gray.s, link_name.s), 0);
     tool(&r, 3, "predict --weights %s --saliency %s %s", weights.s, link_name.s, gray.s);
     snprintf(sentence, sizeof sentence, "--saliency and IMAGE name the same file (%s)", gray.s);
@@ -187,11 +187,7 @@ Test(predict, saliency_spares_its_inputs)
     tool(&r, 3, "predict --weights %s --saliency %s %s", weights.s, weights.s, gray.s);
     expect_text(r.err, "--saliency and --weights name the same file");
     cr_expect_str_empty(r.out);
-    char bytes[sizeof gray_png + 1];
-    FILE *file = fopen(gray.s, "rb");
-    cr_expect_eq(fread(bytes, 1, sizeof bytes, file), sizeof gray_png);
-    fclose(file);
-    cr_expect_arr_eq(bytes, gray_png, sizeof gray_png);
+    cr_expect(same_file(gray.s, "tests/io/data/files/gray.png"));
 }
 
 /* A softmax with a NaN among its logits is NaN for all classes, and so is the loss. */
@@ -206,8 +202,8 @@ Test(predict, weights_with_nan)
     scoped(release_predictor) adj_predictor *p = NULL;
     adj_error error = {0};
     put_weights_with(&f, weights.s, WHOLE, 1);
-    put_file(gray.s, gray_png, sizeof gray_png);
-    put_file(rgb.s, rgb_png, sizeof rgb_png);
+    put_sample(&f, "gray.png", "gray.png");
+    put_sample(&f, "rgb.png", "rgb.png");
     for (int i = 0; i < 2; i++) {
         tool(&r, 1, "predict --weights %s %s %s %s", weights.s, formats[i], gray.s, rgb.s);
         cr_expect_str_eq(r.out, "");

@@ -15,10 +15,11 @@
 static folder tree(const char *const files[])
 {
     folder f = folder_new();
-    for (int i = 0; files[i] != NULL; i++) {
-        const int is_image = strstr(files[i], ".png") != NULL;
-        put_in(&f, files[i], is_image ? (const void *)rgb_png : "x", is_image ? sizeof rgb_png : 1);
-    }
+    for (int i = 0; files[i] != NULL; i++)
+        if (strstr(files[i], ".png") != NULL)
+            put_sample(&f, files[i], "rgb.png");
+        else
+            put_in(&f, files[i], "x", 1);
     return f;
 }
 
@@ -186,7 +187,7 @@ Test(folder, classes_without_images)
     cr_expect_eq(test->labels[0], 2);
     adj_dataset_free(test);
     adj_dataset_free(d);
-    put_file(in_folder(&f, "test/e/1.png").s, rgb_png, sizeof rgb_png);
+    put_sample(&f, "test/e/1.png", "rgb.png");
     expect_refused(&f, ADJ_TEST, NULL, "/test: unknown class e (expected a, b, c)");
     folder_remove(&f);
 
@@ -210,7 +211,7 @@ Test(folder, classes_by_name)
     expect_classes(d, 3, "owl,cat,dog");
     cr_expect(d->labels[0] == 2 && d->labels[1] == 0 && d->labels[2] == 0);
     adj_dataset_free(d);
-    put_file(in_folder(&f, "none/1.png").s, rgb_png, sizeof rgb_png);
+    put_sample(&f, "none/1.png", "rgb.png");
     expect_refused(&f, ADJ_TRAIN, &like, "unknown class none (expected owl, cat, dog)");
 }
 
@@ -240,17 +241,17 @@ Test(folder, classes_by_number)
 static folder broken_data(void)
 {
     folder f = folder_new();
-    put_in(&f, "train/a/1.png", rgb_png, sizeof rgb_png);
-    put_in(&f, "train/a/2.png", rgb_png, sizeof rgb_png);
-    put_in(&f, "train/b/1.jpg", rgb_jpeg, sizeof rgb_jpeg);
-    put_in(&f, "train/b/2.jpg", rgb_jpeg, sizeof rgb_jpeg);
-    put_in(&f, "val/a/1.png", rgb_png, sizeof rgb_png);
-    put_in(&f, "val/a/2.png", rgb_png, sizeof rgb_png - 20);
-    put_in(&f, "val/a/3.jpg", rgb_jpeg, sizeof rgb_jpeg - 10);
-    put_in(&f, "val/a/4.webp", lossless_webp, sizeof lossless_webp - 10);
-    put_in(&f, "val/b/1.jpg", rgb_jpeg, sizeof rgb_jpeg);
+    put_sample(&f, "train/a/1.png", "rgb.png");
+    put_sample(&f, "train/a/2.png", "rgb.png");
+    put_sample(&f, "train/b/1.jpg", "rgb.jpg");
+    put_sample(&f, "train/b/2.jpg", "rgb.jpg");
+    put_sample(&f, "val/a/1.png", "rgb.png");
+    put_start(&f, "val/a/2.png", "rgb.png", 66);
+    put_start(&f, "val/a/3.jpg", "rgb.jpg", 320);
+    put_start(&f, "val/a/4.webp", "lossless.webp", 74);
+    put_sample(&f, "val/b/1.jpg", "rgb.jpg");
     put_in(&f, "val/b/2.jpg", "<html>", 6);
-    put_in(&f, "val/b/3.jpg", rgb_jpeg, sizeof rgb_jpeg);
+    put_sample(&f, "val/b/3.jpg", "rgb.jpg");
     return f;
 }
 
@@ -291,17 +292,17 @@ Test(broken, of_the_held_out_part)
     adj_dataset_free(d);
 }
 
-/* Mean and deviation are those of the images that can be read; of rgb_png by NumPy:
+/* Mean and deviation are those of the images that can be read; of rgb.png by NumPy:
  * np.array(rgb_pixels).reshape(6, 3), mean(0), std(0). */
 Test(broken, of_the_training_part)
 {
     static const float mean[] = {143.66667f, 137.66667f, 163},
                        deviation[] = {82.457396f, 57.803306f, 45.445939f};
     scoped(folder_remove) folder f = folder_new();
-    put_in(&f, "a/1.png", rgb_png, sizeof rgb_png - 20);
-    put_in(&f, "a/2.png", rgb_png, sizeof rgb_png);
-    put_in(&f, "b/1.png", rgb_png, sizeof rgb_png);
-    put_in(&f, "b/2.png", gray_png, 20);
+    put_start(&f, "a/1.png", "rgb.png", 66);
+    put_sample(&f, "a/2.png", "rgb.png");
+    put_sample(&f, "b/1.png", "rgb.png");
+    put_start(&f, "b/2.png", "gray.png", 20);
     for (int threads = 1; threads <= 3; threads++) {
         omp_set_num_threads(threads);
         adj_dataset_free(open_with(&f, ADJ_TRAIN, NULL, ADJ_EIO));
@@ -314,11 +315,11 @@ Test(broken, of_the_training_part)
             cr_expect_float_eq(d->deviation[c], deviation[c], 1e-3, "%g", d->deviation[c]);
         }
     }
-    put_in(&f, "b/1.png", rgb_png, 50);
+    put_start(&f, "b/1.png", "rgb.png", 50);
     adj_dataset *d = open_with(&f, ADJ_TRAIN, &(adj_dataset_opts){.skip_broken = 1}, ADJ_EIO);
     expect_text(d->message, "no image of class b can be read");
     adj_dataset_free(d);
-    put_in(&f, "a/2.png", rgb_png, 50);
+    put_start(&f, "a/2.png", "rgb.png", 50);
     d = open_with(&f, ADJ_TRAIN, &(adj_dataset_opts){.skip_broken = 1}, ADJ_EIO);
     expect_text(d->message, ", and 3 more of 4 files cannot be read");
     adj_dataset_free(d);
@@ -336,11 +337,11 @@ Test(broken, more_than_fit_a_sentence)
     scoped(folder_remove) folder f = folder_new();
     char name[20];
     int64_t last = 0;
-    put_in(&f, "a/1.png", rgb_png, sizeof rgb_png);
-    put_in(&f, "b/1.png", rgb_png, sizeof rgb_png);
+    put_sample(&f, "a/1.png", "rgb.png");
+    put_sample(&f, "b/1.png", "rgb.png");
     for (int i = 10; i < 20; i++) {
         snprintf(name, sizeof name, "b/%d.png", i);
-        put_in(&f, name, rgb_png, sizeof rgb_png - 20);
+        put_start(&f, name, "rgb.png", 66);
     }
     const adj_dataset_opts o = {.progress = count_progress, .user = &last};
     scoped(release_dataset) adj_dataset *d = open_with(&f, ADJ_TRAIN, &o, ADJ_EIO);

@@ -360,7 +360,8 @@ Test(open, cifar_pickles)
 Test(open, numpy)
 {
     scoped(folder_remove) folder f = folder_new();
-    put_in(&f, "mnist.npz", keras_npz, sizeof keras_npz);
+    const sample whole = sample_of("keras.npz");
+    put_sample(&f, "mnist.npz", "keras.npz");
     file_name path = in_folder(&f, "mnist.npz");
     adj_dataset *d = open_part(path.s, ADJ_TRAIN, NULL);
     cr_expect(d->n == 2 && d->size.h == 2 && d->size.w == 3 && d->size.c == 1 && d->classes == 2);
@@ -373,20 +374,20 @@ Test(open, numpy)
     adj_dataset_free(test);
     adj_dataset_free(d);
     expect_refused(path.s, ADJ_VALIDATION, NULL, "has no validation split");
-    for (size_t n = 4; n < sizeof keras_npz; n += 3) { /* cut anywhere */
-        put_in(&f, "mnist.npz", keras_npz, n);
+    for (size_t n = 4; n < whole.n; n += 3) { /* cut anywhere */
+        put_in(&f, "mnist.npz", whole.bytes, n);
         expect_refused(path.s, ADJ_TRAIN, NULL, "mnist.npz: is not a complete archive");
     }
-    uint8_t damaged[sizeof keras_npz];
-    memcpy(damaged, keras_npz, sizeof damaged);
-    for (size_t n = 0; n + 7 <= sizeof damaged; n++) /* under names that no reader looks for */
-        if (memcmp(damaged + n, "x_train", 7) == 0 || memcmp(damaged + n, "x_test.", 7) == 0)
-            damaged[n] = 'z';
-    put_in(&f, "mnist.npz", damaged, sizeof damaged);
+    sample damaged = whole;
+    for (size_t n = 0; n + 7 <= whole.n; n++) /* under names that no reader looks for */
+        if (memcmp(whole.bytes + n, "x_train", 7) == 0 ||
+            memcmp(whole.bytes + n, "x_test.", 7) == 0)
+            damaged.bytes[n] = 'z';
+    put_in(&f, "mnist.npz", damaged.bytes, damaged.n);
     expect_refused(path.s, ADJ_TRAIN, NULL, "expected such as x_train and y_train");
-    memcpy(damaged, keras_npz, sizeof damaged);
-    damaged[100] ^= 0x10; /* in the compressed data of the first array */
-    put_in(&f, "mnist.npz", damaged, sizeof damaged);
+    damaged = whole;
+    damaged.bytes[100] ^= 0x10; /* in the compressed data of the first array */
+    put_in(&f, "mnist.npz", damaged.bytes, damaged.n);
     expect_refused(path.s, ADJ_TRAIN, NULL, "mnist.npz");
 }
 
@@ -407,14 +408,14 @@ Test(open, numpy_validation)
         char x[40], y[40];
         snprintf(x, sizeof x, "%s.npy", names[i][0]);
         snprintf(y, sizeof y, "%s.npy", names[i][1]);
-        put_in(&f, x, u1_npy, sizeof u1_npy);
-        put_in(&f, y, i8_labels_npy, sizeof i8_labels_npy);
+        put_sample(&f, x, "u1.npy");
+        put_sample(&f, y, "i8_labels.npy");
         scoped(release_dataset) adj_dataset *d = open_part(f.path, ADJ_VALIDATION, NULL);
         cr_expect(d->n == 2 && d->labels[1] == 3 && !adj_dataset_has_part(f.path, ADJ_TRAIN));
     }
     scoped(folder_remove) folder f = folder_new();
     put_in(&f, "b.npz", "x", 1);
-    put_in(&f, "a.npz", keras_npz, sizeof keras_npz);
+    put_sample(&f, "a.npz", "keras.npz");
     scoped(release_dataset) adj_dataset *d = open_part(f.path, ADJ_TRAIN, NULL);
     cr_expect_str_eq(d->left_out, "1 other .npz file");
 }
@@ -422,40 +423,39 @@ Test(open, numpy_validation)
 Test(open, numpy_files)
 {
     scoped(folder_remove) folder f = folder_new();
-    uint8_t bytes[sizeof u1_npy];
-    put_in(&f, "x.npy", be_f8_npy, sizeof be_f8_npy); /* 0 .. 1: multiplied by 255 */
-    put_in(&f, "y.npy", i8_labels_npy, sizeof i8_labels_npy);
+    const sample u1 = sample_of("u1.npy");
+    put_sample(&f, "x.npy", "be_f8.npy"); /* 0 .. 1: multiplied by 255 */
+    put_sample(&f, "y.npy", "i8_labels.npy");
     float expected[6] = {42, 49, 56, 63, 70, 77};
     adj_dataset *d = open_part(f.path, ADJ_TRAIN, NULL);
     cr_expect(d->n == 2 && d->classes == 4 && d->labels[0] == 1 && d->labels[1] == 3);
     expect_floats(d, 1, expected, 6);
     adj_dataset_free(d);
-    put_in(&f, "x.npy", u1_npy, sizeof u1_npy);
-    put_in(&f, "y.npy", be_i2_labels_npy, sizeof be_i2_labels_npy); /* [n, 1] */
+    put_sample(&f, "x.npy", "u1.npy");
+    put_sample(&f, "y.npy", "be_i2_labels.npy"); /* [n, 1] */
     d = open_part(f.path, ADJ_TRAIN, NULL);
     cr_expect(d->labels[0] == 1 && d->labels[1] == 3);
     adj_dataset_free(d);
 
     expect_refused(f.path, ADJ_TRAIN, &(adj_dataset_opts){.classes = 3},
                    "label is out of range (got 3");
-    uint8_t labels[sizeof i8_labels_npy];
-    memcpy(labels, i8_labels_npy, sizeof labels);
-    memset(labels + sizeof labels - 8, 0xff, 8); /* -1 */
-    labels[sizeof labels - 8] = 0xfb;            /* -5 */
-    put_in(&f, "y.npy", labels, sizeof labels);
+    sample labels = sample_of("i8_labels.npy");
+    memset(labels.bytes + labels.n - 8, 0xff, 8); /* -1 */
+    labels.bytes[labels.n - 8] = 0xfb;            /* -5 */
+    put_in(&f, "y.npy", labels.bytes, labels.n);
     expect_refused(f.path, ADJ_TRAIN, NULL,
                    "the label of image 1 is out of range (got -5, expected 0 to 99999)");
-    put_in(&f, "y.npy", be_i2_labels_npy, sizeof be_i2_labels_npy);
-    put_in(&f, "x.npy", fortran_npy, sizeof fortran_npy);
+    put_sample(&f, "y.npy", "be_i2_labels.npy");
+    put_sample(&f, "x.npy", "fortran.npy");
     expect_refused(f.path, ADJ_TRAIN, NULL, "x.npy: is in Fortran order");
-    put_in(&f, "x.npy", be_i2_labels_npy, sizeof be_i2_labels_npy);
+    put_sample(&f, "x.npy", "be_i2_labels.npy");
     expect_refused(f.path, ADJ_TRAIN, NULL, "images (got rank 2 of i2");
-    put_in(&f, "x.npy", u1_npy, sizeof u1_npy);
-    put_in(&f, "y.npy", be_f8_npy, sizeof be_f8_npy);
+    put_sample(&f, "x.npy", "u1.npy");
+    put_sample(&f, "y.npy", "be_f8.npy");
     expect_refused(f.path, ADJ_TRAIN, NULL, "labels (got rank 3 of f8");
-    put_in(&f, "y.npy", i8_labels_npy, sizeof i8_labels_npy);
-    for (size_t n = 0; n < sizeof u1_npy; n++) {
-        put_in(&f, "x.npy", u1_npy, n);
+    put_sample(&f, "y.npy", "i8_labels.npy");
+    for (size_t n = 0; n < u1.n; n++) {
+        put_in(&f, "x.npy", u1.bytes, n);
         expect_refused(f.path, ADJ_TRAIN, NULL, "x.npy: ");
     }
     /* the shape claims what is not there, or nonsense */
@@ -471,11 +471,11 @@ Test(open, numpy_files)
                                             {"}", " "},
                                             {"(2, 2, 3)", "(99999999"}};
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
-        memcpy(bytes, u1_npy, sizeof bytes);
-        char *at = memmem(bytes, sizeof bytes, shapes[i][0], strlen(shapes[i][0]));
+        sample other = u1;
+        char *at = memmem(other.bytes, other.n, shapes[i][0], strlen(shapes[i][0]));
         cr_assert_not_null(at);
         memcpy(at, shapes[i][1], strlen(shapes[i][1]));
-        put_in(&f, "x.npy", bytes, sizeof bytes);
+        put_in(&f, "x.npy", other.bytes, other.n);
         expect_refused(f.path, ADJ_TRAIN, NULL, "x.npy: ");
     }
 }
@@ -491,6 +491,7 @@ Test(open, alpha_of_arrays)
     const char header[] = "{'descr': '|u1', 'fortran_order': False, 'shape': (2, 2, 3, 4), }";
     static const uint8_t magic[10] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, 118, 0};
     uint8_t bytes[128 + 48];
+    const sample file = sample_of("rgba.png");
     scoped(folder_remove) folder f = folder_new();
     memcpy(bytes, magic, sizeof magic);
     memset(bytes + 10, ' ', 118);
@@ -498,7 +499,7 @@ Test(open, alpha_of_arrays)
     memcpy(bytes + 128, rgba_pixels, 24);
     memcpy(bytes + 152, rgba_pixels, 24);
     put_in(&f, "x.npy", bytes, sizeof bytes);
-    put_in(&f, "y.npy", i8_labels_npy, sizeof i8_labels_npy);
+    put_sample(&f, "y.npy", "i8_labels.npy");
     for (size_t i = 0; i < 2; i++) {
         adj_dataset_opts o = {.image.size.c = 3};
         adj_image_opts of_file = {.size = {2, 3, 3}};
@@ -507,9 +508,8 @@ Test(open, alpha_of_arrays)
         memcpy(of_file.background, cases[i].background, 3);
         scoped(release_dataset) adj_dataset *d = open_part(f.path, ADJ_TRAIN, &o);
         cr_assert_eq(adj_dataset_read(d, 1, got, NULL), ADJ_OK);
-        cr_assert_eq(
-            adj_image_decode(rgba_png, sizeof rgba_png, "", &of_file, from_file, NULL, NULL),
-            ADJ_OK);
+        cr_assert_eq(adj_image_decode(file.bytes, file.n, "", &of_file, from_file, NULL, NULL),
+                     ADJ_OK);
         cr_expect_arr_eq(got, from_file, sizeof got);
         for (int k = 0; k < 18; k++)
             cr_expect_float_eq(got[k], cases[i].expected[k], 0.501f, "%d: %g", k, got[k]);
@@ -522,10 +522,10 @@ Test(open, folder_of_classes)
 {
     scoped(folder_remove) folder f = folder_new();
     const folder b = sub_folder(&f, "b"), a = sub_folder(&f, "Zebra");
-    put_in(&f, "Zebra/2.PNG", rgb_png, sizeof rgb_png);
-    put_in(&f, "Zebra/1.jpeg", rgb_jpeg, sizeof rgb_jpeg);
+    put_sample(&f, "Zebra/2.PNG", "rgb.png");
+    put_sample(&f, "Zebra/1.jpeg", "rgb.jpg");
     put_in(&f, "Zebra/notes.txt", "x", 1);
-    put_in(&f, "b/x.png", rgb_png, sizeof rgb_png);
+    put_sample(&f, "b/x.png", "rgb.png");
     adj_dataset *d = open_part(f.path, ADJ_TRAIN, NULL);
     cr_expect(d->n == 3 && d->size.h == 2 && d->size.w == 3 && d->size.c == 3 && d->classes == 2 &&
               d->origin->resized == 0);
@@ -551,7 +551,7 @@ Test(open, folder_of_classes)
     cr_expect_eq(d->origin->resized, 3);
     adj_dataset_free(d);
 
-    put_in(&f, "b/y.png", gray_png, sizeof gray_png);
+    put_sample(&f, "b/y.png", "gray.png");
     d = open_part(f.path, ADJ_TRAIN, NULL); /* three in color, one gray */
     cr_expect(d->size.c == 3 && d->origin->recolored == 1);
     for (int i = 0; i < 18; i++)
@@ -564,7 +564,7 @@ Test(open, folder_of_classes)
     put_in(&f, "b/y.png", "not an image", 12);
     expect_refused(f.path, ADJ_TRAIN, NULL, "b/y.png: is neither PNG, JPEG nor WEBP");
     put_in(&f, "b/z.png", "nor this", 8);
-    put_in(&f, "Zebra/0.png", rgb_png, 20);
+    put_start(&f, "Zebra/0.png", "rgb.png", 20);
     expect_refused(
         f.path, ADJ_TRAIN, NULL,
         "/Zebra/0.png: the file ends within its header, and 2 more of 6 files cannot be read: "
@@ -576,7 +576,7 @@ Test(open, folder_of_classes)
     for (int i = 0; i < 4; i++)
         unlink(in_folder(i < 3 ? &b : &a, (const char *[]){"z.png", "zy.png", "zz.png", "0.png"}[i])
                    .s);
-    put_in(&f, "b/y.png", rgb_png, sizeof rgb_png - 20); /* whole as far as the header goes */
+    put_start(&f, "b/y.png", "rgb.png", 66); /* whole as far as the header goes */
     expect_refused(f.path, ADJ_TRAIN, NULL, "b/y.png: ");
     folder_remove(&b);
     expect_refused(f.path, ADJ_TRAIN, NULL,
@@ -593,12 +593,12 @@ Test(open, names_in_a_folder)
     const folder a = sub_folder(&f, "a");
     put_in(&f, "a/", NULL, 0);
     for (size_t i = 0; i < sizeof images / sizeof images[0]; i++)
-        put_in(&a, images[i], rgb_png, sizeof rgb_png);
+        put_sample(&a, images[i], "rgb.png");
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         put_in(&a, others[i], "not an image", 12);
-    put_in(&f, "b/1.png", rgb_png, sizeof rgb_png);
-    put_in(&f, "__MACOSX/1.png", rgb_png, sizeof rgb_png);
-    put_in(&f, ".git/1.png", rgb_png, sizeof rgb_png);
+    put_sample(&f, "b/1.png", "rgb.png");
+    put_sample(&f, "__MACOSX/1.png", "rgb.png");
+    put_sample(&f, ".git/1.png", "rgb.png");
     scoped(release_dataset) adj_dataset *d = open_part(f.path, ADJ_TRAIN, NULL);
     cr_expect(d->n == 6 && d->classes == 2, "%d images, %d classes", (int)d->n, d->classes);
     cr_expect_str_eq(d->class_names[0], "a");
@@ -608,20 +608,21 @@ Test(open, names_in_a_folder)
  * a file for its header. */
 Test(open, folder_of_webp)
 {
-    enum { JUNK = 100000, EXIF = sizeof turned_webp - sizeof lossless_webp - 18 };
-    static uint8_t file[sizeof turned_webp + 8 + JUNK];
-    const size_t pixels = sizeof turned_webp - EXIF, all = sizeof file - 8;
+    enum { JUNK = 100000, EXIF = 34 };
+    static uint8_t file[sizeof(sample) + JUNK];
+    const sample turned_webp = sample_of("turned.webp");
+    const size_t pixels = turned_webp.n - EXIF, all = turned_webp.n + JUNK;
     scoped(folder_remove) folder f = folder_new();
 
-    memcpy(file, turned_webp, pixels);
+    memcpy(file, turned_webp.bytes, pixels);
     memcpy(file + pixels, (uint8_t[]){'J', 'U', 'N', 'K'}, 4);
     for (size_t i = 0; i < 4; i++) { /* lengths, least significant byte first */
         file[4 + i] = (uint8_t)(all >> 8 * i);
         file[pixels + 4 + i] = (uint8_t)(JUNK >> 8 * i);
     }
-    memcpy(file + pixels + 8 + JUNK, turned_webp + pixels, EXIF);
-    put_in(&f, "a/1.webp", file, sizeof file);
-    put_in(&f, "b/1.WEBP", lossless_webp, sizeof lossless_webp);
+    memcpy(file + pixels + 8 + JUNK, turned_webp.bytes + pixels, EXIF);
+    put_in(&f, "a/1.webp", file, 8 + all);
+    put_sample(&f, "b/1.WEBP", "lossless.webp");
     scoped(release_dataset) adj_dataset *d = open_part(f.path, ADJ_TRAIN, NULL);
     cr_expect(d->n == 2 && d->size.h == 3 && d->size.w == 2 && d->size.c == 3 &&
               d->origin->resized == 1);
@@ -634,10 +635,10 @@ Test(open, folder_of_webp)
 Test(open, folder_of_parts)
 {
     scoped(folder_remove) folder f = folder_new();
-    put_in(&f, "train/a/1.png", rgb_png, sizeof rgb_png);
-    put_in(&f, "train/b/1.png", rgb_png, sizeof rgb_png);
-    put_in(&f, "test/b/1.png", gray_png, sizeof gray_png);
-    put_in(&f, "val/b/1.jpg", rgb_jpeg, sizeof rgb_jpeg);
+    put_sample(&f, "train/a/1.png", "rgb.png");
+    put_sample(&f, "train/b/1.png", "rgb.png");
+    put_sample(&f, "test/b/1.png", "gray.png");
+    put_sample(&f, "val/b/1.jpg", "rgb.jpg");
     adj_dataset *d = open_part(f.path, ADJ_TRAIN, &(adj_dataset_opts){.val_split = 0.5});
     cr_expect_eq(d->n, 2, "there is a validation part: nothing is split");
     adj_dataset *t = open_part(f.path, ADJ_TEST, &(adj_dataset_opts){.like = d});
@@ -649,7 +650,7 @@ Test(open, folder_of_parts)
     cr_expect(t->n == 1 && t->labels[0] == 1);
     adj_dataset_free(t);
     adj_dataset_free(d);
-    put_in(&f, "test/c/1.png", rgb_png, sizeof rgb_png);
+    put_sample(&f, "test/c/1.png", "rgb.png");
     expect_refused(f.path, ADJ_TEST, NULL, "/test: unknown class c (expected a, b)");
 }
 
@@ -661,7 +662,7 @@ Test(open, unreadable_folder)
     const folder train = sub_folder(&f, "train"), test = sub_folder(&f, "test");
     put_in(&f, "train/b/", NULL, 0);
     put_in(&f, "test/", NULL, 0);
-    put_in(&f, "train/a/1.png", rgb_png, sizeof rgb_png);
+    put_sample(&f, "train/a/1.png", "rgb.png");
     cr_assert(chmod(f.path, 0755) == 0 && chmod(train.path, 0755) == 0 && chmod(test.path, 0) == 0);
     cr_assert(me != 0 || seteuid(nobody) == 0);
     expect_refused(f.path, ADJ_TEST, NULL, "/test: Permission denied");
