@@ -56,11 +56,8 @@ void conv_problem_solve(conv_problem *p)
     for (int k = 0; k < 3; k++) {
         const adj_dtype dtype = p->result[k]->type.dtype;
         p->want[k] = conv_problem_exact(p, k);
-        for (int64_t i = 0; i < p->n[k]; i++) {
-            char stored[8];
-            adj_store(dtype, stored, 0, p->want[k][i]);
-            p->want[k][i] = adj_load(dtype, stored, 0);
-        }
+        for (int64_t i = 0; i < p->n[k]; i++)
+            p->want[k][i] = as_stored(dtype, p->want[k][i]);
     }
 }
 

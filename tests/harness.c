@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exec/report.h"
 #include "harness.h"
 #include "graph/op.h"
 
@@ -86,14 +87,11 @@ void fixture_set(const fixture *f, adj_exec *e)
         set_values(e, f->in[i], f->value[i]);
 }
 
-static adj_exec *planned(fixture *f, adj_node *y, const char *backend, int threads)
+adj_exec *fixture_run(const fixture *f, const adj_exec_opts *o)
 {
-    adj_exec *e;
-    adj_exec_opts opts = {.n_fetch = 1, .fetch = &y, .backend = backend, .threads = threads};
-    cr_assert_not_null(y, "%s", adj_graph_message(f->g));
-    adj_status status = adj_exec_new(f->g, &opts, &e);
-    cr_assert_eq(status, ADJ_OK, "%s", adj_exec_message(e));
+    adj_exec *e = plan_of(f->g, o);
     fixture_set(f, e);
+    cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
     return e;
 }
 
@@ -112,15 +110,28 @@ double *fixture_get(adj_exec *e, const adj_node *y)
 
 double *evaluate_with(fixture *f, adj_node *y, const char *backend, int threads)
 {
-    scoped(release_exec) adj_exec *e = planned(f, y, backend, threads);
-    cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
-    double *v = fixture_get(e, y);
-    return v;
+    const adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .backend = backend, .threads = threads};
+    cr_assert_not_null(y, "%s", adj_graph_message(f->g));
+    scoped(release_exec) adj_exec *e = fixture_run(f, &o);
+    return fixture_get(e, y);
 }
 
 double *evaluate(fixture *f, adj_node *y, const char *backend)
 {
     return evaluate_with(f, y, backend, 0);
+}
+
+double *evaluate_by(fixture *f, adj_node *y, const char *impl, int threads)
+{
+    const adj_exec_opts o = {.n_fetch = 1,
+                             .fetch = &y,
+                             .backend = "direct",
+                             .threads = threads,
+                             .debug = &(adj_exec_debug){.canaries = 1}};
+    scoped(release_exec) adj_exec *e = fixture_run(f, &o);
+    const char *first = adj_exec_step_at(e, 0).impl;
+    cr_assert_eq(strncmp(first, impl, strlen(impl)), 0, "it is a %s, not a %s", first, impl);
+    return fixture_get(e, y);
 }
 
 void expect_same_for_threads(fixture *f, adj_node *y)
@@ -156,6 +167,20 @@ void expect_close(const double *got, const double *want, int64_t n, double rtol,
                  want[worst < 0 ? 0 : worst]);
 }
 
+void expect_same_bits(const double *got, const double *want, int64_t n, const char *label)
+{
+    for (int64_t i = 0; i < n; i++)
+        cr_assert((isnan(got[i]) && isnan(want[i])) || memcmp(&got[i], &want[i], sizeof *got) == 0,
+                  "%s: [%ld] is %a, not %a", label, (long)i, got[i], want[i]);
+}
+
+double as_stored(adj_dtype dtype, double v)
+{
+    char stored[8];
+    adj_store(dtype, stored, 0, v);
+    return adj_load(dtype, stored, 0);
+}
+
 void expect_values(fixture *f, adj_node *y, const char *backend, const double *want, double rtol,
                    double atol)
 {
@@ -188,7 +213,8 @@ void expect_gradient(fixture *f, adj_node *y, const char *backend, double step, 
     adj_node *dy = given_random(f, ADJ_F64, adj_node_type(y).shape, -1, 1), *dx[FIXTURE_INPUTS];
     const double *seed = f->value[n_x];
     cr_assert_eq(adj_grad(y, dy, n_x, f->in, dx), ADJ_OK, "%s", adj_graph_message(f->g));
-    scoped(release_exec) adj_exec *forward = planned(f, y, "naive", 0);
+    const adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .backend = "naive"};
+    scoped(release_exec) adj_exec *forward = fixture_run(f, &o);
     for (int i = 0; i < n_x; i++) {
         adj_type t = adj_node_type(f->in[i]);
         if (t.dtype == ADJ_I32)

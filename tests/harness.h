@@ -33,11 +33,17 @@ void set_values(adj_exec *e, const adj_node *leaf, const double *values);
 void fixture_set(const fixture *f, adj_exec *e);
 double *fixture_get(adj_exec *e, const adj_node *y);
 
+/* Returns a plan with these options, whose inputs are set and which has run; fails the running test
+ * when the library does. */
+adj_exec *fixture_run(const fixture *f, const adj_exec_opts *o);
+
 /* y's elements on a backend ("naive", "onednn"), malloc'ed; fails the running test when the library
  * does. Results are read into memory prefilled with NaN. */
 double *evaluate(fixture *f, adj_node *y, const char *backend);
 /* Evaluates y with this number of threads; 0: the default. */
 double *evaluate_with(fixture *f, adj_node *y, const char *backend, int threads);
+/* Evaluates y on direct, whose plan begins with an implementation of this name. */
+double *evaluate_by(fixture *f, adj_node *y, const char *impl, int threads);
 /* y has the same bits on naive with one, two and three threads. */
 void expect_same_for_threads(fixture *f, adj_node *y);
 
@@ -45,6 +51,10 @@ void expect_same_for_threads(fixture *f, adj_node *y);
  * equal); names the worst element. */
 void expect_close(const double *got, const double *want, int64_t n, double rtol, double atol,
                   const char *label);
+/* Expects the same bits (any NaN is any NaN). */
+void expect_same_bits(const double *got, const double *want, int64_t n, const char *label);
+/* Returns v as the type stores it. */
+double as_stored(adj_dtype dtype, double v);
 /* evaluate(y) against literal numbers. */
 void expect_values(fixture *f, adj_node *y, const char *backend, const double *want, double rtol,
                    double atol);

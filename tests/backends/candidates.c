@@ -35,12 +35,13 @@ test_backend backend_open_math(const char *name, int threads, adj_math math)
     return t;
 }
 
-test_backend backend_open_for(const char *name, int threads)
-{
-    return backend_open_math(name, threads, ADJ_MATH_EXACT);
-}
+test_backend backend_open(const char *name) { return backend_open_math(name, 2, ADJ_MATH_EXACT); }
 
-test_backend backend_open(const char *name) { return backend_open_for(name, 2); }
+test_backend direct_open(const char *isa, int threads, adj_math math)
+{
+    setenv("ADJOINT_MAX_ISA", isa, 1);
+    return backend_open_math("direct", threads, math);
+}
 
 void backend_close(test_backend *t) { t->b->close(t->opened); }
 
@@ -209,31 +210,44 @@ static outcome run_prepared(fixture *f, const candidate *c, int threads)
     return o;
 }
 
+/* A group of nodes, and the candidate that is prepared for it. */
+typedef struct {
+    const adj_node *in[MAX_VALUES];
+    const adj_layout *in_layout[MAX_VALUES], *out_layout[1];
+    adj_group group;
+    adj_prep prep;
+    candidate c;
+} tried;
+
+static void try_group(tried *a, const test_backend *t, int n, const adj_node *const node[])
+{
+    a->group = (adj_group){n, node, list_operands(n, node, a->in), a->in, 1, &node[n - 1]};
+    a->prep = (adj_prep){.in = a->in_layout, .out = a->out_layout};
+    a->c = (candidate){.backend = t->b,
+                       .opened = t->opened,
+                       .group = &a->group,
+                       .invariant = t->invariant,
+                       .prep = &a->prep};
+}
+
 /* kernel: NULL: any. */
 static outcome run_first(fixture *f, const test_backend *t, const char *kernel, int n,
                          const adj_node *const node[], int number)
 {
-    const adj_node *in[MAX_VALUES];
-    const adj_layout *in_layout[MAX_VALUES], *out_layout[1];
-    const adj_group g = {n, node, list_operands(n, node, in), in, 1, &node[n - 1]};
-    adj_prep prep = {.in = in_layout, .out = out_layout};
-    candidate c = {.backend = t->b,
-                   .opened = t->opened,
-                   .group = &g,
-                   .invariant = t->invariant,
-                   .prep = &prep};
+    tried a;
     outcome o = {.status = ADJ_ENOKERNEL};
-    while (next_kernel(&c)) {
-        if (kernel != NULL && strcmp(kernel, c.kernel->name) != 0)
+    try_group(&a, t, n, node);
+    while (next_kernel(&a.c)) {
+        if (kernel != NULL && strcmp(kernel, a.c.kernel->name) != 0)
             continue;
-        c.number = number;
-        if (prepare_candidate(&c) != ADJ_OK) {
-            if (prep.why[0] != '\0')
-                memcpy(o.why, prep.why, sizeof o.why);
+        a.c.number = number;
+        if (prepare_candidate(&a.c) != ADJ_OK) {
+            if (a.prep.why[0] != '\0')
+                memcpy(o.why, a.prep.why, sizeof o.why);
             continue;
         }
-        o = run_prepared(f, &c, t->threads);
-        drop_candidate(&c);
+        o = run_prepared(f, &a.c, t->threads);
+        drop_candidate(&a.c);
         break;
     }
     return o;
@@ -251,25 +265,41 @@ outcome run_kernel(fixture *f, const test_backend *t, const char *kernel, int n,
     return run_first(f, t, kernel, n, node, 0);
 }
 
+double *run_direct(fixture *f, const char *impl, const char *isa, int threads, int n,
+                   const adj_node *const node[])
+{
+    scoped(backend_close) test_backend t = direct_open(isa, threads, ADJ_MATH_EXACT);
+    outcome o = run_candidate(f, &t, n, node, 0);
+    cr_assert_eq(o.status, ADJ_OK, "%s: %s", node[n - 1]->op->name, o.why);
+    const char *colon = strrchr(o.impl, ':');
+    cr_assert(strncmp(o.impl, impl, strlen(impl)) == 0 && colon != NULL &&
+                  strcmp(colon + 1, isa) == 0,
+              "it is a %s, not a %s by %s", o.impl, impl, isa);
+    return o.y;
+}
+
+void expect_no_kernel(fixture *f, const test_backend *t, const char *kernel, int n,
+                      const adj_node *const node[], const char *why)
+{
+    cr_assert_not_null(node[n - 1], "%s", adj_graph_message(f->g));
+    const outcome o = run_first(f, t, kernel, n, node, 0);
+    cr_expect_eq(o.status, ADJ_ENOKERNEL, "%s is taken by %s", node[n - 1]->op->name, o.impl);
+    expect_text(o.why, why);
+    free(o.y);
+}
+
 void visit_candidates(fixture *f, const test_backend *t, int n, const adj_node *const node[],
                       void (*visit)(void *user, const outcome *o), void *user)
 {
-    const adj_node *in[MAX_VALUES];
-    const adj_layout *in_layout[MAX_VALUES], *out_layout[1];
-    const adj_group g = {n, node, list_operands(n, node, in), in, 1, &node[n - 1]};
-    adj_prep prep = {.in = in_layout, .out = out_layout};
-    candidate c = {.backend = t->b,
-                   .opened = t->opened,
-                   .group = &g,
-                   .invariant = t->invariant,
-                   .prep = &prep};
-    while (next_kernel(&c))
-        for (; prepare_candidate(&c) == ADJ_OK; c.number++) {
-            const int is_run = !(t->same_bits && prep.sums_by_threads);
-            outcome o = is_run ? run_prepared(f, &c, t->threads) : described(&c);
+    tried a;
+    try_group(&a, t, n, node);
+    while (next_kernel(&a.c))
+        for (; prepare_candidate(&a.c) == ADJ_OK; a.c.number++) {
+            const int is_run = !(t->same_bits && a.prep.sums_by_threads);
+            outcome o = is_run ? run_prepared(f, &a.c, t->threads) : described(&a.c);
             visit(user, &o);
             free(o.y);
-            drop_candidate(&c);
+            drop_candidate(&a.c);
         }
 }
 

@@ -14,9 +14,11 @@ typedef struct {
     int same_bits;      /* 1: visit_candidates runs none with sums_by_threads; 0 when opened */
 } test_backend;
 test_backend backend_open(const char *name); /* for two threads */
-test_backend backend_open_for(const char *name, int threads);
 test_backend backend_open_math(const char *name, int threads, adj_math math);
+/* The direct backend for one instruction set. */
+test_backend direct_open(const char *isa, int threads, adj_math math);
 void backend_close(test_backend *t);
+
 /* Kernels are run by one thread and by three. AddressSanitizer, which makes them many times as
  * slow, has three alone: their code is the same. */
 static inline int min_threads(void)
@@ -44,6 +46,14 @@ outcome run_candidate(fixture *f, const test_backend *t, int n, const adj_node *
 /* Runs the first candidate of the kernel of this name, like run_candidate. */
 outcome run_kernel(fixture *f, const test_backend *t, const char *kernel, int n,
                    const adj_node *const node[]);
+/* Returns the result of the first candidate on direct, malloc'ed; fails the running test unless its
+ * implementation's name begins with impl and ends with the ISA. */
+double *run_direct(fixture *f, const char *impl, const char *isa, int threads, int n,
+                   const adj_node *const node[]);
+/* Expects the kernel of this name (NULL: any) to refuse the group, with words that the reason has.
+ */
+void expect_no_kernel(fixture *f, const test_backend *t, const char *kernel, int n,
+                      const adj_node *const node[], const char *why);
 /* Runs each candidate of each kernel of t that takes the group, and calls visit with its outcome,
  * whose y is freed afterwards. */
 void visit_candidates(fixture *f, const test_backend *t, int n, const adj_node *const node[],

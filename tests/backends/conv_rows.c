@@ -85,19 +85,6 @@ oracle_conv draw_tile_case(uint32_t *counter)
 
 /* ---- a kernel under test ---- */
 
-test_backend direct_open(const char *isa, int threads, adj_math math)
-{
-    setenv("ADJOINT_MAX_ISA", isa, 1);
-    return backend_open_math("direct", threads, math);
-}
-
-void expect_same_bits(const double *got, const double *want, int64_t n, const char *text)
-{
-    for (int64_t i = 0; i < n; i++)
-        cr_assert((isnan(got[i]) && isnan(want[i])) || memcmp(&got[i], &want[i], sizeof *got) == 0,
-                  "%s: [%ld] is %g, not %g", text, (long)i, got[i], want[i]);
-}
-
 static outcome run_number(const tested_kernel *k, fixture *f, const test_backend *t, int n,
                           const adj_node *const node[])
 {
@@ -192,9 +179,7 @@ void expect_refused_row(const tested_kernel *k, oracle_conv row, const char *wor
     scoped(backend_close) test_backend t = direct_open(best_isa(), 1, ADJ_MATH_EXACT);
     scoped(conv_problem_free) conv_problem p = conv_problem_new(row, ADJ_F32, INTEGERS);
     const adj_node *node = p.result[k->first];
-    outcome o = run_number(k, &p.f, &t, 1, &node);
-    cr_expect_eq(o.status, ADJ_ENOKERNEL, "%s", p.text);
-    expect_text(o.why, words);
+    expect_no_kernel(&p.f, &t, k->name, 1, &node, words);
 }
 
 const int n_bias_case = sizeof tile_cases / sizeof *tile_cases + 2;
@@ -218,11 +203,8 @@ static void expect_bias(const tested_kernel *k, adj_dtype dtype, const char *isa
         p.f.value[1][c.element] = c.value;
     scoped(release) double *want =
         c.element >= 0 ? by_naive(&p.f, y) : conv_problem_exact(&p, ORACLE_Y);
-    for (int64_t e = 0; e < p.n[ORACLE_Y]; e++) {
-        char stored[8];
-        adj_store(dtype, stored, 0, want[e] + p.f.value[3][e % c.row.last]);
-        want[e] = adj_load(dtype, stored, 0);
-    }
+    for (int64_t e = 0; e < p.n[ORACLE_Y]; e++)
+        want[e] = as_stored(dtype, want[e] + p.f.value[3][e % c.row.last]);
     for (int threads = min_threads(); threads <= 3; threads += 2) {
         scoped(release) double *got = run_tested(k, &p.f, isa, threads, 2, group, p.text);
         expect_close(got, want, p.n[ORACLE_Y], 0, 0, p.text);

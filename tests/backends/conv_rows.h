@@ -37,16 +37,10 @@ typedef struct {
     adj_math math;
 } tested_kernel;
 
-/* The direct backend for one instruction set. */
-test_backend direct_open(const char *isa, int threads, adj_math math);
-
 /* The result of k for the group node[0 .. n), malloc'ed; the same whether operands may change in
  * every run or are packed once for many. Fails the running test if k does not take it. */
 double *run_tested(const tested_kernel *k, fixture *f, const char *isa, int threads, int n,
                    const adj_node *const node[], const char *text);
-
-/* Bit for bit (any NaN is any NaN). */
-void expect_same_bits(const double *got, const double *want, int64_t n, const char *text);
 
 /* Expects k's results for the row on integers to be equal to the definition, with one thread and
  * with three. */

@@ -143,9 +143,7 @@ int row_run_steps(row_problem *s, int threads, int nodes)
                        .backend = "direct",
                        .threads = threads,
                        .debug = &(adj_exec_debug){.canaries = 1}};
-    scoped(release_exec) adj_exec *e = plan_of(s->f.g, &o);
-    fixture_set(&s->f, e);
-    cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
+    scoped(release_exec) adj_exec *e = fixture_run(&s->f, &o);
     int steps = 0;
     for (int i = 0; i < adj_exec_step_count(e); i++)
         steps += adj_exec_step_at(e, i).n_node == nodes;

@@ -37,16 +37,12 @@ static results run(const fixture *f, int n, adj_node *const y[], int unfused)
                              .threads = 1,
                              .debug = &(adj_exec_debug){.no_fusion = unfused}};
     results r = {0};
-    scoped(release_exec) adj_exec *e = plan_of(f->g, &o);
-    fixture_set(f, e);
-    cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
+    scoped(release_exec) adj_exec *e = fixture_run(f, &o);
     r.steps = adj_exec_step_count(e);
     for (int i = 0; i < n; i++)
         r.value[i] = fixture_get(e, y[i]);
     return r;
 }
-
-static int is_same(double a, double b) { return isnan(a) ? isnan(b) : memcmp(&a, &b, 8) == 0; }
 
 /* One step gives what nodes one by one give. */
 static void expect_same(const fixture *f, int n, adj_node *const y[], const char *label)
@@ -54,10 +50,7 @@ static void expect_same(const fixture *f, int n, adj_node *const y[], const char
     results fused = run(f, n, y, 0), single = run(f, n, y, 1);
     cr_assert_eq(fused.steps, 1, "%s: %d steps", label, fused.steps);
     for (int i = 0; i < n; i++) {
-        for (int64_t k = 0; k < adj_shape_elems(y[i]->type.shape); k++)
-            cr_assert(is_same(fused.value[i][k], single.value[i][k]),
-                      "%s, result %d, element %d: %a in a group, %a by itself", label, i, (int)k,
-                      fused.value[i][k], single.value[i][k]);
+        expect_same_bits(fused.value[i], single.value[i], adj_shape_elems(y[i]->type.shape), label);
         free(fused.value[i]);
         free(single.value[i]);
     }

@@ -172,8 +172,8 @@ static void plan_without_amx(void)
 }
 TestSuite(cache_bits, .init = plan_without_amx);
 
-/* y's bytes, malloc'ed, by an implementation of that name, and the executor's arena. */
-static char *run(fixture *f, adj_node *y, const char *impl, size_t *bytes, size_t *arena)
+/* Returns y by an implementation of that name, malloc'ed, and the executor's arena. */
+static double *run(const fixture *f, adj_node *y, const char *impl, size_t *arena)
 {
     const adj_exec_opts o = {.n_fetch = 1,
                              .fetch = &y,
@@ -181,35 +181,24 @@ static char *run(fixture *f, adj_node *y, const char *impl, size_t *bytes, size_
                              .debug = &(adj_exec_debug){.impl = impl},
                              .math = ADJ_MATH_FAST,
                              .threads = 2};
-    const adj_type t = adj_node_type(y);
-    scoped(release_exec) adj_exec *e = plan_of(f->g, &o);
-    for (int i = 0; i < f->n_in; i++) {
-        const adj_type in = adj_node_type(f->in[i]);
-        const int64_t n = adj_shape_elems(in.shape);
-        scoped(release) char *data = malloc(adj_type_bytes(in));
-        adj_convert(ADJ_F64, f->value[i], in.dtype, data, n);
-        (void)adj_set(e, f->in[i], data, adj_type_bytes(in));
-    }
-    cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
-    *bytes = adj_type_bytes(t);
+    scoped(release_exec) adj_exec *e = fixture_run(f, &o);
     *arena = adj_exec_stats(e).arena_bytes;
-    char *data = malloc(*bytes);
-    cr_assert_eq(adj_get(e, y, data, *bytes), ADJ_OK);
-    return data;
+    return fixture_get(e, y);
 }
 
 /* Expects the same bits with small and with large blocks. arena_follows: the arena depends on the
  * size of blocks. */
 static void expect_same(fixture *f, adj_node *y, const char *impl, int arena_follows)
 {
-    size_t bytes, small_arena, arena;
+    size_t small_arena, arena;
     cr_assert_not_null(y, "%s", adj_graph_message(f->g));
     second_cache = 256 << 10;
-    scoped(release) char *small = run(f, y, impl, &bytes, &small_arena);
+    scoped(release) double *small = run(f, y, impl, &small_arena);
     second_cache = 4 << 20;
-    scoped(release) char *large = run(f, y, impl, &bytes, &arena);
+    scoped(release) double *large = run(f, y, impl, &arena);
     second_cache = 0;
-    cr_expect_arr_eq(small, large, bytes, "blocks decide bits");
+    cr_expect_arr_eq(small, large, (size_t)adj_shape_elems(y->type.shape) * sizeof *small,
+                     "blocks decide bits");
 #ifdef _SC_LEVEL2_CACHE_SIZE
     if (arena_follows)
         cr_expect_lt(small_arena, arena, "the same blocks");

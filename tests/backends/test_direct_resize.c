@@ -47,54 +47,29 @@ typedef struct {
     adj_dtype dtype;
     int is_grad;
     adj_shape src, dst;
-    double *x; /* the operand, as the kernel sees it */
-    void *data;
+    fixture f; /* its input is the operand */
+    double *x; /* the operand's values */
+    adj_node *y;
 } problem;
 
 static problem build(const sizes *z, adj_sampling s, adj_dtype dtype, int is_grad)
 {
     const adj_shape small = {4, {z->n, z->ih, z->iw, z->c}},
                     large = {4, {z->n, z->oh, z->ow, z->c}};
-    problem p = {*z, s, dtype, is_grad, is_grad ? large : small, is_grad ? small : large, 0, 0};
-    const int64_t n = adj_shape_elems(p.src);
-    p.x = malloc((size_t)n * sizeof *p.x);
-    p.data = malloc((size_t)n * adj_dtype_size(dtype));
-    for (int64_t i = 0; i < n; i++)
-        p.x[i] = (double)(i * 7919 % 1009) / 512 - 1;
-    adj_convert(ADJ_F64, p.x, dtype, p.data, n);
-    adj_convert(dtype, p.data, ADJ_F64, p.x, n);
+    problem p = {.z = *z,
+                 .s = s,
+                 .dtype = dtype,
+                 .is_grad = is_grad,
+                 .src = is_grad ? large : small,
+                 .dst = is_grad ? small : large,
+                 .f = fixture_new()};
+    adj_node *x = given_random(&p.f, dtype, p.src, -1, 1);
+    p.x = p.f.value[0];
+    p.y = is_grad ? adj_resize_grad(x, z->ih, z->iw, &s) : adj_resize(x, z->oh, z->ow, &s);
     return p;
 }
 
-static void drop(problem *p)
-{
-    free(p->x);
-    free(p->data);
-}
-
-/* The result on the direct backend, malloc'ed, of a step that impl does. */
-static void *run(const problem *p, int threads, const char *impl)
-{
-    scoped(release_graph) adj_graph *g = adj_graph_new();
-    adj_node *x = adj_input(g, "x", p->dtype, p->src);
-    adj_node *y = p->is_grad ? adj_resize_grad(x, p->z.ih, p->z.iw, &p->s)
-                             : adj_resize(x, p->z.oh, p->z.ow, &p->s);
-    adj_exec_opts o = {.n_fetch = 1,
-                       .fetch = &y,
-                       .backend = "direct",
-                       .threads = threads,
-                       .debug = &(adj_exec_debug){.canaries = 1}};
-    const size_t bytes = (size_t)adj_shape_elems(p->dst) * adj_dtype_size(p->dtype);
-    void *got = malloc(bytes);
-    scoped(release_exec) adj_exec *e = plan_of(g, &o);
-    cr_assert_not_null(strstr(adj_exec_step_at(e, 0).impl, impl), "it is a %s, not a %s",
-                       adj_exec_step_at(e, 0).impl, impl);
-    cr_assert_eq(adj_set(e, x, p->data, (size_t)adj_shape_elems(p->src) * adj_dtype_size(p->dtype)),
-                 ADJ_OK);
-    cr_assert_eq(adj_run(e), ADJ_OK);
-    cr_assert_eq(adj_get(e, y, got, bytes), ADJ_OK);
-    return got;
-}
+static void drop(problem *p) { fixture_free(&p->f); }
 
 /* ---- the product with the weights ---- */
 
@@ -132,7 +107,7 @@ static void row_of(const problem *p, int64_t image, const double *by_row, const 
             }
 }
 
-static void expect_product(const problem *p, const void *got)
+static void expect_product(const problem *p, const double *got)
 {
     const int64_t *dst = p->dst.dim, row = dst[2] * p->z.c;
     const double u = p->dtype == ADJ_F32 ? 0 : p->dtype == ADJ_BF16 ? 0x1p-8 : 0x1p-11;
@@ -144,7 +119,7 @@ static void expect_product(const problem *p, const void *got)
     for (int64_t r = 0; r < dst[0] * dst[1]; r++) {
         row_of(p, r / dst[1], by_row + r % dst[1] * p->src.dim[1], by_column, line, y, size);
         for (int64_t i = 0; i < row; i++) {
-            const double v = adj_load(p->dtype, got, r * row + i);
+            const double v = got[r * row + i];
             const double bound = u * fabs(y[i]) + 0x1p-20 * size[i] + (u > 0 ? 0x1p-25 : 0);
             cr_assert(fabs(v - y[i]) <= bound,
                       "%s, %s, %d, %dx%d to %dx%d, %d channels: row %d, element %d: %g, not %g",
@@ -159,13 +134,11 @@ static void expect_product(const problem *p, const void *got)
 static void expect_resized(const sizes *z, adj_sampling s, adj_dtype dtype, int is_grad,
                            const char *impl)
 {
-    problem p = build(z, s, dtype, is_grad);
-    void *got = run(&p, 1, impl), *of_three = run(&p, 3, impl);
+    scoped(drop) problem p = build(z, s, dtype, is_grad);
+    scoped(release) double *got = evaluate_by(&p.f, p.y, impl, 1),
+                           *of_three = evaluate_by(&p.f, p.y, impl, 3);
     expect_product(&p, got);
-    cr_assert_arr_eq(got, of_three, (size_t)adj_shape_elems(p.dst) * adj_dtype_size(dtype));
-    free(of_three);
-    free(got);
-    drop(&p);
+    cr_assert_arr_eq(got, of_three, (size_t)adj_shape_elems(p.dst) * sizeof *got);
 }
 
 static void for_each_way(const sizes *z, adj_dtype dtype, const char *impl)
@@ -204,32 +177,29 @@ Test(direct_resize, every_size_and_way) { for_each_isa(N_ISA, all_isas, every_si
 Test(direct_resize, infinity_beside)
 {
     const sizes z = {1, 3, 3, 2, 5, 5};
-    problem p = build(&z, (adj_sampling){ADJ_BILINEAR, ADJ_ALIGN_CORNERS, ADJ_NHWC}, ADJ_F32, 0);
+    const adj_sampling corners = {ADJ_BILINEAR, ADJ_ALIGN_CORNERS, ADJ_NHWC};
+    scoped(drop) problem p = build(&z, corners, ADJ_F32, 0);
     for (int c = 0; c < 2; c++)
-        ((float *)p.data)[(1 * 3 + 1) * 2 + c] = c == 0 ? INFINITY : NAN;
-    float *got = run(&p, 1, "resize:");
+        p.x[(1 * 3 + 1) * 2 + c] = c == 0 ? INFINITY : NAN;
+    scoped(release) double *got = evaluate_by(&p.f, p.y, "resize:", 1);
     for (int i = 0; i < 5 * 5; i++) {
         const int reads = i / 5 > 0 && i / 5 < 4 && i % 5 > 0 && i % 5 < 4;
-        cr_expect_eq(isinf(got[2 * i]) != 0, reads, "%d: %g", i, (double)got[2 * i]);
-        cr_expect_eq(isnan(got[2 * i + 1]) != 0, reads, "%d: %g", i, (double)got[2 * i + 1]);
+        cr_expect_eq(isinf(got[2 * i]) != 0, reads, "%d: %g", i, got[2 * i]);
+        cr_expect_eq(isnan(got[2 * i + 1]) != 0, reads, "%d: %g", i, got[2 * i + 1]);
     }
-    free(got);
-    drop(&p);
 }
 
 /* 256 tenths are summed along each axis, in float. */
 Test(direct_resize, the_longest_sums)
 {
     const sizes z = {1, 1, 1, 16, MAX_SUM, MAX_SUM};
-    problem p = build(&z, (adj_sampling){.mode = ADJ_NEAREST}, ADJ_F32, 1);
+    scoped(drop) problem p = build(&z, (adj_sampling){.mode = ADJ_NEAREST}, ADJ_F32, 1);
     for (int64_t i = 0; i < adj_shape_elems(p.src); i++)
-        ((float *)p.data)[i] = 0.1F;
-    float *got = run(&p, 1, "resize:");
+        p.x[i] = (double)0.1F;
+    scoped(release) double *got = evaluate_by(&p.f, p.y, "resize:", 1);
     const double want = (double)0.1F * MAX_SUM * MAX_SUM;
     for (int c = 0; c < 16; c++)
-        cr_expect_float_eq((double)got[c], want, 5e-6 * want, "%g, not %g", (double)got[c], want);
-    free(got);
-    drop(&p);
+        cr_expect_float_eq(got[c], want, 5e-6 * want, "%g, not %g", got[c], want);
 }
 
 static void expect_refused(const sizes *z, adj_dtype dtype, adj_format format, int is_grad,
@@ -245,10 +215,7 @@ static void expect_refused(const sizes *z, adj_dtype dtype, adj_format format, i
     const adj_node *y =
         is_grad ? adj_resize_grad(x, z->ih, z->iw, &s) : adj_resize(x, z->oh, z->ow, &s);
     scoped(backend_close) test_backend t = backend_open("direct");
-    outcome o = run_kernel(&f, &t, "resize", 1, &y);
-    cr_expect_eq(o.status, ADJ_ENOKERNEL, "%s", o.impl);
-    cr_expect_not_null(strstr(o.why, why), "%s, not %s", o.why, why);
-    free(o.y);
+    expect_no_kernel(&f, &t, "resize", 1, &y, why);
 }
 
 Test(direct_resize, refused)

@@ -123,19 +123,6 @@ static adj_node *labels_for(fixture *f, const problem *p)
     return has_labels(p->op) ? given_random(f, p->dtype, (adj_shape){2, {p->n, p->k}}, 0, 1) : NULL;
 }
 
-/* y by the kernel, which is to be that of this instruction set; threads: how many it may use. */
-static outcome run_direct(fixture *f, const adj_node *y, const char *isa, int threads)
-{
-    test_backend t = backend_open_for("direct", threads);
-    outcome o = run_kernel(f, &t, "softmax", 1, &y);
-    char impl[32];
-    snprintf(impl, sizeof impl, "softmax:%s", isa);
-    backend_close(&t);
-    cr_assert_eq(o.status, ADJ_OK, "%s: %s", y->op->name, o.why);
-    cr_assert_str_eq(o.impl, impl);
-    return o;
-}
-
 static void expect_values_of(const problem *p, const double *z, const double *label,
                              const double *y)
 {
@@ -153,12 +140,10 @@ static void expect_case(const problem *p, const char *isa)
     scoped(fixture_free) fixture f = fixture_new();
     adj_node *z = given_random(&f, p->dtype, (adj_shape){2, {p->n, p->k}}, -9, 9);
     const adj_node *y = build(p, z, labels_for(&f, p));
-    outcome of_one = run_direct(&f, y, isa, 1), of_five = run_direct(&f, y, isa, 5);
-    expect_values_of(p, f.value[0], f.value[1], of_one.y);
-    cr_assert_arr_eq(of_one.y, of_five.y,
-                     (size_t)adj_shape_elems(y->type.shape) * sizeof *of_one.y);
-    free(of_one.y);
-    free(of_five.y);
+    scoped(release) double *of_one = run_direct(&f, "softmax:", isa, 1, 1, &y),
+                           *of_five = run_direct(&f, "softmax:", isa, 5, 1, &y);
+    expect_values_of(p, f.value[0], f.value[1], of_one);
+    cr_assert_arr_eq(of_one, of_five, (size_t)adj_shape_elems(y->type.shape) * sizeof *of_one);
 }
 
 /* On either side of where rows get a gap between them, and such as would be in one set of a cache
@@ -195,9 +180,8 @@ static void expect_images(const char *isa)
     scoped(fixture_free) fixture f = fixture_new();
     const problem p = {.op = SOFTMAX, .dtype = ADJ_F32, .n = 2 * 3 * 5, .k = 4};
     const adj_node *y = adj_softmax(given_random(&f, ADJ_F32, (adj_shape){4, {2, 3, 5, 4}}, -2, 2));
-    outcome o = run_direct(&f, y, isa, 2);
-    expect_values_of(&p, f.value[0], NULL, o.y);
-    free(o.y);
+    scoped(release) double *got = run_direct(&f, "softmax:", isa, 2, 1, &y);
+    expect_values_of(&p, f.value[0], NULL, got);
 }
 
 Test(direct_softmax, images) { for_each_isa(N_ISA, all_isas, expect_images); }
@@ -253,9 +237,9 @@ static void expect_special(const char *isa)
         adj_node *x = given(&f, ADJ_F32, (adj_shape){2, {N, K}}, z);
         adj_node *labels = is_sparse(p.op) ? given(&f, ADJ_I32, (adj_shape){1, {N}}, label)
                                            : given(&f, ADJ_F32, (adj_shape){2, {N, K}}, dense);
-        outcome got = run_direct(&f, build(&p, x, labels), isa, 1);
-        expect_values_of(&p, f.value[0], f.value[1], got.y);
-        free(got.y);
+        const adj_node *y = build(&p, x, labels);
+        scoped(release) double *got = run_direct(&f, "softmax:", isa, 1, 1, &y);
+        expect_values_of(&p, f.value[0], f.value[1], got);
     }
 }
 

@@ -70,11 +70,8 @@ static double *values_by(const row_problem *s, adj_node *y, int threads, int no_
                        .backend = "direct",
                        .threads = threads,
                        .debug = &(adj_exec_debug){.canaries = 1, .no_fusion = no_fusion}};
-    scoped(release_exec) adj_exec *e = plan_of(s->f.g, &o);
-    fixture_set(&s->f, e);
-    cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
-    double *got = fixture_get(e, y);
-    return got;
+    scoped(release_exec) adj_exec *e = fixture_run(&s->f, &o);
+    return fixture_get(e, y);
 }
 
 /* y's two rows of s->c values, or one, in every way; want is rounded to float, the gradient of a

@@ -29,9 +29,7 @@ static double *values_with(fixture *f, adj_node *y, adj_exec_opts o, int *warned
 {
     o.n_fetch = 1;
     o.fetch = &y;
-    scoped(release_exec) adj_exec *e = plan_of(f->g, &o);
-    fixture_set(f, e);
-    cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
+    scoped(release_exec) adj_exec *e = fixture_run(f, &o);
     *warned = warns(e);
     return fixture_get(e, y);
 }
