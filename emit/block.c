@@ -61,9 +61,10 @@ static int64_t pixels_of(const adj_conv_geom *g, int64_t n_sum)
 
 /* ---- a block ---- */
 
-static expression name_of(const loops *l, const char *name, int64_t pixel)
+/* Returns the name of a pixel's sums. */
+static expression sums_of(const loops *l, int64_t pixel)
 {
-    return l->n == 1 ? expr("%s", name) : expr("%s%lld", name, (long long)pixel);
+    return l->n == 1 ? expr("sum") : expr("sum%lld", (long long)pixel);
 }
 
 /* Returns the index of x at a pixel of the block. */
@@ -89,7 +90,7 @@ static void put_sums(const loops *l, const char *index, const char *tap, int64_t
             is_each || l->n == 1
                 ? expr("%s[%s]", l->x, x_of(l, index, i, is_each ? l->lane : "0").s)
                 : expr("in%lld", (long long)i);
-        put(t, "%s[%s] += %s;", name_of(l, "sum", i).s, l->lane,
+        put(t, "%s[%s] += %s;", sums_of(l, i).s, l->lane,
             product_of(l->f, x.s, l->n > 1 ? "weight" : weight.s).s);
     }
     put_end(t, 1);
@@ -100,19 +101,6 @@ static int is_merged(const loops *l)
 {
     const adj_conv_geom *g = l->g;
     return l->group == NULL && !is_depthwise(g) && g->dw == 1 && g->iw > 1 && g->kw > 1;
-}
-
-/* Returns the column of x of the block's first pixel, at a column of the window. */
-static expression column_of(const loops *l, const char *kw)
-{
-    const adj_conv_geom *g = l->g;
-    return window_at(l->at, l->at[0] == '0' ? 1 : g->ow, g->sw, kw, kw[0] == '0' ? 1 : g->kw, g->dw,
-                     g->pl);
-}
-
-static expression row_of(const adj_conv_geom *g)
-{
-    return window_at("oh", g->oh, g->sh, "kh", g->kh, g->dh, g->pt);
 }
 
 /* Writes the loop over columns and channels of the window that the pixels from, ..., to - 1 have.
@@ -135,10 +123,10 @@ static void put_separate(const loops *l, const span *w, int64_t from, int64_t to
     const adj_conv_geom *g = l->g;
     const int is_each = is_depthwise(g);
     const int64_t channels = is_each ? 1 : g->ic / g->groups;
-    const window columns = window_w(g);
-    int braces = put_taps(t, "kw", &columns, w);
+    int braces = put_taps(t, "kw", window_w(g), w);
     const char *kw = braces > 0 ? "kw" : "0";
-    const expression ih = row_of(g), iw = column_of(l, kw);
+    const expression ih = window_at("oh", "kh", window_h(g));
+    const expression iw = window_at(l->at, kw, window_w(g));
     const expression at = index_of(3, (axis[]){{"n", g->n}, {ih.s, g->ih}, {iw.s, g->iw}});
     expression index = index_of(2, (axis[]){{at.s, g->n * g->ih * g->iw}, {"0", l->p->pixel}});
     if (is_each)
@@ -194,13 +182,13 @@ static void put_block(loops *l, int64_t begin, int64_t n)
 {
     text *t = &l->f->t;
     const adj_conv_geom *g = l->g;
-    const window rows = window_h(g);
     for (int64_t i = 0; i < n; i++)
-        put(t, "%s %s[%lld] = {0};", l->f->has_double ? "double" : "float", name_of(l, "sum", i).s,
+        put(t, "%s %s[%lld] = {0};", l->f->has_double ? "double" : "float", sums_of(l, i).s,
             (long long)l->n_sum);
-    const int taps = put_taps(t, "kh", &rows, &l->h);
+    const int taps = put_taps(t, "kh", window_h(g), &l->h);
     if (is_merged(l)) {
-        const expression ih = row_of(g), iw = column_of(l, "0");
+        const expression ih = window_at("oh", "kh", window_h(g));
+        const expression iw = window_at(l->at, "0", window_w(g));
         put(t, "const int row = %s;",
             index_of(4, (axis[]){{"n", g->n}, {ih.s, g->ih}, {iw.s, g->iw}, {"0", g->ic}}).s);
     }
@@ -218,7 +206,7 @@ static void put_block(loops *l, int64_t begin, int64_t n)
     put_loop_to(t, l->lane, l->count.s);
     const expression channel = plus(l->first.s, l->lane);
     for (int64_t i = 0; i < n; i++) {
-        const expression sum = expr("%s[%s]", name_of(l, "sum", i).s, l->lane);
+        const expression sum = expr("%s[%s]", sums_of(l, i).s, l->lane);
         (i == 0 ? put_result : put_next_result)(
             l->f, with_scale(l->f, sum.s, channel.s).s,
             plus(plus(to.s, expr("%lld", (long long)(i * g->oc)).s).s, l->lane).s, channel.s);
@@ -240,12 +228,11 @@ static void put_pixels(loops *l, const char *variable, int64_t from, int64_t to,
 static void put_row(loops *l, const char *variable)
 {
     const adj_conv_geom *g = l->g;
-    const window columns = window_w(g);
     const int64_t last = g->ow % l->n == 0 ? l->n : g->ow % l->n;
     if (l->n == 1) {
         const int braces = put_loop_unless_one(&l->f->t, variable, g->ow);
         l->at = braces > 0 ? variable : "0";
-        l->w_span = put_window(&l->f->t, "kw", l->at, &columns);
+        l->w_span = put_window(&l->f->t, "kw", l->at, window_w(g));
         put_block(l, 0, 1);
         put_end(&l->f->t, braces);
         return;
@@ -268,7 +255,6 @@ void put_convolution(function *f, const convolution *p)
 {
     text *t = &f->t;
     const adj_conv_geom *g = &p->geom;
-    const window rows = window_h(g);
     const int is_each = is_depthwise(g), is_grouped = g->groups > 1 && !is_each;
     const int64_t channels = is_grouped ? g->oc / g->groups : g->oc;
     loops l = {.f = f, .p = p, .g = g, .group = is_grouped ? "g" : NULL};
@@ -282,7 +268,7 @@ void put_convolution(function *f, const convolution *p)
     l.n = pixels_of(g, l.n_sum);
     braces += put_loop_unless_one(t, "n", g->n);
     braces += put_loop_unless_one(t, "oh", g->oh);
-    l.h = put_window(t, "kh", "oh", &rows);
+    l.h = put_window(t, "kh", "oh", window_h(g));
     put_row(&l, p->variable);
     put_end(t, braces);
 }

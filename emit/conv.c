@@ -9,25 +9,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-expression window_at(const char *out, int64_t outs, int64_t stride, const char *tap, int64_t taps,
-                     int64_t dilation, int64_t pad)
+expression window_at(const char *out, const char *tap, window w)
 {
-    const expression a = outs > 1 ? times(out, stride) : expr("0");
-    const expression b = taps > 1 ? times(tap, dilation) : expr("0");
+    const expression a = w.outs > 1 && out[0] != '0' ? times(out, w.stride) : expr("0");
+    const expression b = w.taps > 1 && tap[0] != '0' ? times(tap, w.dilation) : expr("0");
     const expression sum = plus(a.s, b.s);
-    if (pad > 0 && strcmp(sum.s, "0") == 0)
-        return expr("-%lld", (long long)pad);
-    return pad > 0 ? expr("%s - %lld", sum.s, (long long)pad) : sum;
+    if (w.pad > 0 && strcmp(sum.s, "0") == 0)
+        return expr("-%lld", (long long)w.pad);
+    return w.pad > 0 ? expr("%s - %lld", sum.s, (long long)w.pad) : sum;
 }
 
 /* Bounds for one result, which are numbers. */
-static span known_span(const window *w)
+static span known_span(window w)
 {
-    const int64_t d = w->dilation, in = w->in + w->pad;
-    const int64_t from = w->pad > 0 ? (w->pad + d - 1) / d : 0;
-    const int64_t to = (w->taps - 1) * d >= in ? (in + d - 1) / d : w->taps;
+    const int64_t d = w.dilation, in = w.in + w.pad;
+    const int64_t from = w.pad > 0 ? (w.pad + d - 1) / d : 0;
+    const int64_t to = (w.taps - 1) * d >= in ? (in + d - 1) / d : w.taps;
     return (span){expr("%lld", (long long)from), expr("%lld", (long long)to),
-                  from == 0 && to == w->taps};
+                  from == 0 && to == w.taps};
 }
 
 /* Declares a bound: limit where the window's start is there, else (number - start) / dilation. */
@@ -41,18 +40,18 @@ static expression put_bound(text *t, const char *name, const char *start, const 
     return expr("%s", name);
 }
 
-span put_window(text *t, const char *tap, const char *out, const window *w)
+span put_window(text *t, const char *tap, const char *out, window w)
 {
-    if (w->outs == 1)
+    if (w.outs == 1)
         return known_span(w);
-    span s = {expr("0"), expr("%lld", (long long)w->taps), 1};
-    const int64_t in = w->in + w->pad, d = w->dilation, last = in - (w->taps - 1) * d - 1;
-    const expression start = times(out, w->stride);
-    if (w->pad > 0)
-        s.from = put_bound(t, expr("%s_from", tap).s, start.s, "<", w->pad, w->pad + d - 1, d, 0);
-    if ((w->outs - 1) * w->stride > last)
-        s.to = put_bound(t, expr("%s_to", tap).s, start.s, ">", last, in + d - 1, d, w->taps);
-    s.is_whole = w->pad <= 0 && s.to.s[0] != tap[0];
+    span s = {expr("0"), expr("%lld", (long long)w.taps), 1};
+    const int64_t in = w.in + w.pad, d = w.dilation, last = in - (w.taps - 1) * d - 1;
+    const expression start = times(out, w.stride);
+    if (w.pad > 0)
+        s.from = put_bound(t, expr("%s_from", tap).s, start.s, "<", w.pad, w.pad + d - 1, d, 0);
+    if ((w.outs - 1) * w.stride > last)
+        s.to = put_bound(t, expr("%s_to", tap).s, start.s, ">", last, in + d - 1, d, w.taps);
+    s.is_whole = w.pad <= 0 && s.to.s[0] != tap[0];
     return s;
 }
 
@@ -66,9 +65,9 @@ window window_w(const adj_conv_geom *g)
     return (window){g->ow, g->sw, g->kw, g->dw, g->pl, g->iw};
 }
 
-int put_taps(text *t, const char *tap, const window *w, const span *s)
+int put_taps(text *t, const char *tap, window w, const span *s)
 {
-    if (w->taps == 1 && s->is_whole)
+    if (w.taps == 1 && s->is_whole)
         return 0;
     put(t, "for (int %s = %s; %s < %s; %s++) {", tap, s->from.s, tap, s->to.s, tap);
     return 1;
@@ -90,28 +89,24 @@ expression scaled(const expression *bound, int64_t factor)
  * NULL for one. */
 static products put_products(text *t, const adj_conv_geom *g, const pixels *all, const char *group)
 {
-    const span *h = &all->h, *w = &all->w;
-    const window rows = window_h(g), columns = window_w(g);
+    const span *w = &all->w;
     const int64_t channels = g->ic / g->groups;
     const int is_merged = group == NULL && g->dw == 1 && g->iw > 1 && (g->kw > 1 || !w->is_whole);
     products p = {0};
-    p.braces = put_taps(t, "kh", &rows, h);
-    const expression ih = window_at("oh", g->oh, g->sh, "kh", g->kh, g->dh, g->pt);
+    expression first;
     if (is_merged) {
-        const expression iw = window_at("ow", g->ow, g->sw, "0", 1, 1, g->pl);
+        const expression ih = window_at("oh", "kh", window_h(g));
+        const expression iw = window_at("ow", "0", window_w(g));
+        p.braces = put_taps(t, "kh", window_h(g), &all->h) + 1;
         put(t, "const int row = %s;",
             index_of(4, (axis[]){{"n", g->n}, {ih.s, g->ih}, {iw.s, g->iw}, {"0", channels}}).s);
         put(t, "for (int k = %s; k < %s; k++) {", scaled(&w->from, channels).s,
             scaled(&w->to, channels).s);
-        p.braces++;
         p.x_at = expr("row + k");
         p.w_at = index_of(3, (axis[]){{"kh", g->kh}, {"k", g->kw * channels}, {"0", g->oc}});
         return p;
     }
-    p.braces += put_taps(t, "kw", &columns, w);
-    const expression iw = window_at("ow", g->ow, g->sw, "kw", g->kw, g->dw, g->pl);
-    const expression first =
-        index_of(4, (axis[]){{"n", g->n}, {ih.s, g->ih}, {iw.s, g->iw}, {"0", g->ic}});
+    p.braces = put_window_loops(t, g, all, "0", &first);
     put(t, "const int pixel = %s;",
         group != NULL ? plus(first.s, times(group, channels).s).s : first.s);
     p.braces += put_loop_unless_one(t, "c", channels);
@@ -127,24 +122,22 @@ int is_depthwise(const adj_conv_geom *g)
 
 pixels put_result_pixels(text *t, const adj_conv_geom *g)
 {
-    const window rows = window_h(g), columns = window_w(g);
     pixels p;
     p.braces = put_loop_unless_one(t, "n", g->n);
     p.braces += put_loop_unless_one(t, "oh", g->oh);
-    p.h = put_window(t, "kh", "oh", &rows);
+    p.h = put_window(t, "kh", "oh", window_h(g));
     p.braces += put_loop_unless_one(t, "ow", g->ow);
-    p.w = put_window(t, "kw", "ow", &columns);
+    p.w = put_window(t, "kw", "ow", window_w(g));
     return p;
 }
 
 int put_window_loops(text *t, const adj_conv_geom *g, const pixels *p, const char *first,
                      expression *pixel)
 {
-    const window rows = window_h(g), columns = window_w(g);
-    int braces = put_taps(t, "kh", &rows, &p->h);
-    braces += put_taps(t, "kw", &columns, &p->w);
-    const expression ih = window_at("oh", g->oh, g->sh, "kh", g->kh, g->dh, g->pt);
-    const expression iw = window_at("ow", g->ow, g->sw, "kw", g->kw, g->dw, g->pl);
+    int braces = put_taps(t, "kh", window_h(g), &p->h);
+    braces += put_taps(t, "kw", window_w(g), &p->w);
+    const expression ih = window_at("oh", "kh", window_h(g));
+    const expression iw = window_at("ow", "kw", window_w(g));
     *pixel = index_of(4, (axis[]){{"n", g->n}, {ih.s, g->ih}, {iw.s, g->iw}, {first, g->ic}});
     return braces;
 }

@@ -20,14 +20,14 @@ typedef struct {
     int is_whole;
 } span;
 /* Declares the bounds TAP_from and TAP_to of result `out` where windows leave the image. */
-span put_window(text *t, const char *tap, const char *out, const window *w);
+span put_window(text *t, const char *tap, const char *out, window w);
 /* Opens the loop over an axis of the window, unless there is one tap. Returns the braces. */
-int put_taps(text *t, const char *tap, const window *w, const span *s);
+int put_taps(text *t, const char *tap, window w, const span *s);
 /* Returns a bound, a variable or a number, times a factor. */
 expression scaled(const expression *bound, int64_t factor);
-/* Returns the position in the operand: "oh * 2 + kh - 1". */
-expression window_at(const char *out, int64_t outs, int64_t stride, const char *tap, int64_t taps,
-                     int64_t dilation, int64_t pad);
+/* Returns the position in the operand of a tap of a result, each a variable or "0":
+ * "oh * 2 + kh - 1". */
+expression window_at(const char *out, const char *tap, window w);
 
 /* The loops over the pixels of the result; h and w: the bounds of their windows. */
 typedef struct {

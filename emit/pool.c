@@ -11,7 +11,9 @@ static expression elements_of(const pixels *p, const adj_conv_geom *g)
     return expr("(float)((%s - %s) * (%s - %s))", p->h.to.s, p->h.from.s, p->w.to.s, p->w.from.s);
 }
 
-void write_avg_pool(function *f)
+/* The sum of each window's elements divided by their number, or their maximum. A NaN is larger than
+ * any number. */
+static void put_pool(function *f, int is_maximum)
 {
     text *t = &f->t;
     const adj_conv_geom *g = adj_node_geom(f->root);
@@ -19,40 +21,31 @@ void write_avg_pool(function *f)
     int64_t room;
     expression first, count, pixel;
     const int block = put_blocks(t, "c0", g->oc, CHANNELS, &room, &first, &count);
-    put(t, "%s sum[%lld] = {0};", f->has_double ? "double" : "float", (long long)room);
+    if (is_maximum) {
+        put(t, "float best[%lld];", (long long)room);
+        put_loop_to(t, "c", count.s);
+        put(t, "best[c] = -INFINITY;");
+        put_end(t, 1);
+    } else
+        put(t, "%s sum[%lld] = {0};", f->has_double ? "double" : "float", (long long)room);
     const int taps = put_window_loops(t, g, &p, first.s, &pixel);
+    const expression x = expr("%s[%s]", operand_name(f, 0), plus(pixel.s, "c").s);
     put_loop_to(t, "c", count.s);
-    put(t, "sum[c] += %s%s[%s];", f->has_double ? "(double)" : "", operand_name(f, 0),
-        plus(pixel.s, "c").s);
+    if (is_maximum) {
+        put(t, "const float value = %s;", x.s);
+        put(t, "best[c] = value > best[c] || value != value ? value : best[c];");
+    } else
+        put_term(f, "sum[c]", x.s);
     put_end(t, taps + 1);
+    const expression mean = expr("%s / %s", sum_of(f, "sum[c]").s, elements_of(&p, g).s);
     put_loop_to(t, "c", count.s);
-    put_result(f, expr("%s / %s", sum_of(f, "sum[c]").s, elements_of(&p, g).s).s,
-               plus(result_at(g, first.s).s, "c").s, plus(first.s, "c").s);
+    put_result(f, is_maximum ? "best[c]" : mean.s, plus(result_at(g, first.s).s, "c").s,
+               plus(first.s, "c").s);
     put_end(t, block + p.braces + 1);
 }
 
-/* A NaN is larger than any number. */
-void write_max_pool(function *f)
-{
-    text *t = &f->t;
-    const adj_conv_geom *g = adj_node_geom(f->root);
-    const pixels p = put_result_pixels(t, g);
-    int64_t room;
-    expression first, count, pixel;
-    const int block = put_blocks(t, "c0", g->oc, CHANNELS, &room, &first, &count);
-    put(t, "float best[%lld];", (long long)room);
-    put_loop_to(t, "c", count.s);
-    put(t, "best[c] = -INFINITY;");
-    put_end(t, 1);
-    const int taps = put_window_loops(t, g, &p, first.s, &pixel);
-    put_loop_to(t, "c", count.s);
-    put(t, "const float value = %s[%s];", operand_name(f, 0), plus(pixel.s, "c").s);
-    put(t, "best[c] = value > best[c] || value != value ? value : best[c];");
-    put_end(t, taps + 1);
-    put_loop_to(t, "c", count.s);
-    put_result(f, "best[c]", plus(result_at(g, first.s).s, "c").s, plus(first.s, "c").s);
-    put_end(t, block + p.braces + 1);
-}
+void write_max_pool(function *f) { put_pool(f, 1); }
+void write_avg_pool(function *f) { put_pool(f, 0); }
 
 /* ---- gradients ---- */
 

@@ -126,9 +126,9 @@ static void put_formula(FILE *out, const adj_node *root)
     const adj_conv_geom *k = adj_node_geom(root);
     for (const char *c = writer_of(root->op)->formula; *c != '\0'; c++)
         if (*c == '%' && *++c == 'h')
-            fputs(window_at("oh", k->oh, k->sh, "kh", k->kh, k->dh, k->pt).s, out);
+            fputs(window_at("oh", "kh", window_h(k)).s, out);
         else if (*c == 'w' && c[-1] == '%')
-            fputs(window_at("ow", k->ow, k->sw, "kw", k->kw, k->dw, k->pl).s, out);
+            fputs(window_at("ow", "kw", window_w(k)).s, out);
         else
             fputc(*c, out);
 }

@@ -6,11 +6,14 @@ typedef struct {
     int n;
     int64_t size[ADJ_MAX_RANK];
     int is_reduced[ADJ_MAX_RANK];
+    expression from, to; /* indices of an element of the operand, and of its result */
 } axes;
 
 static axes axes_of(adj_shape x, int64_t reduced)
 {
     axes a = {0};
+    axis from[ADJ_MAX_RANK], to[ADJ_MAX_RANK];
+    int kept = 0;
     for (int d = 0; d < x.rank; d++) {
         const int is_reduced = (int)(reduced >> d & 1);
         if (x.dim[d] == 1)
@@ -21,6 +24,13 @@ static axes axes_of(adj_shape x, int64_t reduced)
         }
         a.size[a.n - 1] *= x.dim[d];
     }
+    for (int d = 0; d < a.n; d++) {
+        from[d] = (axis){axis_loop[d], a.size[d]};
+        if (!a.is_reduced[d])
+            to[kept++] = from[d];
+    }
+    a.from = index_of(a.n, from);
+    a.to = index_of(kept, to);
     return a;
 }
 
@@ -39,24 +49,17 @@ static int put_axes(text *t, const axes *a, int is_reduced)
 /* Writes each sum in a local variable. */
 static void put_local_sums(function *f, const axes *a)
 {
-    axis from[ADJ_MAX_RANK], to[ADJ_MAX_RANK];
-    int kept = 0;
-    for (int d = 0; d < a->n; d++) {
-        from[d] = (axis){axis_loop[d], a->size[d]};
-        if (!a->is_reduced[d])
-            to[kept++] = from[d];
-    }
     const int outer = put_axes(&f->t, a, 0);
     put_sum(f, "sum");
     const int inner = put_axes(&f->t, a, 1);
-    put_term(f, "sum", expr("%s[%s]", operand_name(f, 0), index_of(a->n, from).s).s);
+    put_term(f, "sum", expr("%s[%s]", operand_name(f, 0), a->from.s).s);
     put_end(&f->t, inner);
-    put(&f->t, "%s[%s] = %s;", f->result, index_of(kept, to).s, sum_of(f, "sum").s);
+    put(&f->t, "%s[%s] = %s;", f->result, a->to.s, sum_of(f, "sum").s);
     put_end(&f->t, outer);
 }
 
 /* Writes loops over all elements of operand 0 that accumulate into the result. */
-static void put_reduction(function *f, const axes *a, const char *start, int is_maximum)
+static void put_reduction(function *f, const axes *a, int is_maximum)
 {
     text *t = &f->t;
     if (f->has_double && !is_maximum) {
@@ -64,26 +67,18 @@ static void put_reduction(function *f, const axes *a, const char *start, int is_
         return;
     }
     const int64_t n = adj_shape_elems(f->root->type.shape);
-    axis from[ADJ_MAX_RANK], to[ADJ_MAX_RANK];
-    int braces = 0, kept = 0;
     const int open = put_loop_unless_one(t, "i", n);
-    put(t, "%s[%s] = %s;", f->result, open ? "i" : "0", start);
+    put(t, "%s[%s] = %s;", f->result, open ? "i" : "0", is_maximum ? "-INFINITY" : "0.0f");
     put_end(t, open);
-    for (int d = 0; d < a->n; d++) {
+    for (int d = 0; d < a->n; d++)
         put_loop(t, axis_loop[d], a->size[d]);
-        braces++;
-        from[d] = (axis){axis_loop[d], a->size[d]};
-        if (!a->is_reduced[d])
-            to[kept++] = from[d];
-    }
     const char *x = operand_name(f, 0);
-    const expression x_at = index_of(a->n, from), y_at = index_of(kept, to);
     if (is_maximum) {
-        put(t, "const float value = %s[%s], best = %s[%s];", x, x_at.s, f->result, y_at.s);
-        put(t, "%s[%s] = value > best || value != value ? value : best;", f->result, y_at.s);
+        put(t, "const float value = %s[%s], best = %s[%s];", x, a->from.s, f->result, a->to.s);
+        put(t, "%s[%s] = value > best || value != value ? value : best;", f->result, a->to.s);
     } else
-        put(t, "%s[%s] += %s[%s];", f->result, y_at.s, x, x_at.s);
-    put_end(t, braces);
+        put(t, "%s[%s] += %s[%s];", f->result, a->to.s, x, a->from.s);
+    put_end(t, a->n);
 }
 
 void write_reduce(function *f)
@@ -94,7 +89,7 @@ void write_reduce(function *f)
     const int is_mean = f->root->op == &adj_op_reduce_mean;
     const int is_maximum = f->root->op == &adj_op_reduce_max;
     const axes a = axes_of(f->root->in[0]->type.shape, r->axes);
-    put_reduction(f, &a, is_maximum ? "-INFINITY" : "0.0f", is_maximum);
+    put_reduction(f, &a, is_maximum);
     if (!is_mean && f->group->n_node == 1)
         return;
     const adj_shape y = f->root->type.shape;
@@ -113,7 +108,7 @@ void write_bias_add_grad(function *f)
     const adj_shape dy = f->root->in[0]->type.shape;
     const int64_t all = ((int64_t)1 << dy.rank) - 1;
     const axes a = axes_of(dy, all & ~((int64_t)1 << (dy.rank - 1)));
-    put_reduction(f, &a, "0.0f", 0);
+    put_reduction(f, &a, 0);
 }
 
 void write_prelu_grad_slope(function *f)
