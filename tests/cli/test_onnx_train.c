@@ -7,65 +7,46 @@
 #include "adjoint_onnx.h"
 #include "cli/train_log.h"
 #include "graph/op.h"
-#include "onnx/model_maker.h"
+#include "onnx/model_text.h"
 #include "small_data.h"
 
-enum { CHANNELS = 4, FILE_CLASSES = 7, CLASSES = 10 };
+enum { CHANNELS = 4, CLASSES = 10 };
 
 static folder f;
 static file_name net, out;
 static finished r;
 
-/* Values of the file; those of bn are far from the statistics of the data. */
-static float filter[CHANNELS * 9], scale[CHANNELS], bias[CHANNELS], mean[CHANNELS];
-static float variance[CHANNELS], fc_weight[FILE_CLASSES * CHANNELS], fc_bias[FILE_CLASSES];
-static const struct {
+/* Values of the file: numbers from one on; those of bn are far from the statistics of the data. The
+ * first five leaves can be frozen. */
+static struct {
     const char *name;
-    const float *value;
+    float from, value[CHANNELS * 9];
     int n;
-} frozen[] = {{"conv1.weight", filter, CHANNELS * 9},
-              {"bn1.weight", scale, CHANNELS},
-              {"bn1.bias", bias, CHANNELS},
-              {"bn1.running_mean", mean, CHANNELS},
-              {"bn1.running_var", variance, CHANNELS}};
+} leaf[] = {{.name = "conv1.weight", -0.5F}, {.name = "bn1.weight", 0.5F},
+            {.name = "bn1.bias", 0.25F},     {.name = "bn1.running_mean", 0.125F},
+            {.name = "bn1.running_var", 3},  {.name = "fc.weight", -0.5F},
+            {.name = "fc.bias", 0.75F}};
+enum { BN_BIAS = 2, N_FROZEN = 5, FC_WEIGHT = 5, N_LEAF = 7 };
 
-static void fill(float value[], int n, float from)
+/* Writes a convolution of 28 x 28 gray images, batch norm, relu, global pool and a Linear. */
+static void write_net(void)
 {
-    for (int i = 0; i < n; i++)
-        value[i] = from + 0.25F * (float)((i * 7 + 3) % 5);
-}
-
-/* Writes a convolution of 28 x 28 gray images, batch norm, relu, global pool and a Linear, with
- * biases of bn1 from that number on. */
-static void write_net(float from)
-{
-    static int64_t x[] = {-1, 1, 28, 28}, w[] = {CHANNELS, 1, 3, 3}, channels[] = {CHANNELS};
-    static int64_t fc[] = {FILE_CLASSES, CHANNELS}, classes[] = {FILE_CLASSES};
-    maker m;
-    fill(filter, CHANNELS * 9, -0.5F);
-    fill(scale, CHANNELS, 0.5F);
-    fill(bias, CHANNELS, from);
-    fill(mean, CHANNELS, 0.125F);
-    fill(variance, CHANNELS, 3);
-    fill(fc_weight, FILE_CLASSES * CHANNELS, -0.5F);
-    fill(fc_bias, FILE_CLASSES, 0.75F);
-    maker_x_to_y(&m, 17, 4, x);
-    maker_floats(&m, "conv1.weight", 4, w, filter);
-    maker_floats(&m, "bn1.weight", 1, channels, scale);
-    maker_floats(&m, "bn1.bias", 1, channels, bias);
-    maker_floats(&m, "bn1.running_mean", 1, channels, mean);
-    maker_floats(&m, "bn1.running_var", 1, channels, variance);
-    maker_floats(&m, "fc.weight", 2, fc, fc_weight);
-    maker_floats(&m, "fc.bias", 1, classes, fc_bias);
-    maker_node(&m, "Conv", "x conv1.weight", "a");
-    maker_node(&m, "BatchNormalization", "a bn1.weight bn1.bias bn1.running_mean bn1.running_var",
-               "b");
-    maker_node(&m, "Relu", "b", "c");
-    maker_node(&m, "GlobalAveragePool", "c", "d");
-    maker_node(&m, "Flatten", "d", "e");
-    maker_node(&m, "Gemm", "e fc.weight fc.bias", "y");
-    maker_int(&m, "transB", 1);
-    maker_write(&m, net.s);
+    Onnx__ModelProto *m = model_of(
+        17, "(float[batch,1,28,28] x) => (y)"
+            "<float[4,1,3,3] conv1.weight, float[4] bn1.weight, float[4] bn1.bias,"
+            " float[4] bn1.running_mean, float[4] bn1.running_var, float[7,4] fc.weight,"
+            " float[7] fc.bias>"
+            "{ a = Conv (x, conv1.weight)"
+            "  b = BatchNormalization (a, bn1.weight, bn1.bias, bn1.running_mean, bn1.running_var)"
+            "  c = Relu (b)  d = GlobalAveragePool (c)  e = Flatten (d)"
+            "  y = Gemm <transB = 1> (e, fc.weight, fc.bias) }");
+    for (int i = 0; i < N_LEAF; i++) {
+        const Onnx__TensorProto *t = initializer_of(m, leaf[i].name);
+        leaf[i].n = (int)t->n_float_data;
+        for (int k = 0; k < leaf[i].n; k++)
+            t->float_data[k] = leaf[i].value[k] = leaf[i].from + 0.25F * (float)((k * 7 + 3) % 5);
+    }
+    write_model(m, net.s);
 }
 
 static void set_up(void)
@@ -73,7 +54,7 @@ static void set_up(void)
     f = small_data();
     net = in_folder(&f, "net.onnx");
     out = in_folder(&f, "out.safetensors");
-    write_net(0.25F);
+    write_net();
 }
 
 static void tear_down(void) { folder_remove(&f); }
@@ -94,11 +75,11 @@ static const float *trained(const adj_tensors *t, const char *name, adj_shape sh
 static int same_as_file(const adj_tensors *t, int i)
 {
     static float ours[CHANNELS * 9];
-    const adj_shape list = {1, {frozen[i].n}}, images = {4, {3, 3, 1, CHANNELS}};
-    const float *now = trained(t, frozen[i].name, i == 0 ? images : list);
-    for (int k = 0; k < frozen[i].n; k++)
-        ours[k] = frozen[i].value[i == 0 ? k % CHANNELS * 9 + k / CHANNELS : k];
-    return memcmp(now, ours, (size_t)frozen[i].n * sizeof *now) == 0;
+    const adj_shape list = {1, {leaf[i].n}}, images = {4, {3, 3, 1, CHANNELS}};
+    const float *now = trained(t, leaf[i].name, i == 0 ? images : list);
+    for (int k = 0; k < leaf[i].n; k++)
+        ours[k] = leaf[i].value[i == 0 ? k % CHANNELS * 9 + k / CHANNELS : k];
+    return memcmp(now, ours, (size_t)leaf[i].n * sizeof *now) == 0;
 }
 
 static adj_tensors *read_weights(void)
@@ -120,11 +101,11 @@ Test(onnx_train, freeze_and_new_head)
     json_decref(log);
 
     adj_tensors *t = read_weights();
-    for (int i = 0; i < 5; i++)
-        cr_expect(same_as_file(t, i), "%s", frozen[i].name);
+    for (int i = 0; i < N_FROZEN; i++)
+        cr_expect(same_as_file(t, i), "%s", leaf[i].name);
     const float *w = trained(t, "fc.weight", (adj_shape){2, {CLASSES, CHANNELS}});
     trained(t, "fc.bias", (adj_shape){1, {CLASSES}});
-    cr_expect_neq(memcmp(w, fc_weight, sizeof fc_weight), 0);
+    cr_expect_neq(memcmp(w, leaf[FC_WEIGHT].value, (size_t)leaf[FC_WEIGHT].n * sizeof *w), 0);
     adj_tensors_free(t);
 
     tool(&r, 0, "eval --model %s --weights %s --data %s", net.s, out.s, f.path);
@@ -138,8 +119,8 @@ Test(onnx_train, new_head_alone)
     tool(&r, 0, "train --model %s --data %s --head new --epochs 1 --out %s", net.s, f.path, out.s);
     expect_text(r.out, "new last layer of 10 classes: fc.weight, fc.bias\n");
     adj_tensors *t = read_weights();
-    for (int i = 0; i < 5; i++)
-        cr_expect_not(same_as_file(t, i), "%s", frozen[i].name);
+    for (int i = 0; i < N_FROZEN; i++)
+        cr_expect_not(same_as_file(t, i), "%s", leaf[i].name);
     adj_tensors_free(t);
 
     /* on, from the trained weights: their last layer is kept, or new again */
@@ -171,7 +152,8 @@ Test(onnx_train, refused)
 /* The first step of a range test shows NaN in the file. */
 Test(onnx_train, rate_for_weights_of_nan)
 {
-    write_net(NAN);
+    leaf[BN_BIAS].from = NAN;
+    write_net();
     tool(&r, 1, "train --model %s --data %s --head new --lr auto", net.s, f.path);
     expect_text(r.err, "--lr auto: the loss is not finite in the first step");
 }

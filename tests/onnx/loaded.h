@@ -1,21 +1,26 @@
-/* loaded.h - the file of a model of model_maker.h, in a folder of its own, and the network that is
- * loaded from it: for tests of one network at a time. */
+/* loaded.h - the file of a model of model_text.h, in a folder of its own, the network that is
+ * loaded from it, and its runs: for tests of one network at a time. */
 #ifndef TESTS_ONNX_LOADED_H
 #define TESTS_ONNX_LOADED_H
 
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "adjoint_ext.h"
+#include "adjoint_nn.h"
 #include "adjoint_onnx.h"
-#include "model_maker.h"
+#include "model_text.h"
 #include "temporary.h"
+#include "tests/plan.h"
 
 static temporary folder;
 static char path[96];
 static adj_graph *g;
 static adj_onnx_net *net;
+static adj_exec *e;
 static adj_error error;
 
 static inline void open_folder(void)
@@ -25,25 +30,83 @@ static inline void open_folder(void)
     g = adj_graph_new();
     error = (adj_error){0};
     net = NULL;
+    e = NULL;
+}
+
+static inline void close_net(void)
+{
+    adj_exec_free(e);
+    adj_onnx_free(net);
+    adj_graph_free(g);
 }
 
 static inline void close_folder(void)
 {
     char command[128];
-    adj_onnx_free(net);
-    adj_graph_free(g);
+    close_net();
     snprintf(command, sizeof command, "rm -rf %s", folder.s);
     cr_assert(system(command) == 0);
 }
 
-/* Asserts that the model, or with NULL the file as it is, is refused with a message that has this
- * part. */
-static inline void expect_refused(const maker *m, const char *part)
+/* Loads the file into a new graph. */
+static inline adj_status load_file(const adj_onnx_opts *o)
 {
-    if (m != NULL)
-        maker_write(m, path);
-    cr_assert(adj_onnx_load(g, path, NULL, &net, &error) != ADJ_OK && net == NULL);
-    cr_assert(strstr(error.message, part) != NULL, "%s", error.message);
+    close_net();
+    g = adj_graph_new();
+    net = NULL;
+    e = NULL;
+    return adj_onnx_load(g, path, o, &net, &error);
+}
+
+static inline void load_model(Onnx__ModelProto *m, const adj_onnx_opts *o)
+{
+    write_model(m, path);
+    cr_assert_eq(load_file(o), ADJ_OK, "%s", error.message);
+}
+
+static inline void load_text(int64_t opset, const char *text, const adj_onnx_opts *o)
+{
+    load_model(model_of(opset, text), o);
+}
+
+/* Asserts that the file, or the model, is refused with a message that has this part. */
+static inline void expect_file_refused(const adj_onnx_opts *o, const char *part)
+{
+    cr_expect(load_file(o) != ADJ_OK && net == NULL, "%s", part);
+    expect_text(error.message, part);
+}
+
+static inline void expect_refused(Onnx__ModelProto *m, const char *part)
+{
+    write_model(m, path);
+    expect_file_refused(NULL, part);
+}
+
+/* Runs the network on x, once, with the updates of its layers. */
+static inline void run(const double x[])
+{
+    const adj_type t = adj_node_type(net->input[0]);
+    scoped(release) void *data = malloc(adj_type_bytes(t) + 1);
+    for (int64_t i = 0; i < adj_shape_elems(t.shape); i++)
+        adj_store(t.dtype, data, i, x[i]);
+    e = plan_of(g, &(adj_exec_opts){.n_fetch = net->n_output,
+                                    .fetch = net->output,
+                                    .updates = adj_layer_updates(g)});
+    cr_assert_eq(adj_set(e, net->input[0], data, adj_type_bytes(t)), ADJ_OK, "%s",
+                 adj_exec_message(e));
+    cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
+}
+
+/* Runs the network on x, and asserts its first output. */
+static inline void expect(const double x[], const double want[], double tolerance)
+{
+    run(x);
+    const adj_node *y = net->output[0];
+    for (int64_t i = 0; i < adj_shape_elems(adj_node_type(y).shape); i++) {
+        const double got = adj_load(adj_node_type(y).dtype, adj_data(e, y), i);
+        cr_expect(got == want[i] || fabs(got - want[i]) <= tolerance, "%d: %.8g, expected %.8g",
+                  (int)i, got, want[i]);
+    }
 }
 
 #endif

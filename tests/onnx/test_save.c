@@ -6,7 +6,7 @@
 
 #include "adjoint_nn.h"
 #include "graph/op.h"
-#include "model_maker.h"
+#include "model_text.h"
 #include "saved.h"
 #include "tests/plan.h"
 
@@ -204,23 +204,16 @@ Test(onnx_save, keeps_a_batch_norm_beside_another_reader)
  * convolution and the batch norm is written. */
 static void save_imported(int fold)
 {
-    int64_t filter[] = {2, 1, 1, 2}, two[] = {2};
-    float w[] = {2, 4, 10, 20}, gamma[] = {3, 1}, beta[] = {5, 0}, mean[] = {6, -2};
-    float variance[] = {4, 1};
-    maker m;
     adj_error error = {0};
     scoped(release_onnx) adj_onnx_net *net = NULL;
-    maker_x_to_y(&m, 17, 4, (int64_t[]){1, 2, 3, 3});
-    maker_floats(&m, "w", 4, filter, w);
-    maker_floats(&m, "gamma", 1, two, gamma);
-    maker_floats(&m, "beta", 1, two, beta);
-    maker_floats(&m, "mean", 1, two, mean);
-    maker_floats(&m, "variance", 1, two, variance);
-    maker_node(&m, "Conv", "x w", "c");
-    maker_int(&m, "group", 2);
-    maker_node(&m, "BatchNormalization", "c gamma beta mean variance", "y");
-    maker_float(&m, "epsilon", 0);
-    maker_write(&m, path);
+    write_model(model_of(17, "(float[1,2,3,3] x) => (y)"
+                             "<float[2,1,1,2] w = {2, 4, 10, 20}, float[2] gamma = {3, 1},"
+                             " float[2] beta = {5, 0}, float[2] mean = {6, -2},"
+                             " float[2] variance = {4, 1}>"
+                             "{ c = Conv <group = 2> (x, w)"
+                             "  y = BatchNormalization <epsilon = 0.0>"
+                             "      (c, gamma, beta, mean, variance) }"),
+                path);
     cr_assert(adj_onnx_load(g, path, NULL, &net, &error) == ADJ_OK, "%s", error.message);
     flags = fold ? ADJ_ONNX_FOLD_BATCH_NORMS : 0;
     cr_assert(save(net->output[0], &error) == ADJ_OK, "%s", error.message);
