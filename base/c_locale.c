@@ -1,5 +1,6 @@
 /* c_locale.c - see c_locale.h. */
 #include <stdlib.h>
+#include <string.h>
 #include <strings.h>
 
 #include "c_locale.h"
@@ -32,6 +33,16 @@ int c_snprintf(char *to, size_t size, const char *format, ...)
     const int n = c_vsnprintf(to, size, format, args);
     va_end(args);
     return n;
+}
+
+int c_append(char *text, size_t size, const char *format, ...)
+{
+    const size_t used = strlen(text);
+    va_list args;
+    va_start(args, format);
+    const int n = c_vsnprintf(text + used, size - used, format, args);
+    va_end(args);
+    return (size_t)n < size - used;
 }
 
 int c_fprintf(FILE *f, const char *format, ...)

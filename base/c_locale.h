@@ -15,6 +15,9 @@ int c_snprintf(char *to, size_t size, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 int c_vsnprintf(char *to, size_t size, const char *format, va_list args)
     __attribute__((format(printf, 3, 0)));
+/* Appends to a text, which has room for size bytes; returns 0 if the end was cut off. */
+int c_append(char *text, size_t size, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 int c_fprintf(FILE *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
 double c_strtod(const char *text, char **end);
 /* Compares without regard to the case of ASCII letters. (In a Turkish locale, strcasecmp does

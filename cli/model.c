@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "adjoint_onnx.h"
+#include "base/c_locale.h"
 #include "command.h"
 #include "graph/op.h"
 #include "json.h"
@@ -19,9 +20,8 @@ static const char *or_none(const char *name) { return name != NULL ? name : "non
 
 static void append(char text[RECIPE_TEXT], const char *name, double value, const char *unit)
 {
-    size_t used = strlen(text);
     if (value != 0)
-        snprintf(text + used, RECIPE_TEXT - used, ", %s %.4g%s", name, value, unit);
+        c_append(text, RECIPE_TEXT, ", %s %.4g%s", name, value, unit);
 }
 
 const char *recipe_text(const adj_recipe *r, char text[RECIPE_TEXT])

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "adjoint_onnx.h"
+#include "base/c_locale.h"
 #include "command.h"
 #include "graph/op.h"
 #include "model.h"
@@ -114,18 +115,17 @@ adj_status net_named(const char *model, onnx_source *source, adj_net *net, adj_e
 
 enum { VALUES_TEXT = 400 };
 
-/* Writes names, types and shapes, with the name batch for a symbolic one. */
+/* Appends names, types and shapes, with the name batch for a symbolic one. */
 static void describe(char text[VALUES_TEXT], const adj_onnx_net *net, int n, adj_node *const list[])
 {
-    size_t used = 0;
-    for (int i = 0; i < n && used < VALUES_TEXT; i++) {
+    for (int i = 0; i < n; i++) {
         const adj_type t = adj_node_type(list[i]);
         const adj_text sizes = adj_shape_text(t.shape);
         const int is_symbolic =
             adj_onnx_details(net).batch == 0 && t.shape.rank > 0 && t.shape.dim[0] == 1;
-        used += (size_t)snprintf(text + used, VALUES_TEXT - used, "%s%s %s %s%s", i > 0 ? "; " : "",
-                                 adj_node_name(list[i]), adj_dtype_name(t.dtype),
-                                 is_symbolic ? "[batch" : "", sizes.s + (is_symbolic ? 2 : 0));
+        c_append(text, VALUES_TEXT, "%s%s %s %s%s", i > 0 ? "; " : "", adj_node_name(list[i]),
+                 adj_dtype_name(t.dtype), is_symbolic ? "[batch" : "",
+                 sizes.s + (is_symbolic ? 2 : 0));
     }
 }
 

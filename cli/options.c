@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/c_locale.h"
 #include "command.h"
 
 enum { MAX_OPTIONS = 64, INSIDE = 176 };
@@ -71,11 +72,10 @@ int word_index(const char *words, const char *text)
 
 const char *list_words(const char *words, char list[WORD_LIST])
 {
-    size_t used = 0;
-    for (const char *w = words; *w != '\0' && used < WORD_LIST - 5; w++) {
+    list[0] = '\0';
+    for (const char *w = words; *w != '\0'; w++) {
         const char *between = strchr(w + 1, ' ') != NULL ? ", " : " or ";
-        used += (size_t)snprintf(list + used, WORD_LIST - used, "%.*s", *w == ' ' ? 4 : 1,
-                                 *w == ' ' ? between : w);
+        c_append(list, WORD_LIST, "%.*s", *w == ' ' ? 4 : 1, *w == ' ' ? between : w);
     }
     return list;
 }
@@ -112,9 +112,8 @@ static int unknown_item(const char *command, const option *o, const char *text)
 {
     char list[256] = "";
     for (const option *i = o->items; i->name != NULL; i++) {
-        const size_t used = strlen(list);
-        const char *between = used == 0 ? "" : i[1].name == NULL ? " or " : ", ";
-        snprintf(list + used, sizeof list - used, "%s%s%s%s", between, i->name,
+        const char *between = list[0] == '\0' ? "" : i[1].name == NULL ? " or " : ", ";
+        c_append(list, sizeof list, "%s%s%s%s", between, i->name,
                  i->name[0] != '\0' && i->flag == NULL ? "=" : "", i->value);
     }
     return complain(command, EXIT_USAGE, "%s: got \"%s\", expected %s", o->name, text, list);
@@ -230,14 +229,10 @@ static int ambiguous(const usage *u, const char *name, size_t length, int n)
 {
     char list[512] = "";
     const option *o = NULL;
-    size_t used = 0;
-    for (int i = 0; (o = meant_at(u, i)) != NULL && used < sizeof list; i++) {
+    for (int i = 0; (o = meant_at(u, i)) != NULL; i++) {
         if (!begins(o, name, length) || o->instead != NULL)
             continue;
-        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", o->name,
-                                 n > 2    ? ", "
-                                 : n == 2 ? " or "
-                                          : "");
+        c_append(list, sizeof list, "%s%s", o->name, n > 2 ? ", " : n == 2 ? " or " : "");
         n--;
     }
     return complain(u->command, EXIT_USAGE, "ambiguous option %.*s (%s)", (int)length, name, list);

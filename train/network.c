@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/c_locale.h"
 #include "exec/internal.h"
 #include "io/data/origin.h"
 #include "network.h"
@@ -220,15 +221,15 @@ static void add_loss(network *n, const training_opts *t)
 static adj_status unknown_node(const network *n, const char *name, adj_error *error)
 {
     char list[ADJ_MESSAGE - 160] = "";
-    size_t used = 0;
-    for (int id = 0; id < adj_graph_node_count(n->graph) && used < sizeof list; id++) {
+    int fits = 1;
+    for (int id = 0; id < adj_graph_node_count(n->graph) && fits; id++) {
         const adj_node *node = adj_graph_node_at(n->graph, id);
         if (adj_node_name(node)[0] != '\0' && !adj_node_is_param(node) && !adj_node_is_state(node))
-            used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", used > 0 ? ", " : "",
-                                     adj_node_name(node));
+            fits = c_append(list, sizeof list, "%s%s", list[0] != '\0' ? ", " : "",
+                            adj_node_name(node));
     }
     return adj_error_set(error, ADJ_EARG, "net: no node is named %.80s (expected one of %s%s)",
-                         name, list, used < sizeof list ? "" : " ...");
+                         name, list, fits ? "" : " ...");
 }
 
 /* Finds the node, or adds the gradient, that a prediction fetches beside the probabilities. */

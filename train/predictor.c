@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/c_locale.h"
 #include "io/data/origin.h"
 #include "io/weights/weights.h"
 #include "internal.h"
@@ -164,19 +165,18 @@ static adj_status check_evaluation(const adj_predictor *p, const adj_exec *evalu
                                    const adj_exec *training, adj_error *error)
 {
     char names[200] = "";
-    size_t used = 0;
-    for (int i = 0; i < adj_exec_param_count(training) && used < sizeof names; i++) {
+    int fits = 1;
+    for (int i = 0; i < adj_exec_param_count(training) && fits; i++) {
         const adj_node *param = adj_exec_param_at(training, i);
         const char *name = adj_node_name(param);
         if (adj_node_is_param(param) && !has_parameter(evaluation, name))
-            used += (size_t)snprintf(names + used, sizeof names - used, "%s\"%.40s\"",
-                                     used > 0 ? ", " : "", name);
+            fits = c_append(names, sizeof names, "%s\"%.40s\"", names[0] != '\0' ? ", " : "", name);
     }
-    return used == 0 ? ADJ_OK
-                     : adj_error_set(error, ADJ_EARG,
-                                     "net %.80s: its training graph has parameters that its "
-                                     "evaluation graph lacks: %s%s",
-                                     p->name, names, used < sizeof names ? "" : " ...");
+    return names[0] == '\0' ? ADJ_OK
+                            : adj_error_set(error, ADJ_EARG,
+                                            "net %.80s: its training graph has parameters that its "
+                                            "evaluation graph lacks: %s%s",
+                                            p->name, names, fits ? "" : " ...");
 }
 
 adj_status predictor_take(adj_predictor *p, const adj_exec *from, int64_t images, adj_error *error)

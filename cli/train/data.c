@@ -1,10 +1,10 @@
 /* data.c - see data.h. */
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/c_locale.h"
 #include "base/clock.h"
 #include "cli/model.h"
 #include "cli/onnx_model.h"
@@ -244,15 +244,6 @@ const char *data_name(const char *path)
 
 enum { LINE = 600, NAMED_CLASSES = 10, MAX_NAMES = 200, MAX_EMPTY = 5 };
 
-__attribute__((format(printf, 2, 3))) static void append(char line[LINE], const char *format, ...)
-{
-    const size_t used = strlen(line);
-    va_list args;
-    va_start(args, format);
-    vsnprintf(line + used, LINE - used, format, args);
-    va_end(args);
-}
-
 int64_t *count_classes(const adj_dataset *d)
 {
     int64_t *count = calloc((size_t)d->classes, sizeof *count);
@@ -290,16 +281,16 @@ static void append_counts(char line[LINE], const adj_dataset *d, const int64_t c
         least = count[k] < least ? count[k] : least;
         most = count[k] > most ? count[k] : most;
         if (can_name(d)) {
-            append(line, "%s%s %lld", before, d->class_names[k], (long long)count[k]);
+            c_append(line, LINE, "%s%s %lld", before, d->class_names[k], (long long)count[k]);
             before = ", ";
         }
     }
     if (can_name(d))
-        append(line, ")");
+        c_append(line, LINE, ")");
     else if (least == most)
-        append(line, " (%lld each)", (long long)least);
+        c_append(line, LINE, " (%lld each)", (long long)least);
     else
-        append(line, " (%lld to %lld each)", (long long)least, (long long)most);
+        c_append(line, LINE, " (%lld to %lld each)", (long long)least, (long long)most);
 }
 
 static void append_part(char line[LINE], const adj_dataset *d, const char *word, int is_first)
@@ -307,13 +298,13 @@ static void append_part(char line[LINE], const adj_dataset *d, const char *word,
     int64_t *count = count_classes(d);
     const int present = count != NULL ? count_present(d, count) : d->classes;
 
-    append(line, "%s%s %lld", is_first ? "" : ", ", word, (long long)d->n);
+    c_append(line, LINE, "%s%s %lld", is_first ? "" : ", ", word, (long long)d->n);
     if (is_first)
-        append(line, d->n > 1 ? " images" : " image");
+        c_append(line, LINE, d->n > 1 ? " images" : " image");
     if (present < d->classes)
-        append(line, " in %d of %d classes", present, d->classes);
+        c_append(line, LINE, " in %d of %d classes", present, d->classes);
     else if (is_first)
-        append(line, " in %d classes", d->classes);
+        c_append(line, LINE, " in %d classes", d->classes);
     if (is_first && count != NULL)
         append_counts(line, d, count);
     free(count);
@@ -335,9 +326,9 @@ void say_empty_classes(const adj_dataset *d)
         if (count[k] > 0)
             continue;
         if (d->class_names != NULL)
-            append(line, "%s%.80s", n++ > 0 ? ", " : "", d->class_names[k]);
+            c_append(line, LINE, "%s%.80s", n++ > 0 ? ", " : "", d->class_names[k]);
         else
-            append(line, "%s%d", n++ > 0 ? ", " : "", k);
+            c_append(line, LINE, "%s%d", n++ > 0 ? ", " : "", k);
     }
     if (missing > 0 && counts_from_one(d, count, missing))
         say_wrapped(

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "adjoint_fit.h"
+#include "base/c_locale.h"
 #include "cli/environment.h"
 #include "cli/command.h"
 #include "cli/standard.h"
@@ -118,8 +119,7 @@ static int data_is_missing(const char *command, const adj_model_card *card)
     char names[160] = "";
 
     for (int64_t i = 0; card->class_names != NULL && i < card->options.classes && i < NAMES; i++)
-        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%.20s",
-                 i > 0 ? ", " : ": ", card->class_names[i]);
+        c_append(names, sizeof names, "%s%.20s", i > 0 ? ", " : ": ", card->class_names[i]);
     return complain(
         command, EXIT_USAGE,
         "--data PATH is missing: the default is the embedded digits, but the net has %lld "

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/c_locale.h"
 #include "cli/command.h"
 #include "cli/json.h"
 #include "cli/terminal.h"
@@ -171,12 +172,11 @@ adj_recipe recipe_of(const train_opts *o)
 /* value 0: the item is omitted; "flip" has no value to print. */
 static void append(char text[AUGMENTATION_TEXT], const char *name, double value, int is_flag)
 {
-    const size_t used = strlen(text), room = AUGMENTATION_TEXT - used;
-    const char *between = used > 0 ? ", " : "";
+    const char *between = text[0] != '\0' ? ", " : "";
     if (value > 0 && is_flag)
-        snprintf(text + used, room, "%s%s", between, name);
+        c_append(text, AUGMENTATION_TEXT, "%s%s", between, name);
     else if (value > 0)
-        snprintf(text + used, room, "%s%s %.4g", between, name, value);
+        c_append(text, AUGMENTATION_TEXT, "%s%s %.4g", between, name, value);
 }
 
 const char *augmentation_text(const train_opts *o, char text[AUGMENTATION_TEXT])

@@ -210,12 +210,11 @@ static int64_t find_class(class_list *c, const char *name)
 static adj_status unknown_class(const listing *p, const char *name, const class_list *c)
 {
     char expected[200] = "";
-    size_t used = 0;
     int64_t i = 0;
 
-    for (; i < c->n && used + strlen(strings_at(&c->names, i)) + 8 < sizeof expected; i++)
-        used += (size_t)snprintf(expected + used, sizeof expected - used, "%s%s", i > 0 ? ", " : "",
-                                 strings_at(&c->names, i));
+    for (; i < c->n && strlen(expected) + strlen(strings_at(&c->names, i)) + 8 < sizeof expected;
+         i++)
+        c_append(expected, sizeof expected, "%s%s", i > 0 ? ", " : "", strings_at(&c->names, i));
     return io_dataset_fail(p->d, ADJ_EIO, "data: %.120s: unknown class %.80s (expected %s%s)",
                            p->path, name, expected, i < c->n ? ", ..." : "");
 }

@@ -1,6 +1,5 @@
 /* left_out.c - the line about files and folders that are not read. */
 #include <ctype.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,29 +39,18 @@ void left_out_folder(left_out *l, left_out_reason reason, const char *name)
 {
     static const char more[] = ", ...";
     char *names = l->folder[reason].names;
-    const size_t used = strlen(names);
     const int is_first = l->folder[reason].n++ == 0;
 
     if (l->folder[reason].is_cut)
         return;
-    l->folder[reason].is_cut = used + strlen(name) + 2 + sizeof more > LEFT_OUT_NAMES;
+    l->folder[reason].is_cut = strlen(names) + strlen(name) + 2 + sizeof more > LEFT_OUT_NAMES;
     if (l->folder[reason].is_cut)
-        snprintf(names + used, LEFT_OUT_NAMES - used, "%s", more + (is_first ? 2 : 0));
+        c_append(names, LEFT_OUT_NAMES, "%s", more + (is_first ? 2 : 0));
     else
-        snprintf(names + used, LEFT_OUT_NAMES - used, "%s%s", is_first ? "" : ", ", name);
+        c_append(names, LEFT_OUT_NAMES, "%s%s", is_first ? "" : ", ", name);
 }
 
 /* ---- the line ---- */
-
-__attribute__((format(printf, 2, 3))) static void append(char text[ADJ_MESSAGE], const char *format,
-                                                         ...)
-{
-    const size_t used = strlen(text);
-    va_list args;
-    va_start(args, format);
-    c_vsnprintf(text + used, ADJ_MESSAGE - used, format, args);
-    va_end(args);
-}
 
 static const char *comma(const char *text) { return text[0] != '\0' ? ", " : ""; }
 
@@ -80,22 +68,23 @@ static void append_endings(const left_out *l, char text[ADJ_MESSAGE])
     int64_t rest = l->files;
 
     qsort(sorted.ending, (size_t)sorted.n_ending, sizeof *sorted.ending, compare);
-    append(text, "%lld file%s with other endings (", (long long)l->files, l->files > 1 ? "s" : "");
+    c_append(text, ADJ_MESSAGE, "%lld file%s with other endings (", (long long)l->files,
+             l->files > 1 ? "s" : "");
     for (int k = 0; k < SHOWN && k < sorted.n_ending; k++) {
         const left_out_ending *e = &sorted.ending[k];
         rest -= e->n;
-        append(text, "%s%s %lld", k > 0 ? ", " : "", e->text[0] != '\0' ? e->text : "none",
-               (long long)e->n);
+        c_append(text, ADJ_MESSAGE, "%s%s %lld", k > 0 ? ", " : "",
+                 e->text[0] != '\0' ? e->text : "none", (long long)e->n);
     }
     if (rest > 0)
-        append(text, ", others %lld", (long long)rest);
-    append(text, ")");
+        c_append(text, ADJ_MESSAGE, ", others %lld", (long long)rest);
+    c_append(text, ADJ_MESSAGE, ")");
 }
 
 static void append_count(char text[ADJ_MESSAGE], int64_t n, const char *one, const char *many)
 {
     if (n > 0)
-        append(text, "%s%lld %s", comma(text), (long long)n, n > 1 ? many : one);
+        c_append(text, ADJ_MESSAGE, "%s%lld %s", comma(text), (long long)n, n > 1 ? many : one);
 }
 
 void left_out_text(const left_out *l, char text[ADJ_MESSAGE])
@@ -111,8 +100,9 @@ void left_out_text(const left_out *l, char text[ADJ_MESSAGE])
     append_count(text, l->inside, "folder inside class folders", "folders inside class folders");
     for (int i = 0; i < FOLDER_REASONS; i++)
         if (l->folder[i].n == 1)
-            append(text, "%sfolder %s %s", comma(text), l->folder[i].names, reasons[i]);
+            c_append(text, ADJ_MESSAGE, "%sfolder %s %s", comma(text), l->folder[i].names,
+                     reasons[i]);
         else if (l->folder[i].n > 1)
-            append(text, "%s%lld folders %s (%s)", comma(text), (long long)l->folder[i].n,
-                   reasons[i], l->folder[i].names);
+            c_append(text, ADJ_MESSAGE, "%s%lld folders %s (%s)", comma(text),
+                     (long long)l->folder[i].n, reasons[i], l->folder[i].names);
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/c_locale.h"
 #include "base/clock.h"
 #include "folder.h"
 
@@ -65,16 +66,14 @@ static adj_status name_broken(dataset *d, const reading each[], int64_t first, i
 {
     const adj_status status = each[first].status;
     char names[NAMED * (NAME_BYTES + 3)] = "", rest[40] = "";
-    size_t used = 0;
     int named = 0;
 
     if (broken == 1)
         return io_dataset_fail(d, status, "%s", each[first].why);
     for (int64_t i = first + 1; i < d->public.n && named < NAMED; i++)
         if (each[i].status != ADJ_OK)
-            used += (size_t)snprintf(names + used, sizeof names - used, "%s%.*s",
-                                     named++ > 0 ? ", " : "", NAME_BYTES,
-                                     short_name(io_folder_path(d, i)));
+            c_append(names, sizeof names, "%s%.*s", named++ > 0 ? ", " : "", NAME_BYTES,
+                     short_name(io_folder_path(d, i)));
     if (broken - 1 > named)
         snprintf(rest, sizeof rest, " and %lld more", (long long)broken - 1 - named);
     return io_dataset_fail(d, status, "%.240s, and %lld more of %lld files cannot be read: %s%s",

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/c_locale.h"
 #include "io/data/array.h"
 #include "io/data/packed.h"
 #include "io/io.h"
@@ -158,9 +159,9 @@ static const kind *find_packed_kind(const char *path)
 /* Writes the file's kind, or its first bytes. */
 static void describe(const kind *k, const uint8_t *start, char text[DESCRIPTION])
 {
-    int n = snprintf(text, DESCRIPTION, "%s", k->is);
+    snprintf(text, DESCRIPTION, "%s", k->is);
     for (int i = 0; k == &unknown && i < LEAST_SAFETENSORS; i++)
-        n += snprintf(text + n, DESCRIPTION - (size_t)n, " %02x", start[i]);
+        c_append(text, DESCRIPTION, " %02x", start[i]);
 }
 
 /* path: for an archive's other members; NULL: only the first bytes are there. */

@@ -69,12 +69,12 @@ static adj_status read_all(tensor_list *t, const input *in, void *to, int64_t n,
 static void set_unreadable(entry *e, const char *type, const json_t *shape, const char *why)
 {
     char sizes[64] = "";
-    size_t n = 0;
-    for (size_t i = 0; i < json_array_size(shape) && n < sizeof sizes; i++)
-        n += (size_t)snprintf(sizes + n, sizeof sizes - n, "%s%lld", i > 0 ? ", " : "",
-                              (long long)json_integer_value(json_array_get(shape, i)));
+    int fits = 1;
+    for (size_t i = 0; i < json_array_size(shape) && fits; i++)
+        fits = c_append(sizes, sizeof sizes, "%s%lld", i > 0 ? ", " : "",
+                        (long long)json_integer_value(json_array_get(shape, i)));
     snprintf(e->unreadable, sizeof e->unreadable, "%.20s [%s%s]: %s", type, sizes,
-             n < sizeof sizes ? "" : "...", why);
+             fits ? "" : "...", why);
     remove_controls(e->unreadable);
     e->public.elem = ADJ_ELEM_UNREADABLE;
     e->public.shape = (adj_shape){0};
