@@ -9,6 +9,7 @@
 #include "base/c_locale.h"
 #include "command.h"
 #include "graph/op.h"
+#include "io/tensors/formats.h"
 #include "model.h"
 #include "onnx/details.h"
 
@@ -138,10 +139,7 @@ typedef struct {
 /* True if the net's metadata are a model card and not another program's. */
 static int has_card(const adj_onnx_net *net)
 {
-    int is_ours = 0;
-    for (int i = 0; i < net->n_metadata; i++)
-        is_ours |= strcmp(net->metadata[i].key, "adjoint.version") == 0;
-    return is_ours;
+    return metadata_value(net->n_metadata, net->metadata, "adjoint.version") != NULL;
 }
 
 /* Lists the entries of a classifier's model card: those of the net's metadata, if they are a card,

@@ -4,6 +4,7 @@
 
 #include "base/c_locale.h"
 #include "io/data/origin.h"
+#include "io/tensors/formats.h"
 #include "io/weights/weights.h"
 #include "internal.h"
 #include "predictor.h"
@@ -212,14 +213,6 @@ adj_status predictor_workers(adj_predictor *p, int kind, int64_t images, workers
 
 static const char loss_key[] = "net_loss"; /* of a net with a loss of its own */
 
-static int has_key(int n, const adj_metadata list[], const char *key)
-{
-    for (int i = 0; i < n; i++)
-        if (strcmp(list[i].key, key) == 0)
-            return 1;
-    return 0;
-}
-
 adj_status predictor_write(const adj_predictor *p, double accuracy, adj_exec *e, const char *path,
                            int n, const adj_metadata metadata[], adj_error *error)
 {
@@ -234,9 +227,9 @@ adj_status predictor_write(const adj_predictor *p, double accuracy, adj_exec *e,
     adj_metadata *all = malloc(((size_t)n + (size_t)n_own + 1) * sizeof *all);
     if (all != NULL) {
         for (int i = 0; i < n_own; i++)
-            if (!has_key(n, metadata, own[i].key))
+            if (metadata_value(n, metadata, own[i].key) == NULL)
                 all[count++] = own[i];
-        if (p->net.loss != NULL && !has_key(n, metadata, loss_key))
+        if (p->net.loss != NULL && metadata_value(n, metadata, loss_key) == NULL)
             all[count++] = (adj_metadata){loss_key, net_loss_name(&p->net)};
         for (int i = 0; i < n; i++)
             all[count++] = metadata[i];

@@ -6,18 +6,11 @@
 #include "cli/command.h"
 #include "cli/model.h"
 #include "cli/onnx_model.h"
+#include "io/tensors/formats.h"
 #include "io/weights/weights.h"
 #include "contents.h"
 
 /* ---- metadata ---- */
-
-static int is_among(const char *key, int n, const adj_metadata list[])
-{
-    for (int i = 0; i < n; i++)
-        if (strcmp(list[i].key, key) == 0)
-            return 1;
-    return 0;
-}
 
 /* Copies t's entries except those that are replaced and those whose keys are in without
  * (NULL-terminated). */
@@ -32,7 +25,7 @@ static adj_status collect(metadata *m, const adj_tensors *t, const char *const w
         m->entry[m->n++] = instead[i];
     for (int i = 0; i < n; i++) {
         const adj_metadata entry = t->metadata[i];
-        int is_kept = !is_among(entry.key, n_instead, instead);
+        int is_kept = metadata_value(n_instead, instead, entry.key) == NULL;
         for (int k = 0; without[k] != NULL; k++)
             is_kept &= strcmp(without[k], entry.key) != 0;
         if (is_kept)

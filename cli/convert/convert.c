@@ -150,10 +150,7 @@ static adj_status write_tensors(const char *path, const void *source, adj_error 
 static int loses_card(const contents *c)
 {
     const format to = format_of(c->o);
-    int has_card = 0;
-    for (int i = 0; i < c->says.n; i++)
-        has_card |= strcmp(c->says.entry[i].key, "model") == 0;
-    return has_card && (to == NPZ || to == NPY);
+    return metadata_value(c->says.n, c->says.entry, "model") != NULL && (to == NPZ || to == NPY);
 }
 
 static int write_contents(const contents *c, FILE *output)

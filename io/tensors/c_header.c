@@ -75,13 +75,10 @@ static void name_all(header *h)
  * of the right type. Returns 0 if the text begins as a list and cannot be read. */
 static int find_list(const header *h, int constant, json_t **list)
 {
-    const char *text = NULL;
+    const char *text = metadata_value(h->n_metadata, h->metadata, constants[constant].key);
     json_t *value;
     json_error_t why;
     size_t i;
-    for (int k = 0; k < h->n_metadata && text == NULL; k++)
-        if (strcmp(h->metadata[k].key, constants[constant].key) == 0)
-            text = h->metadata[k].value;
     if (text == NULL || text[strspn(text, " \t\r\n")] != '[')
         return 1;
     *list = io_json_read(text, strlen(text), 0, &why);

@@ -2,7 +2,18 @@
 #ifndef IO_FORMATS_H
 #define IO_FORMATS_H
 
+#include <string.h>
+
 #include "adjoint_io.h"
+
+/* Returns the value of the first entry with that key, or NULL if there is none. */
+static inline const char *metadata_value(int n, const adj_metadata entry[], const char *key)
+{
+    for (int i = 0; i < n; i++)
+        if (entry[i].key != NULL && strcmp(entry[i].key, key) == 0)
+            return entry[i].value;
+    return NULL;
+}
 
 /* Returns the name of a type, such as "f32", "i64" or "bool": a constant string, never NULL. */
 ADJ_API const char *adj_elem_name(adj_elem elem);

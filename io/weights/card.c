@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adjoint_io.h"
 #include "base/c_locale.h"
 #include "io/json.h"
+#include "io/tensors/formats.h"
 #include "weights.h"
 
 enum { MAX_SIDE = 32768, MAX_CLASSES = 100000 };
@@ -179,13 +179,9 @@ typedef struct {
     adj_error *error;
 } reading;
 
-/* Returns the value of the first entry with that key, or NULL if there is none. */
 static const char *text_at(const reading *r, const char *key)
 {
-    for (int i = 0; i < r->n; i++)
-        if (strcmp(r->entry[i].key, key) == 0)
-            return r->entry[i].value;
-    return NULL;
+    return metadata_value(r->n, r->entry, key);
 }
 
 static void fail(reading *r, const char *key, const char *expected)

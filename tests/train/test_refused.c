@@ -191,6 +191,8 @@ Test(refused, words_of_a_checkpoint)
     memcpy(patterns, "*/b", 3);
     patterns[sizeof patterns - 1] = '\0';
     expect_text(refused(&net, d, NULL, o).message, "is not two UTF-8 strings");
+    note.key = NULL;
+    expect_text(refused(&net, d, NULL, o).message, "is not two UTF-8 strings");
     expect_text(refused(&lines, d, NULL, (adj_fit_opts){0}).message,
                 "fit: model is invalid (got \"a\nb\", expected 1 to 199 bytes");
     expect_text(refused(&frozen, d, NULL, (adj_fit_opts){0}).message,
