@@ -34,7 +34,7 @@ int bench_ranks(const bench_opts *o, const adj_ranks *ranks);
 /* ---- repeated measurements and their statistics (rows.c) ---- */
 
 typedef struct {
-    int n, max;
+    int n;
     double *seconds;
 } samples;
 
@@ -127,7 +127,7 @@ typedef struct {
 } bench_row;
 
 typedef struct {
-    int n, max;
+    int n;
     bench_row *row;
     /* Rows and their sums, each weighted by its count; rival: the fastest instead of each planned
      * one. */

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/room.h"
 
 enum { MAX_ROUNDS = 30 };
 
@@ -38,8 +39,8 @@ typedef struct {
 typedef struct {
     const bench_race *wanted;
     adj_group group;
-    int n, max, n_planned; /* of entrants; the planned ones are first */
-    double deadline;       /* of seconds_now */
+    int n, n_planned; /* of entrants; the planned ones are first */
+    double deadline;  /* of seconds_now */
     entrant **list;
     char *area[N_AREA], *scratch, *cold;
     uint64_t seen;
@@ -50,14 +51,10 @@ typedef struct {
 /* Appends e, which the race owns from now on. Returns 0 when out of memory. */
 static int append(race *r, entrant *e)
 {
-    if (r->n == r->max) {
-        int max = r->max > 0 ? 2 * r->max : 32;
-        entrant **more = realloc(r->list, (size_t)max * sizeof(entrant *));
-        if (more == NULL)
-            return 0;
-        r->list = more;
-        r->max = max;
-    }
+    entrant **list = with_room(r->list, r->n, sizeof(entrant *));
+    if (list == NULL)
+        return 0;
+    r->list = list;
     r->list[r->n++] = e;
     return 1;
 }

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "base/room.h"
 #include "cli/command.h"
 #include "cli/json.h"
 #include "cli/standard.h"
@@ -14,15 +15,10 @@ enum { MAX_SAMPLES = 1 << 20 };
 
 int samples_add(samples *s, double seconds)
 {
-    if (s->n == s->max) {
-        int max = s->max > 0 ? 2 * s->max : 256;
-        double *more =
-            max <= MAX_SAMPLES ? realloc(s->seconds, (size_t)max * sizeof *s->seconds) : NULL;
-        if (more == NULL)
-            return 0;
-        s->seconds = more;
-        s->max = max;
-    }
+    double *list = s->n < MAX_SAMPLES ? with_room(s->seconds, s->n, sizeof *list) : NULL;
+    if (list == NULL)
+        return 0;
+    s->seconds = list;
     s->seconds[s->n++] = seconds;
     return 1;
 }
@@ -55,14 +51,10 @@ void samples_free(samples *s)
 
 bench_row *bench_new_row(bench_rows *rows, const candidate *c)
 {
-    if (rows->n == rows->max) {
-        int max = rows->max > 0 ? 2 * rows->max : 32;
-        bench_row *more = realloc(rows->row, (size_t)max * sizeof *more);
-        if (more == NULL)
-            return NULL;
-        rows->row = more;
-        rows->max = max;
-    }
+    bench_row *list = with_room(rows->row, rows->n, sizeof *list);
+    if (list == NULL)
+        return NULL;
+    rows->row = list;
     bench_row *row = &rows->row[rows->n++];
     *row = (bench_row){.node = c->group->node[0],
                        .estimate = c->prep->seconds,

@@ -4,10 +4,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/room.h"
 #include "data.h"
 #include "packed.h"
 
-enum { SIDE = 32, PIXELS = SIDE * SIDE, IMAGE = 3 * PIXELS, BLOCK_RECORDS = 256 };
+enum { SIDE = 32, PIXELS = SIDE * SIDE, IMAGE = 3 * PIXELS };
 
 typedef struct {
     const char *const *train; /* files, up to a NULL; those that are there are read */
@@ -82,40 +83,36 @@ adj_status io_cifar_refuse_pickle(dataset *d, const char *where)
 
 /* ---- records ---- */
 
-static adj_status make_room(dataset *d, int64_t *room)
+/* Makes room for one more image and label; returns 0 when out of memory. */
+static int make_room(dataset *d)
 {
-    if (d->public.n < *room)
-        return ADJ_OK;
-    int64_t wanted = 2 * *room + BLOCK_RECORDS;
-    uint8_t *images = realloc(d->images, (size_t)wanted * IMAGE);
+    uint8_t *images = with_room(d->images, d->public.n, IMAGE);
     if (images == NULL)
-        return io_dataset_fail(d, ADJ_ENOMEM, "cifar: out of memory");
+        return 0;
     d->images = images;
-    int32_t *labels = realloc(d->labels, (size_t)wanted * sizeof *labels);
+    int32_t *labels = with_room(d->labels, d->public.n, sizeof *labels);
     if (labels == NULL)
-        return io_dataset_fail(d, ADJ_ENOMEM, "cifar: out of memory");
+        return 0;
     d->labels = labels;
-    *room = wanted;
-    return ADJ_OK;
+    return 1;
 }
 
 static adj_status add_record(dataset *d, const cifar_kind *k, const char *path, int64_t offset,
-                             const uint8_t *record, int64_t *room)
+                             const uint8_t *record)
 {
     int label = record[k->label_bytes - 1];
     if (label >= k->classes)
         return io_dataset_fail(
             d, ADJ_EIO, "cifar: %s: offset %lld: label is out of range (got %d, expected 0 to %d)",
             path, (long long)offset, label, k->classes - 1);
-    adj_status status = make_room(d, room);
-    if (status != ADJ_OK)
-        return status;
+    if (!make_room(d))
+        return io_dataset_fail(d, ADJ_ENOMEM, "cifar: out of memory");
     io_interleave(record + k->label_bytes, 3, PIXELS, 1, d->images + d->public.n * IMAGE);
     d->labels[d->public.n++] = label;
     return ADJ_OK;
 }
 
-static adj_status read_file(dataset *d, const cifar_kind *k, const char *path, int64_t *room)
+static adj_status read_file(dataset *d, const cifar_kind *k, const char *path)
 {
     uint8_t record[2 + IMAGE];
     int64_t bytes = k->label_bytes + IMAGE, got = 0;
@@ -127,7 +124,7 @@ static adj_status read_file(dataset *d, const cifar_kind *k, const char *path, i
         return io_dataset_fail(d, status, "cifar: %s: %s", path, why);
     for (int64_t at = 0; status == ADJ_OK && (got = unzip_read(u, record, bytes)) == bytes;
          at += got)
-        status = add_record(d, k, path, at, record, room);
+        status = add_record(d, k, path, at, record);
     if (status == ADJ_OK && (u->wrong != NULL || got != 0))
         status = io_dataset_fail(d, ADJ_EIO, "cifar: %s: %s", path,
                                  u->wrong != NULL ? u->wrong : "the file ends within an image");
@@ -166,7 +163,6 @@ adj_status io_cifar_read(dataset *d, const char *folder, adj_dataset_part part)
 {
     const cifar_kind *k = find_kind(folder, part);
     char path[PATH_MAX];
-    int64_t room = 0;
     adj_status status = ADJ_OK;
 
     if (k == NULL)
@@ -174,7 +170,7 @@ adj_status io_cifar_read(dataset *d, const char *folder, adj_dataset_part part)
     for (const char *const *file = files_of(k, part); *file != NULL && status == ADJ_OK; file++)
         if (is_there(folder, *file))
             status = io_join(path, folder, *file)
-                         ? read_file(d, k, path, &room)
+                         ? read_file(d, k, path)
                          : io_dataset_fail(d, ADJ_EIO, "cifar: %s: the name is too long", folder);
     if (status != ADJ_OK)
         return status;

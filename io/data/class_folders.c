@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/room.h"
 #include "folder.h"
 #include "names.h"
 
@@ -71,7 +72,6 @@ typedef struct {
     part_folders parts;
     char path[PATH_MAX]; /* folder that contains the split's class folders */
     string_list *paths;  /* of images */
-    int64_t room;        /* of labels */
     left_out left;
 } listing;
 
@@ -226,13 +226,10 @@ static adj_status add_label(listing *p, int32_t label)
     dataset *d = p->d;
     if (d->public.n == INT32_MAX)
         return io_dataset_fail(d, ADJ_EIO, "data: more than %d images", INT32_MAX);
-    if (d->public.n == p->room) {
-        p->room = 2 * p->room + 1024;
-        int32_t *labels = realloc(d->labels, (size_t)p->room * sizeof *labels);
-        if (labels == NULL)
-            return io_dataset_no_memory(d);
-        d->labels = labels;
-    }
+    int32_t *labels = with_room(d->labels, d->public.n, sizeof *labels);
+    if (labels == NULL)
+        return io_dataset_no_memory(d);
+    d->labels = labels;
     d->labels[d->public.n++] = label;
     return ADJ_OK;
 }

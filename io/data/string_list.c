@@ -2,18 +2,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/room.h"
 #include "string_list.h"
 
 int strings_add(string_list *s, const char *text)
 {
-    if (s->n == s->room) {
-        const int64_t room = 2 * s->room + 64;
-        char **at = realloc(s->at, (size_t)room * sizeof *at);
-        if (at == NULL)
-            return 0;
-        s->at = at;
-        s->room = room;
-    }
+    char **at = with_room(s->at, s->n, sizeof *at);
+    if (at == NULL)
+        return 0;
+    s->at = at;
     s->at[s->n] = strdup(text);
     return s->at[s->n] != NULL && ++s->n > 0;
 }

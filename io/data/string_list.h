@@ -6,7 +6,7 @@
 
 typedef struct {
     char **at; /* [n] each allocated by itself */
-    int64_t n, room;
+    int64_t n;
 } string_list;
 
 /* Appends a copy of a string. Returns 0 when out of memory. */

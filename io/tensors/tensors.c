@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/room.h"
 #include "graph/op.h"
 #include "io/json.h"
 #include "safetensors.h"
@@ -136,18 +137,14 @@ adj_tensors *tensors_new(void)
 
 static int make_room(tensor_list *list)
 {
-    if (list->n < list->room)
-        return 1;
-    int room = list->room < 16 ? 16 : 2 * list->room;
-    entry *more = realloc(list->entry, (size_t)room * sizeof *more);
-    if (more == NULL)
+    entry *entries = with_room(list->entry, list->n, sizeof *entries);
+    if (entries == NULL)
         return 0;
-    list->entry = more;
-    adj_tensor *tensor = realloc(list->tensor, (size_t)room * sizeof *tensor);
+    list->entry = entries;
+    adj_tensor *tensor = with_room(list->tensor, list->n, sizeof *tensor);
     if (tensor == NULL)
         return 0;
     list->public.tensor = list->tensor = tensor;
-    list->room = room;
     return 1;
 }
 

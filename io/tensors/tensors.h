@@ -26,7 +26,7 @@ typedef struct {
 typedef struct {
     adj_tensors public; /* first; on failure without tensors and metadata */
     const char *path;   /* while reading */
-    int n, room;
+    int n;
     entry *entry;
     adj_tensor *tensor; /* of the entries, for the public list */
     adj_metadata *metadata;

@@ -11,6 +11,7 @@
 
 #include "adjoint_nn.h"
 #include "base/c_locale.h"
+#include "base/room.h"
 #include "io/tensors/formats.h"
 #include "map.h"
 #include "weights.h"
@@ -23,16 +24,12 @@ void map_clear(weight_map *m)
 
 map_entry *map_add(weight_map *m, adj_error *error)
 {
-    if (m->n == m->room) {
-        int room = m->room < 16 ? 16 : 2 * m->room;
-        map_entry *more = realloc(m->entry, (size_t)room * sizeof *more);
-        if (more == NULL) {
-            adj_error_set(error, ADJ_ENOMEM, "map: out of memory");
-            return NULL;
-        }
-        m->entry = more;
-        m->room = room;
+    map_entry *list = with_room(m->entry, m->n, sizeof *list);
+    if (list == NULL) {
+        adj_error_set(error, ADJ_ENOMEM, "map: out of memory");
+        return NULL;
     }
+    m->entry = list;
     m->entry[m->n] = (map_entry){0};
     return &m->entry[m->n++];
 }

@@ -23,7 +23,7 @@ typedef struct {
 } map_entry;
 
 typedef struct {
-    int n, room;
+    int n;
     map_entry *entry;
 } weight_map;
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/room.h"
 #include "map.h"
 
 /* A way to join layer and part to a name. */
@@ -70,7 +71,7 @@ typedef struct {
 } prefix;
 
 typedef struct {
-    int n, room;
+    int n;
     prefix *list;
 } prefixes;
 
@@ -81,16 +82,13 @@ static int vote(prefixes *all, const char *text, int length, int parameter)
     while (i < all->n &&
            (all->list[i].length != length || strncmp(all->list[i].text, text, (size_t)length) != 0))
         i++;
-    if (i == all->room) {
-        const int room = 2 * all->room + 16;
-        prefix *more = realloc(all->list, (size_t)room * sizeof *more);
-        if (more == NULL)
+    if (i == all->n) {
+        prefix *list = with_room(all->list, all->n, sizeof *list);
+        if (list == NULL)
             return 0;
-        all->list = more;
-        all->room = room;
-    }
-    if (i == all->n)
+        all->list = list;
         all->list[all->n++] = (prefix){text, length, 0, -1};
+    }
     all->list[i].votes += all->list[i].last != parameter;
     all->list[i].last = parameter;
     return 1;
