@@ -25,6 +25,15 @@ static inline void expect_text(const char *text, const char *words)
     cr_expect_not_null(strstr(text, words), "no \"%s\" in: %s", words, text);
 }
 
+/* How often the word is in the text. */
+static inline int times_in(const char *text, const char *word)
+{
+    int n = 0;
+    for (const char *p = text; (p = strstr(p, word)) != NULL; p++)
+        n++;
+    return n;
+}
+
 /* How often a test tries seeds, or kills a process: so often in the suite, and with REPEAT=N in the
  * environment N times as often. */
 static inline int repeats(int in_suite)

@@ -24,14 +24,6 @@ static void run_sweep(const char *program, const char *const words[])
         "--channels", "12", "--size", "36", "--unquarantined"
 enum { VARIANTS = 7 };
 
-static int count_of(const char *text, const char *word)
-{
-    int n = 0;
-    for (const char *p = text; (p = strstr(p, word)) != NULL; p++)
-        n++;
-    return n;
-}
-
 Test(sweep, faults_are_found, .init = planted_use_tool)
 {
     static const char *const found[] = {
@@ -45,10 +37,10 @@ Test(sweep, faults_are_found, .init = planted_use_tool)
     run_sweep("sweep", (const char *[]){SEVEN, "--kernel", "3", "--stride", "1,2,3", NULL});
     cr_assert_eq(f.status, 1, "%s", f.err);
     for (int stride = 1; stride <= 3; stride++) {
-        cr_expect_eq(count_of(f.out, found[stride - 1]), VARIANTS, "%d: %s", stride, f.out);
-        cr_expect_eq(count_of(f.out, reasons[stride]), VARIANTS, "%d: %s", stride, f.out);
+        cr_expect_eq(times_in(f.out, found[stride - 1]), VARIANTS, "%d: %s", stride, f.out);
+        cr_expect_eq(times_in(f.out, reasons[stride]), VARIANTS, "%d: %s", stride, f.out);
     }
-    cr_expect_eq(count_of(f.out, ": backward_weights f32 in=2,36,36,12 out=16 groups=1 kernel=3 "),
+    cr_expect_eq(times_in(f.out, ": backward_weights f32 in=2,36,36,12 out=16 groups=1 kernel=3 "),
                  3, "%s", f.out);
     expect_text(f.out, ", 21 found\n");
 }
