@@ -79,23 +79,13 @@ static adj_status run(const adj_call *c)
 }
 
 static const adj_kernel kernel = {.name = "any", .match = match, .prepare = prepare, .run = run};
-static const adj_kernel *const kernels[] = {&kernel, NULL};
-static const adj_backend crooked = {.version = ADJ_VERSION,
-                                    .name = "crooked",
-                                    .open = open_nothing,
-                                    .close = close_nothing,
-                                    .kernels = kernels};
-static const adj_backend *backends[3];
-
 static const char *const two[] = {"naive:f64", "crooked"};
 
 static adj_compare_opts options(void)
 {
-    backends[0] = &crooked;
-    backends[1] = naive_backend();
     return (adj_compare_opts){.n_config = 2,
                               .config = two,
-                              .exec.backends = backends,
+                              .exec.backends = before_naive("crooked", &kernel),
                               .runs = 1,
                               .exec.threads = 1,
                               .exec.seed = 1};
