@@ -1,9 +1,12 @@
-/* child.h - runs the tool as a child process and keeps what it printed. */
+/* child.h - runs the tool as a child process, in a folder of the test, and keeps what it printed.
+ */
 #ifndef TESTS_CLI_CHILD_H
 #define TESTS_CLI_CHILD_H
 
 #include <criterion/criterion.h>
 #include <fcntl.h>
+#include <jansson.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "io/folder.h"
 #include "tests/plan.h"
 #include "tests/temporary.h"
 
@@ -27,16 +31,30 @@ typedef struct {
     FILE *out, *err;
 } child;
 
-/* Starts a program of the build folder with the NULL-ended arguments; its stdout goes to the file
- * descriptor out, or if that is negative to a temporary file. */
-static inline child child_start_program(const char *name, const char *const arguments[], int out)
+static inline const char *build_folder(void)
+{
+    const char *build = getenv("BUILD");
+    return build != NULL ? build : "build";
+}
+
+/* Makes f the working folder of the test and of what it starts. Returns f. */
+static inline folder enter(folder f)
+{
+    char build[PATH_MAX];
+    cr_assert_not_null(realpath(build_folder(), build));
+    setenv("BUILD", build, 1);
+    cr_assert_eq(chdir(f.path), 0);
+    return f;
+}
+
+/* Starts a program with the NULL-ended arguments; its stdout goes to the file descriptor out, or if
+ * that is negative to a temporary file. */
+static inline child child_start_path(const char *path, const char *const arguments[], int out)
 {
     child c = {.out = temporary_stream(), .err = temporary_stream()};
-    const char *build = getenv("BUILD");
-    char tool[256], *argv[ARGUMENTS] = {tool};
+    char *argv[ARGUMENTS] = {(char *)path};
 
     cr_assert(c.out != NULL && c.err != NULL);
-    snprintf(tool, sizeof tool, "%s/%s", build != NULL ? build : "build", name);
     for (int i = 0; arguments[i] != NULL && i + 2 < ARGUMENTS; i++)
         argv[i + 1] = (char *)arguments[i];
     c.pid = fork();
@@ -45,10 +63,18 @@ static inline child child_start_program(const char *name, const char *const argu
         dup2(out >= 0 ? out : fileno(c.out), STDOUT_FILENO);
         dup2(fileno(c.err), STDERR_FILENO);
         setenv("ADJOINT_TUNE", "off", 0); /* the user's cache is left alone */
-        execv(tool, argv);
+        execv(path, argv);
         _exit(127);
     }
     return c;
+}
+
+/* Starts a program of the build folder like child_start_path. */
+static inline child child_start_program(const char *name, const char *const arguments[], int out)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/%s", build_folder(), name);
+    return child_start_path(path, arguments, out);
 }
 
 /* Starts the tool like child_start_program. */
@@ -129,6 +155,57 @@ static inline void run_line(finished *r, const char *line)
         line += *line != '\0';
     }
     run_tool(words, r);
+}
+
+/* A line of the tool and how it ends. */
+typedef struct {
+    int status;
+    const char *out, *err; /* words that are printed; NULL: nothing at all */
+    const char *line;
+} call;
+
+static inline void expect_printed(const char *line, const char *text, const char *words)
+{
+    if (words != NULL)
+        cr_expect_not_null(strstr(text, words), "%s: no \"%s\" in: %s", line, words, text);
+    else
+        cr_expect_str_empty(text, "%s: %s", line, text);
+}
+
+/* Runs the command with the words of each line ("": the line has them all) and expects what its row
+ * has. */
+static inline void expect_calls(const char *command, size_t n, const call calls[])
+{
+    static finished r;
+    for (size_t i = 0; i < n; i++) {
+        char line[1 << 10];
+        snprintf(line, sizeof line, "%s %s", command, calls[i].line);
+        run_line(&r, line);
+        cr_expect_eq(r.status, calls[i].status, "%s: status %d, %s", line, r.status, r.err);
+        expect_printed(line, r.out, calls[i].out);
+        expect_printed(line, r.err, calls[i].err);
+        cr_expect_null(strstr(r.err, "adj_"), "%s names a function: %s", line, r.err);
+    }
+}
+
+/* Runs a line of a shell, to which the tool is adjoint. Returns its exit status. */
+static inline int shell(finished *r, const char *line)
+{
+    static char command[1 << 13];
+    snprintf(command, sizeof command, "PATH=\"%s:$PATH\"; exec </dev/null; %s", build_folder(),
+             line);
+    child c = child_start_path("/bin/sh", WORDS("-c", command), -1);
+    child_finish(&c, r);
+    return r->status;
+}
+
+/* The object or list that is all of a text. */
+static inline json_t *json_of(const char *text)
+{
+    json_error_t error;
+    json_t *j = json_loads(text, JSON_REJECT_DUPLICATES, &error);
+    cr_assert_not_null(j, "%s in line %d of %s", error.text, error.line, text);
+    return j;
 }
 
 /* Starts the tool with the words of a line. */

@@ -2,32 +2,18 @@
  * between numbers, never their size; and --raw with a backend whose kernels take known times:
  * planned and fastest kernels, number of runs, and regret. */
 #include <criterion/criterion.h>
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/bench/bench.h"
 #include "cli/child.h"
-#include "io/folder.h"
-#include "tests/plan.h"
 #include "tests/reference.h"
-#include "tests/temporary.h"
 #include "tests/virtual_clock.h"
 
 static finished f;
 
 #define BENCH "bench --seconds 0.02 --threads 1 "
-
-/* The one object on stdout. */
-static json_t *printed(void)
-{
-    json_error_t e;
-    cr_assert_eq(f.status, 0, "%s", f.err);
-    json_t *j = json_loads(f.out, 0, &e);
-    cr_assert_not_null(j, "%s in line %d of %s", e.text, e.line, f.out);
-    return j;
-}
 
 static double number(const json_t *j, const char *key)
 {
@@ -40,41 +26,34 @@ static int is_about(double a, double b) { return fabs(a - b) <= 1e-6 * fabs(b); 
 
 Test(bench_cli, wrong_usage)
 {
-    static const struct {
-        const char *says, *line;
-    } calls[] = {
-        {"one of --model NAME and --op NAME", "bench"},
-        {"one of --model NAME and --op NAME", "bench --model lenet --op relu"},
-        {"unknown model lenett (did you mean lenet?", "bench --model lenett"},
-        {"unknown op conv2e (did you mean conv2d?)", "bench --op conv2e"},
-        {"expected f32, bf16, f16 or f64", "bench --model lenet --dtype bf17"},
-        {"expected exact or fast", "bench --model lenet --math sloppy"},
-        {"unknown backend (got \"cuda\"", "bench --model lenet --backend cuda"},
-        {"unknown backend (got \"cuda\"", "bench --op relu --all --backend naive,cuda"},
-        {"unknown backend (got \"cuda\"", "bench --op relu --backend cuda"},
-        {"unknown backend (got \"onednnxxx", /* 64 letters behind a name */
-         "bench --op relu --all --backend "
+    static const call calls[] = {
+        {3, NULL, "one of --model NAME and --op NAME", ""},
+        {3, NULL, "one of --model NAME and --op NAME", "--model lenet --op relu"},
+        {3, NULL, "unknown model lenett (did you mean lenet?", "--model lenett"},
+        {3, NULL, "unknown op conv2e (did you mean conv2d?)", "--op conv2e"},
+        {3, NULL, "expected f32, bf16, f16 or f64", "--model lenet --dtype bf17"},
+        {3, NULL, "expected exact or fast", "--model lenet --math sloppy"},
+        {3, NULL, "unknown backend (got \"cuda\"", "--model lenet --backend cuda"},
+        {3, NULL, "unknown backend (got \"cuda\"", "--op relu --all --backend naive,cuda"},
+        {3, NULL, "unknown backend (got \"cuda\"", "--op relu --backend cuda"},
+        {3, NULL, "unknown backend (got \"onednnxxx", /* 64 letters behind a name */
+         "--op relu --all --backend "
          "onednnxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"},
-        {"--all requires --op", "bench --model lenet --all"},
-        {"--tune requires --model", "bench --op relu --tune"},
-        {"--infer requires --model", "bench --op relu --infer"},
-        {"--warm requires --op or --raw", "bench --model lenet --warm"},
-        {"did you mean --profile?", "bench --model lenet --porfile"},
-        {"ambiguous option --pr (--precision or --profile)", "bench --model lenet --pr"},
-        {"--precision requires --model", "bench --op relu --precision bf16"},
-        {"--precision and --dtype are mutually exclusive",
-         "bench --model lenet --precision f16 --dtype f64"},
-        {"--attr requires --op", "bench --model lenet --attr strides=1,1,1,1"},
-        {"--batch: out of range", "bench --model lenet --batch 0"},
-        {"--in: not a shape", "bench --op relu --in 1,x"},
-        {"conv2d", "bench --op conv2d --in 1,8,8,3 --filter 3,3,2,4"},
+        {3, NULL, "--all requires --op", "--model lenet --all"},
+        {3, NULL, "--tune requires --model", "--op relu --tune"},
+        {3, NULL, "--infer requires --model", "--op relu --infer"},
+        {3, NULL, "--warm requires --op or --raw", "--model lenet --warm"},
+        {3, NULL, "did you mean --profile?", "--model lenet --porfile"},
+        {3, NULL, "ambiguous option --pr (--precision or --profile)", "--model lenet --pr"},
+        {3, NULL, "--precision requires --model", "--op relu --precision bf16"},
+        {3, NULL, "--precision and --dtype are mutually exclusive",
+         "--model lenet --precision f16 --dtype f64"},
+        {3, NULL, "--attr requires --op", "--model lenet --attr strides=1,1,1,1"},
+        {3, NULL, "--batch: out of range", "--model lenet --batch 0"},
+        {3, NULL, "--in: not a shape", "--op relu --in 1,x"},
+        {3, NULL, "conv2d", "--op conv2d --in 1,8,8,3 --filter 3,3,2,4"},
     };
-    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
-        run_line(&f, calls[i].line);
-        cr_assert_eq(f.status, 3, "%zu: %d %s", i, f.status, f.err);
-        cr_assert_not_null(strstr(f.err, calls[i].says), "%zu: %s", i, f.err);
-        cr_assert_str_empty(f.out);
-    }
+    expect_calls("bench", sizeof calls / sizeof *calls, calls);
 }
 
 /* Valid options without a match. */
@@ -115,7 +94,7 @@ static void check_step(const json_t *j, double batch, const char *dtype)
 Test(bench_cli, steps)
 {
     tool(&f, 0, BENCH "--model lenet --batch 2 --json");
-    json_t *j = printed();
+    json_t *j = json_of(f.out);
     check_step(j, 2, "f32");
     double gflop = number(j, "gflops") * number(j, "median_ms");
     cr_assert(json_is_false(json_object_get(j, "infer")));
@@ -123,7 +102,7 @@ Test(bench_cli, steps)
     json_decref(j);
 
     tool(&f, 0, BENCH "--model lenet --batch 2 --infer --json");
-    j = printed();
+    j = json_of(f.out);
     check_step(j, 2, "f32");
     cr_assert(json_is_true(json_object_get(j, "infer")));
     cr_assert(json_is_null(json_object_get(j, "loss")));
@@ -133,13 +112,13 @@ Test(bench_cli, steps)
     json_decref(j);
 
     tool(&f, 0, BENCH "--model lenet --batch 1 --precision bf16 --json");
-    j = printed();
+    j = json_of(f.out);
     check_step(j, 1, "f32");
     cr_assert_str_eq(json_string_value(json_object_get(j, "precision")), "bf16");
     json_decref(j);
 
     tool(&f, 0, BENCH "--model resnet8 --batch 1 --dtype bf16 --backend naive --json");
-    j = printed();
+    j = json_of(f.out);
     check_step(j, 1, "bf16");
     cr_assert_eq(number(j, "naive_steps"), number(j, "steps"));
     json_decref(j);
@@ -153,7 +132,7 @@ Test(bench_cli, unasked)
 {
     unsetenv("ADJOINT_PLAN");
     tool(&f, 0, BENCH "--model mobilenet_v1 --batch 8 --threads 1 --seconds 0 --json");
-    json_t *j = printed();
+    json_t *j = json_of(f.out);
     cr_expect_gt(number(j, "recomputed"), 0);
     json_decref(j);
 }
@@ -161,15 +140,12 @@ Test(bench_cli, unasked)
 /* The second run uses the tune file of the first; an invalid file is ignored with one line. */
 Test(bench_cli, tune)
 {
-    scoped(folder_remove) folder at = folder_new();
-    file_name file = in_folder(&at, "tune");
-    setenv("ADJOINT_TUNE", file.s, 1);
-    FILE *t = fopen(file.s, "w");
-    fputs("adjoint tune 0\n", t);
-    fclose(t);
+    scoped(folder_remove) folder at = enter(folder_new());
+    setenv("ADJOINT_TUNE", "tune", 1);
+    put_file("tune", "adjoint tune 0\n", 15);
     for (int i = 0; i < 2; i++) {
         tool(&f, 0, BENCH "--model lenet --batch 2 --infer --tune --json");
-        json_t *j = printed();
+        json_t *j = json_of(f.out);
         check_step(j, 2, "f32");
         cr_assert(json_is_true(json_object_get(j, "tune")));
         cr_assert((number(j, "timed") > 0) == (i == 0));
@@ -185,7 +161,7 @@ Test(bench_cli, tune)
 Test(bench_cli, profile)
 {
     tool(&f, 0, BENCH "--model lenet --batch 4 --profile --json");
-    json_t *j = printed(), *rows = json_object_get(j, "profile");
+    json_t *j = json_of(f.out), *rows = json_object_get(j, "profile");
     cr_assert_eq((double)json_array_size(rows), number(j, "steps"));
     json_decref(j);
     tool(&f, 0, BENCH "--model lenet --batch 2 --profile");
@@ -215,7 +191,7 @@ Test(bench_cli, op)
                                         "conv2d_backprop_filter"};
     int n[3];
     tool(&f, 0, BENCH "--op conv2d --in 2,8,8,16 --filter 3,3,16,16 --all --warm --json");
-    json_t *j = printed();
+    json_t *j = json_of(f.out);
     cr_assert_str_eq(json_string_value(json_object_get(j, "buffers")), "warm");
     for (int i = 0; i < 3; i++) {
         count_rows(json_object_get(j, "rows"), three[i], n);
@@ -232,7 +208,7 @@ Test(bench_cli, op)
     tool(&f, 0,
          BENCH "--op conv2d --in 2,16,8,6 --filter 3,1,16,16 --attr padding=VALID,data_format=NCHW "
                "--all --warm --json");
-    j = printed();
+    j = json_of(f.out);
     row = json_array_get(json_object_get(j, "rows"), 0);
     flop = 2.0 * 2 * (8 - 2) * 6 * 16 * 16 * 3;
     cr_assert(is_about(number(row, "gflops") * number(row, "us") * 1e3, flop));
@@ -243,13 +219,13 @@ Test(bench_cli, op)
     json_decref(j);
 
     tool(&f, 0, BENCH "--op max_pool --in 1,8,8,4 --json");
-    j = printed();
+    j = json_of(f.out);
     cr_assert_str_eq(json_string_value(json_object_get(j, "buffers")), "cold");
     cr_assert_eq(json_array_size(json_object_get(j, "rows")), 2); /* and max_pool_grad */
     json_decref(j);
 
     tool(&f, 0, BENCH "--op relu --all --backend onednn,direct --json");
-    j = printed();
+    j = json_of(f.out);
     for (size_t i = 0; i < json_array_size(json_object_get(j, "rows")); i++) {
         row = json_array_get(json_object_get(j, "rows"), i);
         cr_assert_str_neq(json_string_value(json_object_get(row, "backend")), "naive");
@@ -295,7 +271,7 @@ Test(bench_cli, raw)
         char line[200];
         snprintf(line, sizeof line, BENCH "--model resnet8 --batch 1 --raw --json %s", more[i]);
         run_line(&f, line);
-        json_t *j = printed();
+        json_t *j = json_of(f.out);
         check_raw(j, 9 + 8 + 9); /* no gradient of the images */
         cr_assert_eq(json_is_true(json_object_get(j, "tune")), i == 1);
         cr_assert_str_eq(json_string_value(json_object_get(j, "buffers")),
@@ -342,30 +318,19 @@ static adj_status run_spin(const adj_call *c)
 }
 
 static const adj_kernel spin = {.name = "spin", .prepare = prepare_spin, .run = run_spin};
-static const adj_kernel *const kernels[] = {&spin, NULL};
-static const adj_backend spinning = {.version = ADJ_VERSION,
-                                     .name = "spinning",
-                                     .open = open_nothing,
-                                     .close = close_nothing,
-                                     .kernels = kernels};
 
 /* With naive for all other ops. Measures and returns the JSON. */
 static json_t *raw(bench_opts o)
 {
-    const adj_backend *list[] = {&spinning, NULL, NULL};
-    for (int i = 0; adj_backends[i] != NULL; i++)
-        if (strcmp(adj_backends[i]->name, "naive") == 0)
-            list[1] = adj_backends[i];
     const temporary file = temporary_file();
-    json_error_t e;
     memset(runs, 0, sizeof runs);
     o.raw = o.batch = o.threads = 1;
-    o.backends = list;
+    o.backends = before_naive("spinning", &spin);
     o.json = file.s;
     cr_assert_eq(bench_raw(&o), 0);
-    json_t *j = json_load_file(file.s, 0, &e);
+    json_t *j = json_load_file(file.s, 0, NULL);
     unlink(file.s);
-    cr_assert_not_null(j, "%s", e.text);
+    cr_assert_not_null(j);
     return j;
 }
 

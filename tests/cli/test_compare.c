@@ -11,59 +11,43 @@
 
 static finished f;
 
-/* Compares a small model with the words of a line in which printf puts the arguments; expects that
- * exit status. */
-__attribute__((format(printf, 2, 3))) static void run_small(int status, const char *format, ...)
-{
-    char line[400] = "compare --model lenet --batch 2 --size 8 --runs 1 --threads 1 ";
-    const size_t n = strlen(line);
-    va_list args;
-    va_start(args, format);
-    vsnprintf(line + n, sizeof line - n, format, args);
-    va_end(args);
-    run_line(&f, line);
-    cr_assert_eq(f.status, status, "%s: %s%s", line, f.out, f.err);
-}
+#define SMALL "compare --model lenet --batch 2 --size 8 --runs 1 --threads 1 "
 
 Test(compare_cli, wrong_usage)
 {
-    static const struct {
-        const char *says, *more;
-    } calls[] = {
-        {"unknown model lenett (did you mean lenet?)", "--model lenett"},
-        {"(got \"onednm\", expected one of onednn, direct, naive)", "--configs naive:f64,onednm"},
-        {"did you mean bf16?", "--configs naive:f64,onednn:bf17"},
-        {"--configs: expected at least two", "--configs naive"},
-        {"did you mean --exact?", "--exakt"},
-        {"ambiguous option --s (--size, --seed or --shrink)", "--s 3"},
-        {"--dtype requires --op; for a model, set it in --configs", "--dtype bf16"},
-        {"--attr requires --op", "--model lenet --attr strides=1,1,1,1"},
-        {"--precision: set it per configuration", "--precision bf16"},
-        {"--size: expected N or HxW", "--size 8x"},
-        {"--json and --junit cannot both be standard output", "--junit - --json=-"},
-        {"mutually exclusive", "--op relu"},
-        {"expected 1 to", "--batch 0"},
-        {"did you mean avx2?", "--configs naive:f64,onednn:isa=avx22"},
-        {"did you mean threads=?", "--configs naive:f64,onednn:thread=2"},
-        {"unknown backend (got \"cuda\"", "--configs naive;cuda"},
-        {"--node: not a node of lenet (got", "--node 100000"},
+    static const call calls[] = {
+        {3, NULL, "unknown model lenett (did you mean lenet?)", "--model lenett"},
+        {3, NULL, "(got \"onednm\", expected one of onednn, direct, naive)",
+         "--configs naive:f64,onednm"},
+        {3, NULL, "did you mean bf16?", "--configs naive:f64,onednn:bf17"},
+        {3, NULL, "--configs: expected at least two", "--configs naive"},
+        {3, NULL, "did you mean --exact?", "--exakt"},
+        {3, NULL, "ambiguous option --s (--size, --seed or --shrink)", "--s 3"},
+        {3, NULL, "--dtype requires --op; for a model, set it in --configs", "--dtype bf16"},
+        {3, NULL, "--attr requires --op", "--model lenet --attr strides=1,1,1,1"},
+        {3, NULL, "--precision: set it per configuration", "--precision bf16"},
+        {3, NULL, "--size: expected N or HxW", "--size 8x"},
+        {3, NULL, "--json and --junit cannot both be standard output", "--junit - --json=-"},
+        {3, NULL, "mutually exclusive", "--op relu"},
+        {3, NULL, "expected 1 to", "--batch 0"},
+        {3, NULL, "did you mean avx2?", "--configs naive:f64,onednn:isa=avx22"},
+        {3, NULL, "did you mean threads=?", "--configs naive:f64,onednn:thread=2"},
+        {3, NULL, "unknown backend (got \"cuda\"", "--configs naive;cuda"},
+        {3, NULL, "--node: not a node of lenet (got", "--node 100000"},
     };
-    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
-        run_small(3, "%s", calls[i].more);
-        expect_text(f.err, calls[i].says);
-    }
+    expect_calls(SMALL, sizeof calls / sizeof *calls, calls);
 }
 
 Test(compare_cli, table)
 {
-    run_small(0, "--configs naive:f64,naive,onednn,onednn:bf16");
+    tool(&f, 0, SMALL "--configs naive:f64,naive,onednn,onednn:bf16");
     expect_text(f.out, "conv2d_backprop_filter");
     expect_text(f.out, "comparisons, 0 failed");
-    run_small(0, "--configs naive:f64;onednn,conv2d=naive,max_pool=naive --all");
+    tool(&f, 0, SMALL "--configs naive:f64;onednn,conv2d=naive,max_pool=naive --all");
     expect_text(f.out, "\nonednn,conv2d=naive,max_pool=naive: ");
     for (const char *p = f.out; (p = strstr(p, " conv2d  ")) != NULL; p++)
         cr_assert_eq(strncmp(strchr(p, '\n') - 9, "naive:f32", 9), 0, "%s", p);
-    run_small(0, "--configs naive:f64,naive --exact --all");
+    tool(&f, 0, SMALL "--configs naive:f64,naive --exact --all");
     expect_text(f.out, "integers");
 }
 
@@ -93,7 +77,7 @@ Test(compare_cli, json)
     json_error_t e;
     const temporary file = temporary_file();
     const char *path = file.s;
-    run_small(0, "--json %s --configs naive:f64,naive:nchw", path);
+    tool(&f, 0, SMALL "--json %s --configs naive:f64,naive:nchw", path);
     json_t *all = json_load_file(path, 0, &e);
     unlink(path);
     cr_assert_not_null(all, "%s in line %d", e.text, e.line);
@@ -106,72 +90,47 @@ Test(compare_cli, json)
     json_decref(all);
 }
 
-static int count(const char *text, const char *word)
-{
-    int n = 0;
-    for (const char *p = text; (p = strstr(p, word)) != NULL; p++)
-        n++;
-    return n;
-}
-
 Test(compare_cli, junit)
 {
-    run_small(0, "--junit - --configs naive:f64,naive");
+    tool(&f, 0, SMALL "--junit - --configs naive:f64,naive");
     cr_assert_eq(strncmp(f.out, "<?xml", 5), 0);
-    cr_assert_eq(count(f.out, "<testsuite "), 2); /* the reference, and the other */
-    cr_assert_gt(count(f.out, "<testcase "), 40);
-    cr_assert_eq(count(f.out, "<failure"), 0);
+    cr_assert_eq(times_in(f.out, "<testsuite "), 2); /* the reference, and the other */
+    cr_assert_gt(times_in(f.out, "<testcase "), 40);
+    cr_assert_eq(times_in(f.out, "<failure"), 0);
 }
 
 /* A leaf is wrong usage; a name that no implementation has leaves the question open. */
 Test(compare_cli, nothing_to_compare)
 {
-    static const struct {
-        const char *line;
-        int status;
-        const char *says;
-    } cases[] = {
-        {"compare --op fill", 3, "--op fill: a leaf has no kernel"},
-        {"compare --op relu --neighbors 0 --configs naive:f64,naive:impl=xyz", 2,
-         "naive:impl=xyz: no node has"},
-        {"compare --op relu --neighbors 0 --configs naive:f64,naive:impl=f32", 0, ""},
+    static const call calls[] = {
+        {3, NULL, "--op fill: a leaf has no kernel", "--op fill"},
+        {2, "", "naive:impl=xyz: no node has",
+         "--op relu --neighbors 0 --configs naive:f64,naive:impl=xyz"},
+        {0, "", "", "--op relu --neighbors 0 --configs naive:f64,naive:impl=f32"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        run_line(&f, cases[i].line);
-        cr_expect_eq(f.status, cases[i].status, "%zu: %s%s", i, f.out, f.err);
-        cr_expect_not_null(strstr(f.err, cases[i].says), "%zu: %s", i, f.err);
-    }
+    expect_calls("compare", sizeof calls / sizeof *calls, calls);
 }
 
 /* On another instruction set, in another process. */
 Test(compare_cli, isa)
 {
-    const char *arguments[ARGUMENTS] = {
-        "compare", "--op", "conv2d",    "--in", "2,8,8,16",    "--filter", "3,3,16,8",
-        "--runs",  "1",    "--threads", "1",    "--neighbors", "0",        "--configs"};
     static const struct {
-        const char *configs, *never;
-    } cases[] = {{"naive:f64,onednn:isa=sse41", "avx"}, {"naive:f64,onednn:isa=avx2", "avx512"}};
+        const char *configs, *dtype, *says, *never;
+    } cases[] = {
+        {"naive:f64,onednn:isa=sse41", "f32", "3 comparisons, 0 failed", "avx"},
+        {"naive:f64,onednn:isa=avx2", "f32", "3 comparisons, 0 failed", "avx512"},
+        /* where oneDNN would emulate bf16, convolutions are computed in f32 */
+        {"naive:f64,onednn:isa=avx512_core", "bf16", " comparisons, 0 failed", "bf16:avx"}};
     unsetenv("ADJOINT_PLAN");
-    for (int i = 0; i < 2; i++) {
-        arguments[14] = cases[i].configs;
-        run_tool(arguments, &f);
-        cr_assert_eq(f.status, 0, "%s%s", f.out, f.err);
-        expect_text(f.out, "3 comparisons, 0 failed");
+    for (int i = 0; i < 3; i++) {
+        tool(&f, 0,
+             "compare --op conv2d --in 2,8,8,16 --filter 3,3,16,8 --runs 1 --threads 1 "
+             "--neighbors 0 --configs %s --dtype %s",
+             cases[i].configs, cases[i].dtype);
+        expect_text(f.out, cases[i].says);
         cr_assert_null(strstr(f.out, cases[i].never), "%s", f.out);
     }
-    /* where oneDNN would emulate bf16, convolutions are computed in f32 */
-    arguments[14] = "naive:f64,onednn:isa=avx512_core";
-    arguments[15] = "--dtype";
-    arguments[16] = "bf16";
-    run_tool(arguments, &f);
-    cr_assert_eq(f.status, 0, "%s%s", f.out, f.err);
-    expect_text(f.out, " comparisons, 0 failed");
-    cr_assert_null(strstr(f.out, "bf16:avx"), "%s", f.out);
-    arguments[15] = NULL;
-    arguments[14] = "onednn:isa=avx2,naive";
-    run_tool(arguments, &f);
-    cr_assert_eq(f.status, 3);
+    tool(&f, 3, "compare --op conv2d --configs onednn:isa=avx2,naive");
     expect_text(f.err, "in the first configuration, the reference");
 }
 
@@ -189,39 +148,19 @@ Test(compare_cli, isa_of_copies)
               "150 is another node now: %s", f.out);
 }
 
+#define CONV_6035                                                                                  \
+    "compare --op conv2d --in 8,64,64,12 --filter 1,1,12,16 --attr strides=1,2,2,1 "               \
+    "--configs naive:f64,onednn --runs 1 --guard --exact --threads 1 --timeout 20 --neighbors 0 "
+
 /* oneDNN issue 6035: without the quarantine a crash, a hang, wrong numbers or luck; never the end
  * of the tool. With it, right. */
 Test(compare_cli, guard_survives)
 {
-    const char *arguments[ARGUMENTS] = {"compare",
-                                        "--op",
-                                        "conv2d",
-                                        "--in",
-                                        "8,64,64,12",
-                                        "--filter",
-                                        "1,1,12,16",
-                                        "--attr",
-                                        "strides=1,2,2,1",
-                                        "--configs",
-                                        "naive:f64,onednn",
-                                        "--runs",
-                                        "1",
-                                        "--guard",
-                                        "--exact",
-                                        "--threads",
-                                        "1",
-                                        "--timeout",
-                                        "20",
-                                        "--neighbors",
-                                        "0"};
-    run_tool(arguments, &f);
-    cr_assert_eq(f.status, 0, "%s%s", f.out, f.err);
+    tool(&f, 0, CONV_6035);
     expect_text(f.out, "3 comparisons, 0 failed");
     expect_crashes();
     setenv("ADJOINT_QUARANTINE", "off", 1);
-    arguments[21] = "--shrink";
-    arguments[22] = "2";
-    run_tool(arguments, &f);
+    tool(&f, ANY_STATUS, CONV_6035 "--shrink 2");
     cr_assert(f.status == 0 || f.status == 1, "%d: %s", f.status, f.err);
     expect_text(f.out, "3 comparisons, ");
     if (f.status == 1) {
@@ -275,11 +214,9 @@ static double used_by(pid_t pid)
  * its operation. */
 Test(compare_cli, guard_and_a_hang)
 {
-    child c =
-        child_start(WORDS("compare", "--op", "conv2d", "--in", "1,64,64,64", "--filter",
-                          "3,3,64,64", "--configs", "naive:f64,naive", "--runs", "1", "--guard",
-                          "--timeout", "1", "--shrink", "0", "--neighbors", "0", "--threads", "1"),
-                    -1);
+    child c = tool_start("compare --op conv2d --in 1,64,64,64 --filter 3,3,64,64 --configs "
+                         "naive:f64,naive --runs 1 --guard --timeout 1 --shrink 0 --neighbors 0 "
+                         "--threads 1");
     pid_t trial = 0;
     for (int i = 0; i < 200000 && (trial == 0 || used_by(trial) < 0.1); i++) {
         usleep(500);
@@ -301,14 +238,6 @@ Test(compare_cli, guard_and_a_hang)
 
 TestSuite(compare_infer, .init = plan_as_usual);
 
-static void run_mobilenet(const char *infer, const char *configs)
-{
-    tool(&f, 0,
-         "compare --model mobilenet_v1 --size 32 --batch 1 --runs 1 --also-batch 0 --threads 1 "
-         "--configs %s %s",
-         configs, infer);
-}
-
 /* No gradients and no updates, the probabilities last; batch norms are there alone, and folded:
  * what is left of them is behind convolutions, and a filter's factor. */
 Test(compare_infer, is_what_predict_runs)
@@ -321,23 +250,27 @@ Test(compare_infer, is_what_predict_runs)
                                         ", 0 failed"},
                              *const absent[] = {"_grad", "backprop", "momentum", "cross_entropy",
                                                 "  batch_norm+"};
-    run_mobilenet("--infer", "naive:f64,direct");
+    tool(&f, 0,
+         "compare --model mobilenet_v1 --size 32 --batch 1 --runs 1 --also-batch 0 --threads 1 "
+         "--configs naive:f64,direct --infer");
     for (size_t i = 0; i < sizeof there / sizeof *there; i++)
-        cr_expect_not_null(strstr(f.out, there[i]), "no \"%s\": %s", there[i], f.out);
+        expect_text(f.out, there[i]);
     for (size_t i = 0; i < sizeof absent / sizeof *absent; i++)
         cr_expect_null(strstr(f.out, absent[i]), "\"%s\": %s", absent[i], f.out);
 }
 
-Test(compare_infer, goes_with_a_model)
+Test(compare_infer, refused)
 {
-    tool(&f, 3, "compare --op relu --infer");
-    expect_text(f.err, "--infer requires --model");
+    static const call calls[] = {
+        {3, NULL, "--infer requires --model", "--op relu --infer"},
+        {3, NULL, "--optimizer requires --model without --infer",
+         "--model lenet --optimizer adam --infer"},
+    };
+    expect_calls("compare", sizeof calls / sizeof *calls, calls);
 }
 
 Test(compare_infer, optimizer_of_a_training_step)
 {
-    tool(&f, 3, "compare --model lenet --optimizer adam --infer");
-    expect_text(f.err, "--optimizer requires --model without --infer");
     tool(
         &f, 0,
         "compare --model lenet --optimizer adam --configs naive:f64,naive --also-batch 0 --runs 1");

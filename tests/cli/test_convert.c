@@ -20,35 +20,39 @@ static const adj_tensor tensors[] = {{"layer/a b", ADJ_ELEM_F32, {2, {2, 3}}, a}
                                      {"brain */", ADJ_ELEM_BF16, {1, {2}}, brain}};
 enum { TENSORS = sizeof tensors / sizeof tensors[0] };
 
-static file_name put_tensors(const folder *f)
+/* The name of a file with these tensors in the working folder. */
+static const char path[] = "t.safetensors";
+
+static void put_tensors(void)
 {
-    file_name path = in_folder(f, "t.safetensors");
     const adj_metadata m = {"note", "a */ comment"};
-    cr_assert_eq(adj_tensors_write(path.s, TENSORS, tensors, 1, &m, NULL), ADJ_OK);
-    return path;
+    cr_assert_eq(adj_tensors_write(path, TENSORS, tensors, 1, &m, NULL), ADJ_OK);
 }
 
 Test(convert, inspect)
 {
-    scoped(folder_remove) folder f = folder_new();
-    file_name path = put_tensors(&f);
-    tool(&r, 0, "inspect %s", path.s);
-    expect_text(r.out, "note: a */ comment\n");
-    expect_text(r.out,
-                "layer/a b                    f32   [2, 3]             -1 to 3.40282e+38, mean "
-                "8.50706e+37, 1 NaN, 1 infinite\n");
-    expect_text(r.out, "bytes                        u8    [3]                0 to "
-                       "255, mean 85.3333\n");
-    expect_text(r.out, "4 tensors, 13 elements, 47 bytes\n");
-    const file_name small = in_folder(&f, "small.safetensors");
+    static const call calls[] = {
+        {0, "note: a */ comment\n", NULL, "t.safetensors"},
+        {0,
+         "layer/a b                    f32   [2, 3]             -1 to 3.40282e+38, mean "
+         "8.50706e+37, 1 NaN, 1 infinite\n",
+         NULL, "t.safetensors"},
+        {0, "bytes                        u8    [3]                0 to 255, mean 85.3333\n", NULL,
+         "t.safetensors"},
+        {0, "4 tensors, 13 elements, 47 bytes\n", NULL, "t.safetensors"},
+        {0, "1 tensor, 1 element, 1 byte\n", NULL, "small.safetensors"},
+        {3, NULL, "", ""},
+        {3, NULL, "", "t.safetensors t.safetensors"},
+        {1, NULL, "", "/nowhere/x"},
+    };
+    scoped(folder_remove) folder f = enter(folder_new());
+    put_tensors();
     const adj_tensor one = {"one", ADJ_ELEM_U8, {0}, "1"};
-    cr_assert_eq(adj_tensors_write(small.s, 1, &one, 0, NULL, NULL), ADJ_OK);
-    tool(&r, ANY_STATUS, "inspect %s", small.s);
-    expect_text(r.out, "1 tensor, 1 element, 1 byte\n");
+    cr_assert_eq(adj_tensors_write("small.safetensors", 1, &one, 0, NULL, NULL), ADJ_OK);
+    expect_calls("inspect", sizeof calls / sizeof *calls, calls);
 
-    tool(&r, ANY_STATUS, "inspect --json %s", path.s);
-    json_t *j = json_loads(r.out, 0, NULL), *first = NULL;
-    cr_assert_not_null(j, "%s", r.out);
+    tool(&r, ANY_STATUS, "inspect --json %s", path);
+    json_t *j = json_of(r.out), *first = NULL;
     for (size_t i = 0; i < TENSORS; i++)
         if (strcmp(json_string_value(
                        json_object_get(json_array_get(json_object_get(j, "tensors"), i), "name")),
@@ -59,21 +63,17 @@ Test(convert, inspect)
     cr_expect_str_eq(json_string_value(json_object_get(json_object_get(j, "metadata"), "note")),
                      "a */ comment");
     json_decref(j);
-    tool(&r, 3, "inspect");
-    tool(&r, 3, "inspect %s %s", path.s, path.s);
-    tool(&r, 1, "inspect /nowhere/x");
 }
 
 /* Through npz and back nothing changes but bf16, which is f32 there. */
 Test(convert, npz_and_npy)
 {
-    scoped(folder_remove) folder f = folder_new();
-    file_name path = put_tensors(&f), npz = in_folder(&f, "t.npz"), npy = in_folder(&f, "t.npy"),
-              back = in_folder(&f, "back.safetensors");
+    scoped(folder_remove) folder f = enter(folder_new());
+    put_tensors();
     adj_tensors *t = NULL;
-    tool(&r, 0, "convert %s %s", path.s, npz.s);
-    tool(&r, 0, "convert %s %s", npz.s, back.s);
-    cr_assert_eq(adj_tensors_read(back.s, &t), ADJ_OK, "%s", t->message);
+    tool(&r, 0, "convert t.safetensors t.npz");
+    tool(&r, 0, "convert t.npz back.safetensors");
+    cr_assert_eq(adj_tensors_read("back.safetensors", &t), ADJ_OK, "%s", t->message);
     cr_assert_eq(t->n, TENSORS);
     for (int i = 0; i < TENSORS; i++) {
         adj_tensor x = t->tensor[adj_tensors_find(t, tensors[i].name)];
@@ -87,35 +87,37 @@ Test(convert, npz_and_npy)
     adj_tensors_free(t);
 
     const adj_metadata model = {"model", "lenet"};
-    cr_assert_eq(adj_tensors_write(back.s, 1, tensors, 1, &model, NULL), ADJ_OK);
-    tool(&r, 0, "convert %s %s", back.s, npz.s);
+    cr_assert_eq(adj_tensors_write("back.safetensors", 1, tensors, 1, &model, NULL), ADJ_OK);
+    tool(&r, 0, "convert back.safetensors t.npz");
     expect_text(r.err, "the model card");
 
-    tool(&r, 1, "convert %s %s", path.s, npy.s);
+    tool(&r, 1, "convert t.safetensors t.npy");
     expect_text(r.err, "select one with --tensor NAME");
-    tool(&r, 0, "convert %s %s --tensor bytes", path.s, npy.s);
+    tool(&r, 0, "convert t.safetensors t.npy --tensor bytes");
     /* NumPy's np.save(np.array([0, 1, 255], np.uint8)) */
     static const char want[] = "\x93NUMPY\1\0\x76\0{'descr': '|u1', 'fortran_order': False, "
                                "'shape': (3, ), }";
     char got[200] = "";
-    FILE *file = fopen(npy.s, "rb");
+    FILE *file = fopen("t.npy", "rb");
     cr_expect_eq(fread(got, 1, sizeof got, file), 128 + 3);
     fclose(file);
     cr_expect_eq(memcmp(got, want, sizeof want - 1), 0);
     cr_expect(got[127] == '\n' && memcmp(got + 128, bytes, 3) == 0);
-    tool(&r, 1, "convert %s %s --tensor no", path.s, npy.s);
+    tool(&r, 1, "convert t.safetensors t.npy --tensor no");
 }
 
-static void compile_and_run(const char *source, const char *program)
+/* Compiles and runs a program that includes t.h. */
+static void compile_and_run(const char *program)
 {
     static const char *const compilers[] = {"cc -std=c11", "c++ -x c++ -std=c++17"};
+    put_file("t.c", program, strlen(program));
     for (int i = 0; i < 2; i++) {
-        char line[1400];
-        if (i == 1 && system("command -v c++ >/dev/null") != 0)
+        char line[200];
+        if (i == 1 && shell(&r, "command -v c++") != 0)
             continue;
-        snprintf(line, sizeof line, "%s -Wall -Wextra -pedantic -Werror %s -o %s -lm && %s",
-                 compilers[i], source, program, program);
-        cr_expect_eq(system(line), 0, "%s", line);
+        snprintf(line, sizeof line, "%s -Wall -Wextra -pedantic -Werror t.c -o t -lm && ./t",
+                 compilers[i]);
+        cr_expect_eq(shell(&r, line), 0, "%s: %s", line, r.err);
     }
 }
 
@@ -138,13 +140,11 @@ Test(convert, header)
         "        ok = ok && weights[n].data && (weights[n].data != weights_bytes || "
         "weights[n].bytes == 3);\n"
         "    return ok && n == sizeof weights / sizeof *weights - 1 && n > 3 ? 0 : 1;\n}\n";
-    scoped(folder_remove) folder f = folder_new();
-    file_name path = put_tensors(&f), h = in_folder(&f, "t.h"), c = in_folder(&f, "t.c"),
-              exe = in_folder(&f, "t");
-    tool(&r, 0, "convert %s %s", path.s, h.s);
-    put_file(c.s, program, strlen(program));
-    compile_and_run(c.s, exe.s);
-    tool(&r, 1, "convert %s %s --prefix 9x", path.s, h.s);
+    scoped(folder_remove) folder f = enter(folder_new());
+    put_tensors();
+    tool(&r, 0, "convert t.safetensors t.h");
+    compile_and_run(program);
+    tool(&r, 1, "convert t.safetensors t.h --prefix 9x");
 }
 
 /* Mean, deviation and classes of the card become constants, whose names no tensor takes; invalid
@@ -167,13 +167,10 @@ Test(convert, header_of_a_card)
     adj_metadata m[] = {{"mean", "[33,-0.5,1e-3]"},
                         {"deviation", "[1,2,78.5674973]"},
                         {"class_names", "[\"gr\u00fcn \\\"1\\\"?\",\"b\"]"}};
-    scoped(folder_remove) folder f = folder_new();
-    file_name path = in_folder(&f, "t.safetensors"), h = in_folder(&f, "t.h"),
-              c = in_folder(&f, "t.c"), exe = in_folder(&f, "t");
-    cr_assert_eq(adj_tensors_write(path.s, 1, &t, 3, m, NULL), ADJ_OK);
-    tool(&r, 0, "convert %s %s", path.s, h.s);
-    put_file(c.s, program, strlen(program));
-    compile_and_run(c.s, exe.s);
+    scoped(folder_remove) folder f = enter(folder_new());
+    cr_assert_eq(adj_tensors_write(path, 1, &t, 3, m, NULL), ADJ_OK);
+    tool(&r, 0, "convert t.safetensors t.h");
+    compile_and_run(program);
 
     static const char without[] = "#include \"t.h\"\n"
                                   "static int weights_deviation, weights_classes;\n"
@@ -183,31 +180,23 @@ Test(convert, header_of_a_card)
     m[0].value = "[1e300]";
     m[1].value = "[\"1\"]";
     m[2].value = "[]";
-    cr_assert_eq(adj_tensors_write(path.s, 1, &t, 3, m, NULL), ADJ_OK);
-    tool(&r, 0, "convert %s %s", path.s, h.s);
-    put_file(c.s, without, strlen(without));
-    compile_and_run(c.s, exe.s);
+    cr_assert_eq(adj_tensors_write(path, 1, &t, 3, m, NULL), ADJ_OK);
+    tool(&r, 0, "convert t.safetensors t.h");
+    compile_and_run(without);
 }
-
-static const struct {
-    const char *words, *line;
-} refused[] = {
-    {"IN is missing", "convert"},
-    {"OUT is missing", "convert x.npz"},
-    {"expected a name that ends in", "convert x.npz y.txt"},
-    {"unexpected argument \"z\"", "convert x.npz y.npz z"},
-    {"--to-theirs requires --map NAME", "convert x.npz y.npz --to-theirs"},
-    {"requires a model (--model", "convert --map pytorch"},
-    {"did you mean lenet?", "convert --map keras --model lenett"},
-};
 
 Test(convert, refusals)
 {
-    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
-        run_line(&r, refused[i].line);
-        cr_expect(r.status == 1 || r.status == 3);
-        expect_text(r.err, refused[i].words);
-    }
+    static const call calls[] = {
+        {3, NULL, "IN is missing", ""},
+        {3, NULL, "OUT is missing", "x.npz"},
+        {3, NULL, "expected a name that ends in", "x.npz y.txt"},
+        {3, NULL, "unexpected argument \"z\"", "x.npz y.npz z"},
+        {3, NULL, "--to-theirs requires --map NAME", "x.npz y.npz --to-theirs"},
+        {1, NULL, "requires a model (--model", "--map pytorch"},
+        {3, NULL, "did you mean lenet?", "--map keras --model lenett"},
+    };
+    expect_calls("convert", sizeof calls / sizeof *calls, calls);
 }
 
 /* The number behind "test accuracy" of an eval. */
@@ -221,29 +210,37 @@ static double accuracy_of(const finished *r)
 /* Trained weights as PyTorch's evaluate the same; a head is exchanged and the trunk frozen. */
 Test(convert, train_eval_and_tune)
 {
-    scoped(folder_remove) folder f = small_data();
-    const file_name w = in_folder(&f, "w.safetensors"), p = in_folder(&f, "p.safetensors"),
-                    v = in_folder(&f, "v.safetensors"), q = in_folder(&f, "q.safetensors");
-    tool(&r, 0, "train --model resnet8 --data %s --epochs 1 --batch 30 --out %s", f.path, w.s);
-    tool(&r, ANY_STATUS, "eval --weights %s --data %s", w.s, f.path);
+    static const call calls[] = {
+        {1, NULL, "no tensor conv1/w", "eval --weights p.safetensors --data ."},
+        {0, "\n1 parameter tensor is frozen by conv1/w\n",
+         "note: --freeze without --weights keeps random",
+         "train --model resnet8 --data . --epochs 1 --freeze conv1/w"},
+        {3, "", "conv1/w would stay random, as it is not loaded (1 such)",
+         "train --model resnet8 --data . --epochs 1 --size channels=1 --weights q.safetensors "
+         "--head new --freeze conv1/*,bn1/*"},
+        {1, "", "freeze nothing*: matches no parameter (the first is conv1/w)",
+         "train --data . --freeze nothing*"},
+        {1, "", "freeze *: matches every parameter", "train --data . --freeze *"},
+        {3, NULL, "", "train --head new"},
+    };
+    scoped(folder_remove) folder f = enter(small_data());
+    tool(&r, 0, "train --model resnet8 --data . --epochs 1 --batch 30 --out w.safetensors");
+    tool(&r, ANY_STATUS, "eval --weights w.safetensors --data .");
     double before = accuracy_of(&r);
-    tool(&r, 0, "convert %s %s --map pytorch --to-theirs", w.s, p.s);
-    tool(&r, 1, "eval --weights %s --data %s", p.s, f.path);
-    expect_text(r.err, "no tensor conv1/w");
-    tool(&r, ANY_STATUS, "eval --weights %s --data %s --map pytorch", p.s, f.path);
+    tool(&r, 0, "convert w.safetensors p.safetensors --map pytorch --to-theirs");
+    tool(&r, ANY_STATUS, "eval --weights p.safetensors --data . --map pytorch");
     cr_expect_eq(accuracy_of(&r), before);
 
-    tool(&r, 0, "convert %s %s --map pytorch --model resnet8", p.s, q.s);
+    tool(&r, 0, "convert p.safetensors q.safetensors --map pytorch --model resnet8");
     tool(&r, 0,
-         "train --model resnet8 --data %s --epochs 1 --batch 30 --weights %s --head new --freeze "
-         "conv1/*,bn1/*,block?/* --optimizer adamw --out %s",
-         f.path, q.s, v.s);
+         "train --model resnet8 --data . --epochs 1 --batch 30 --weights q.safetensors --head new "
+         "--freeze conv1/*,bn1/*,block?/* --optimizer adamw --out v.safetensors");
     expect_text(r.out, "  conv1/w: loaded from conv1/w\n");
     expect_text(r.out, "  logits/w: new\n");
     expect_text(r.out, "parameter tensors are frozen by conv1/*");
     adj_tensors *old = NULL, *new = NULL;
-    cr_assert_eq(adj_tensors_read(w.s, &old), ADJ_OK);
-    cr_assert_eq(adj_tensors_read(v.s, &new), ADJ_OK);
+    cr_assert_eq(adj_tensors_read("w.safetensors", &old), ADJ_OK);
+    cr_assert_eq(adj_tensors_read("v.safetensors", &new), ADJ_OK);
     for (int i = 0; i < old->n; i++) {
         adj_tensor x = old->tensor[i], y = new->tensor[adj_tensors_find(new, x.name)];
         int same = memcmp(x.data, y.data, (size_t)adj_tensor_bytes(&x)) == 0;
@@ -251,24 +248,13 @@ Test(convert, train_eval_and_tune)
     }
     adj_tensors_free(old);
     adj_tensors_free(new);
-    tool(&r, ANY_STATUS, "train --model resnet8 --data %s --epochs 1 --freeze conv1/w", f.path);
-    expect_text(r.out, "\n1 parameter tensor is frozen by conv1/w\n");
-    expect_text(r.err, "note: --freeze without --weights keeps random");
-    tool(&r, 3,
-         "train --model resnet8 --data %s --epochs 1 --size channels=1 --weights %s --head new "
-         "--freeze conv1/*,bn1/*",
-         f.path, q.s);
-    expect_text(r.err, "conv1/w would stay random, as it is not loaded (1 such)");
+
+    expect_calls("", sizeof calls / sizeof *calls, calls);
     tool(&r, ANY_STATUS,
-         "train --model resnet8 --data %s --epochs 1 --size channels=1 --weights %s", f.path, q.s);
+         "train --model resnet8 --data . --epochs 1 --size channels=1 --weights q.safetensors");
     expect_text(r.err, "weights: tensor conv1/w has the wrong");
     expect_text(r.err, "(the file has 3 channels, the model 1; use --size ");
     expect_text(r.err, "--head new to train new layers where needed");
-    tool(&r, ANY_STATUS, "train --data %s --freeze nothing*", f.path);
-    expect_text(r.err, "freeze nothing*: matches no parameter (the first is conv1/w)");
-    tool(&r, ANY_STATUS, "train --data %s --freeze *", f.path);
-    expect_text(r.err, "freeze *: matches every parameter");
-    tool(&r, 3, "train --head new");
 }
 
 /* The file's metadata entry; NULL: there is none. */
@@ -298,49 +284,47 @@ static void put_foreign(const char *from, const char *to)
  * which net ours is of, as far as it is known. */
 Test(convert, says_whose_file_it_is)
 {
-    scoped(folder_remove) folder f = small_data();
-    const file_name w = in_folder(&f, "w.safetensors"), p = in_folder(&f, "p.safetensors"),
-                    k = in_folder(&f, "k.safetensors"), foreign = in_folder(&f, "f.safetensors"),
-                    back = in_folder(&f, "back.safetensors");
-    tool(&r, 0, "train --model lenet5 --data %s --epochs 1 --out %s", f.path, w.s);
-    tool(&r, ANY_STATUS, "eval --weights %s --data %s", w.s, f.path);
+    static const char back[] = "back.safetensors", theirs[] = "p.safetensors";
+    scoped(folder_remove) folder f = enter(small_data());
+    tool(&r, 0, "train --model lenet5 --data . --epochs 1 --out w.safetensors");
+    tool(&r, ANY_STATUS, "eval --weights w.safetensors --data .");
     const double before = accuracy_of(&r);
 
-    tool(&r, 0, "train --weights %s --data %s --epochs 1", w.s, f.path);
+    tool(&r, 0, "train --weights w.safetensors --data . --epochs 1");
     expect_text(r.out, "\nlenet5, ");
 
-    tool(&r, 0, "convert %s %s --map pytorch --to-theirs", w.s, p.s);
-    cr_expect_str_eq(entry_of(p.s, "format"), "pt");
-    cr_expect_null(entry_of(p.s, "adjoint.version"));
-    cr_expect_str_eq(entry_of(p.s, "model"), "lenet5");
-    tool(&r, 0, "convert %s %s --map keras --to-theirs", w.s, k.s);
-    cr_expect_null(entry_of(k.s, "format"));
-    tool(&r, 0, "convert %s %s --map pytorch", p.s, back.s);
-    cr_expect_str_eq(entry_of(back.s, "format"), "NHWC");
-    cr_expect_str_eq(entry_of(back.s, "seed"), "1");
-    tool(&r, ANY_STATUS, "eval --weights %s --data %s", back.s, f.path);
+    tool(&r, 0, "convert w.safetensors p.safetensors --map pytorch --to-theirs");
+    cr_expect_str_eq(entry_of(theirs, "format"), "pt");
+    cr_expect_null(entry_of(theirs, "adjoint.version"));
+    cr_expect_str_eq(entry_of(theirs, "model"), "lenet5");
+    tool(&r, 0, "convert w.safetensors k.safetensors --map keras --to-theirs");
+    cr_expect_null(entry_of("k.safetensors", "format"));
+    tool(&r, 0, "convert p.safetensors back.safetensors --map pytorch");
+    cr_expect_str_eq(entry_of(back, "format"), "NHWC");
+    cr_expect_str_eq(entry_of(back, "seed"), "1");
+    tool(&r, ANY_STATUS, "eval --weights back.safetensors --data .");
     cr_expect_eq(accuracy_of(&r), before);
 
-    put_foreign(p.s, foreign.s);
-    tool(&r, 0, "convert %s %s --map pytorch --model lenet5", foreign.s, back.s);
-    cr_expect_str_eq(entry_of(back.s, "model"), "lenet5");
-    cr_expect_str_eq(entry_of(back.s, "classes"), "10");
-    cr_expect_str_eq(entry_of(back.s, "format"), "NHWC");
-    cr_expect(entry_of(back.s, "seed") == NULL && entry_of(back.s, "input") == NULL);
-    tool(&r, ANY_STATUS, "eval --weights %s --data %s", back.s, f.path);
+    put_foreign(theirs, "f.safetensors");
+    tool(&r, 0, "convert f.safetensors back.safetensors --map pytorch --model lenet5");
+    cr_expect_str_eq(entry_of(back, "model"), "lenet5");
+    cr_expect_str_eq(entry_of(back, "classes"), "10");
+    cr_expect_str_eq(entry_of(back, "format"), "NHWC");
+    cr_expect(entry_of(back, "seed") == NULL && entry_of(back, "input") == NULL);
+    tool(&r, ANY_STATUS, "eval --weights back.safetensors --data .");
     (void)accuracy_of(&r); /* of pixels as they are: the mean is lost */
     expect_text(r.err, "has no mean or deviation");
 
     /* without a map no note */
-    tool(&r, 0, "convert %s %s", foreign.s, back.s);
-    cr_expect(entry_of(back.s, "model") == NULL && strcmp(entry_of(back.s, "format"), "pt") == 0);
+    tool(&r, 0, "convert f.safetensors back.safetensors");
+    cr_expect(entry_of(back, "model") == NULL && strcmp(entry_of(back, "format"), "pt") == 0);
 }
 
 /* Labels 0 to classes - 1 in turn, in place of those of n digits. */
-static void put_labels(const folder *f, const char *name, int n, int classes)
+static void put_labels(const char *name, int n, int classes)
 {
     const unsigned char head[8] = {0, 0, 8, 1, 0, 0, 0, (unsigned char)n};
-    FILE *file = fopen(in_folder(f, name).s, "wb");
+    FILE *file = fopen(name, "wb");
     fwrite(head, 1, sizeof head, file);
     for (int i = 0; i < n; i++)
         fputc(i % classes, file);
@@ -350,47 +334,34 @@ static void put_labels(const folder *f, const char *name, int n, int classes)
 /* train --weights names the file, and what to do about it. */
 Test(convert, start_from_what_does_not_fit)
 {
-    scoped(folder_remove) folder f = small_data(), two = small_data();
-    const file_name w = in_folder(&f, "w.safetensors"), p = in_folder(&f, "p.safetensors"),
-                    none = in_folder(&f, "none.safetensors"), text = in_folder(&f, "w.pt");
-    char words[700];
-    tool(&r, 0, "train --model lenet5 --data %s --epochs 1 --out %s", f.path, w.s);
-    tool(&r, 0, "convert %s %s --map pytorch --to-theirs", w.s, p.s);
-
-    snprintf(words, sizeof words, "train: --weights: %s: No such file", none.s);
-    tool(&r, 1, "train --data %s --weights %s", f.path, none.s);
-    expect_text(r.err, words);
-    FILE *file = fopen(text.s, "wb");
-    fputs("\211HDF\r\n\032\n", file);
-    fclose(file);
-    snprintf(words, sizeof words, "train: --weights: %s: ", text.s);
-    tool(&r, 1, "train --data %s --weights %s", f.path, text.s);
-    expect_text(r.err, words);
-
-    snprintf(words, sizeof words,
-             "train: --weights: %s: weights: the file has no tensor conv1/w (expected adjoint's "
-             "names; for the file's, use --map pytorch",
-             p.s);
-    tool(&r, 1, "train --model lenet5 --data %s --weights %s", f.path, p.s);
-    expect_text(r.err, words);
-    tool(&r, 0, "train --model lenet5 --data %s --epochs 1 --weights %s --map pytorch", f.path,
-         p.s);
-    expect_text(r.out, "0 of its tensors not used");
-    tool(&r, 3, "train --data %s --map pytorch", f.path);
-    expect_text(r.err, "--map requires --weights FILE");
-
-    tool(&r, 1, "train --model vgg6 --data %s --weights %s", f.path, w.s);
-    expect_text(r.err, "(the file holds another model: got lenet5, expected vgg6)");
-    put_labels(&two, "train-labels-idx1-ubyte", 90, 2);
-    put_labels(&two, "t10k-labels-idx1-ubyte", 43, 2);
-    tool(&r, ANY_STATUS, "train --data %s --weights %s", two.path, w.s);
-    cr_expect(
-        r.status == 1 &&
-            strstr(r.err,
-                   "(the file has 10 classes, the data 2; --head new trains a new last layer)"),
-        "%s", r.err);
-    tool(&r, 1, "train --data %s --weights %s --size 36", f.path, w.s);
-    expect_text(r.err, "(the file is for 32x32 images; use --size 32x32");
+    static const call of_ten_classes[] = {
+        {1, "", "train: --weights: none.safetensors: No such file",
+         "--data . --weights none.safetensors"},
+        {1, "", "train: --weights: w.pt: ", "--data . --weights w.pt"},
+        {1, "",
+         "train: --weights: p.safetensors: weights: the file has no tensor conv1/w (expected "
+         "adjoint's names; for the file's, use --map pytorch",
+         "--model lenet5 --data . --weights p.safetensors"},
+        {0, "0 of its tensors not used", "",
+         "--model lenet5 --data . --epochs 1 --weights p.safetensors --map pytorch"},
+        {3, NULL, "--map requires --weights FILE", "--data . --map pytorch"},
+        {1, "", "(the file holds another model: got lenet5, expected vgg6)",
+         "--model vgg6 --data . --weights w.safetensors"},
+        {1, "", "(the file is for 32x32 images; use --size 32x32",
+         "--data . --weights w.safetensors --size 36"},
+    };
+    static const call of_two_classes[] = {
+        {1, "", "(the file has 10 classes, the data 2; --head new trains a new last layer)",
+         "--data . --weights w.safetensors"},
+    };
+    scoped(folder_remove) folder f = enter(small_data());
+    tool(&r, 0, "train --model lenet5 --data . --epochs 1 --out w.safetensors");
+    tool(&r, 0, "convert w.safetensors p.safetensors --map pytorch --to-theirs");
+    put_file("w.pt", "\211HDF\r\n\032\n", 8);
+    expect_calls("train", sizeof of_ten_classes / sizeof *of_ten_classes, of_ten_classes);
+    put_labels("train-labels-idx1-ubyte", 90, 2);
+    put_labels("t10k-labels-idx1-ubyte", 43, 2);
+    expect_calls("train", 1, of_two_classes);
 }
 
 /* Keras's files do not hold batch norm's epsilon. */
@@ -398,17 +369,16 @@ Test(convert, keras_epsilon)
 {
     static const char note[] =
         "note: batch norm epsilon is 1e-05 in resnet8 (Keras's default: 0.001)";
-    scoped(folder_remove) folder f = small_data();
-    const file_name w = in_folder(&f, "w.safetensors"), k = in_folder(&f, "k.safetensors");
+    scoped(folder_remove) folder f = enter(small_data());
     for (int normalizes = 0; normalizes < 2; normalizes++) {
         const char *model = normalizes ? "resnet8" : "lenet5";
-        tool(&r, 0, "train --model %s --data %s --epochs 1 --out %s", model, f.path, w.s);
-        tool(&r, 0, "convert %s %s --map keras --to-theirs", w.s, k.s);
+        tool(&r, 0, "train --model %s --data . --epochs 1 --out w.safetensors", model);
+        tool(&r, 0, "convert w.safetensors k.safetensors --map keras --to-theirs");
         cr_expect_eq(strstr(r.err, note) != NULL, normalizes, "%s", r.err);
-        tool(&r, 0, "eval --weights %s --data %s --map keras", k.s, f.path);
+        tool(&r, 0, "eval --weights k.safetensors --data . --map keras");
         cr_expect_eq(strstr(r.err, note) != NULL, normalizes, "%s", r.err);
-        tool(&r, 0, "train --model %s --data %s --epochs 1 --weights %s --map keras", model, f.path,
-             k.s);
+        tool(&r, 0, "train --model %s --data . --epochs 1 --weights k.safetensors --map keras",
+             model);
         cr_expect_eq(strstr(r.err, note) != NULL, normalizes, "%s", r.err);
     }
 }
@@ -416,24 +386,25 @@ Test(convert, keras_epsilon)
 /* A net of two classes is not evaluated on ten. */
 Test(convert, eval_refuses_what_does_not_fit)
 {
-    scoped(folder_remove) folder f = small_data();
-    const file_name w = in_folder(&f, "w.safetensors"), two = in_folder(&f, "two.safetensors");
+    static const struct {
+        int entries;
+        const char *classes, *says;
+    } cards[] = {
+        {2, "2", "logits/w has the wrong type or shape (got f32 [84, 10], expected f32 [84, 2])"},
+        {2, "many", "entry classes is invalid (got many, expected a number or a list)"},
+        {0, NULL, "does not name its model (set --model NAME)"},
+    };
+    scoped(folder_remove) folder f = enter(small_data());
     scoped(release_tensors) adj_tensors *t = NULL;
     adj_tensor x[64];
-    tool(&r, 0, "train --model lenet5 --data %s --epochs 1 --out %s", f.path, w.s);
-    cr_assert_eq(adj_tensors_read(w.s, &t), ADJ_OK);
+    tool(&r, 0, "train --model lenet5 --data . --epochs 1 --out w.safetensors");
+    cr_assert_eq(adj_tensors_read("w.safetensors", &t), ADJ_OK);
     for (int i = 0; i < t->n; i++)
         x[i] = t->tensor[i];
-    adj_metadata m[] = {{"model", "lenet5"}, {"classes", "2"}};
-    cr_assert_eq(adj_tensors_write(two.s, t->n, x, 2, m, NULL), ADJ_OK);
-    tool(&r, 1, "eval --weights %s --data %s", two.s, f.path);
-    expect_text(r.err,
-                "logits/w has the wrong type or shape (got f32 [84, 10], expected f32 [84, 2])");
-    m[1].value = "many";
-    cr_assert_eq(adj_tensors_write(two.s, t->n, x, 2, m, NULL), ADJ_OK);
-    tool(&r, 1, "eval --weights %s --data %s", two.s, f.path);
-    expect_text(r.err, "entry classes is invalid (got many, expected a number or a list)");
-    cr_assert_eq(adj_tensors_write(two.s, t->n, x, 0, NULL, NULL), ADJ_OK);
-    tool(&r, 1, "eval --weights %s --data %s", two.s, f.path);
-    expect_text(r.err, "does not name its model (set --model NAME)");
+    for (int i = 0; i < 3; i++) {
+        const adj_metadata m[] = {{"model", "lenet5"}, {"classes", cards[i].classes}};
+        cr_assert_eq(adj_tensors_write("w2", t->n, x, cards[i].entries, m, NULL), ADJ_OK);
+        tool(&r, 1, "eval --weights w2 --data .");
+        expect_text(r.err, cards[i].says);
+    }
 }

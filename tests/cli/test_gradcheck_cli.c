@@ -11,12 +11,6 @@
 
 static finished f;
 
-typedef struct {
-    int status;
-    const char *out, *err; /* words that are printed; NULL: nothing on stderr */
-    const char *line;
-} call;
-
 static const call calls[] = {
     {0, "2 pass, 0 fail", NULL, "--op conv2d --in 1,5,5,2 --filter 3,3,2,2 --neighbors 0"},
     {0, "PASS (bit-exact)", NULL,
@@ -81,27 +75,9 @@ static const call calls[] = {
     {1, NULL, "--json: /nowhere/x: No such file", "--op neg --json /nowhere/x"},
 };
 
-static void gradcheck_line(const char *words, finished *f)
-{
-    char line[512];
-    snprintf(line, sizeof line, "gradcheck %s", words);
-    run_line(f, line);
-}
-
 Test(gradcheck_cli, statuses_and_sentences)
 {
-    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
-        gradcheck_line(calls[i].line, &f);
-        cr_expect_eq(f.status, calls[i].status, "%s: status %d, %s", calls[i].line, f.status,
-                     f.err);
-        if (calls[i].out != NULL)
-            cr_expect_not_null(strstr(f.out, calls[i].out), "%s printed %s", calls[i].line, f.out);
-        if (calls[i].err != NULL)
-            cr_expect_not_null(strstr(f.err, calls[i].err), "%s complained %s", calls[i].line,
-                               f.err);
-        else
-            cr_expect_str_empty(f.err);
-    }
+    expect_calls("gradcheck", sizeof calls / sizeof *calls, calls);
 }
 
 /* The next failure's worst element and the line that repeats it; where to go on, or NULL. */
@@ -120,29 +96,32 @@ static const struct {
     int failures;      /* at least */
     const char *words; /* in every line */
 } failing[] = {
-    {"--op silu --in 2,3 --dtype f32 --rtol 1e-14 --seed 9 --neighbors 0", 1,
+    {"gradcheck --op silu --in 2,3 --dtype f32 --rtol 1e-14 --seed 9 --neighbors 0", 1,
      "--op silu --in 2,3 --dtype f32"},
-    {"--model lenet5 --rtol 1e-11 --seed 3 --batch 1 --threads 2", 5,
+    {"gradcheck --model lenet5 --rtol 1e-11 --seed 3 --batch 1 --threads 2", 5,
      "--threads 2 --rtol 1e-11 --seed 3"},
-    {"--model lenet --node 8 --atol 1e-14 --batch 1 --method directional --draws 1 --attr "
+    {"gradcheck --model lenet --node 8 --atol 1e-14 --batch 1 --method directional --draws 1 "
+     "--attr "
      "data_format=NCHW",
      1,
      "--op conv2d --in 1,32,14,14 --filter 5,5,32,64 --attr data_format=NCHW --neighbors 0 "
      "--method"},
-    {"--model mobilenet_v1 --node 13 --atol 1e-14 --backend naive --method richardson --impl f32 "
+    {"gradcheck --model mobilenet_v1 --node 13 --atol 1e-14 --backend naive --method richardson "
+     "--impl f32 "
      "--draws 2",
      1, "--op depthwise_conv2d_native"},
-    {"--model lenet5 --order 2 --rtol 1e-12 --seed 5 --batch 1 --draws 1", 9, /* of both orders */
+    {"gradcheck --model lenet5 --order 2 --rtol 1e-12 --seed 5 --batch 1 --draws 1",
+     9, /* of both orders */
      "--order 2 --draws 1 --rtol 1e-12 --seed 5"},
 };
 
 Test(gradcheck_cli, every_line_repeats_its_failure, .init = plan_as_usual)
 {
-    static finished f, again;
+    static finished again;
     for (size_t i = 0; i < sizeof failing / sizeof *failing; i++) {
         char worst[256], repro[512], worst_again[256], repro_again[512];
         int n = 0;
-        gradcheck_line(failing[i].line, &f);
+        run_line(&f, failing[i].line);
         cr_assert_eq(f.status, 1, "%s: %s%s", failing[i].line, f.out, f.err);
         for (const char *at = f.out; (at = next_failure(at, worst, repro)) != NULL; n++) {
             cr_expect_not_null(strstr(repro, failing[i].words), "%s: %s", failing[i].line, repro);
@@ -222,10 +201,8 @@ Test(gradcheck_cli, every_method_and_second_order)
 
 Test(gradcheck_cli, reports_for_programs)
 {
-    json_error_t error;
     tool(&f, 0, "gradcheck --op bias_add --in 2,8,8,3 --neighbors 0 --json -");
-    json_t *report = json_loads(f.out, 0, &error);
-    cr_assert_not_null(report, "%s: %s", error.text, f.out);
+    json_t *report = json_of(f.out);
     cr_expect_str_eq(json_string_value(json_object_get(report, "result")), "PASS");
     cr_expect(json_is_true(json_object_get(report, "repeatable")));
     cr_expect_geq(json_integer_value(json_object_get(report, "threads")), 1);

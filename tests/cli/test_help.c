@@ -1,9 +1,7 @@
 /* test_help.c - help, lists, versions, manual pages, completion. */
 #include <criterion/criterion.h>
-#include <jansson.h>
 
 #include "cli/child.h"
-#include "io/folder.h"
 
 static finished f;
 
@@ -66,15 +64,6 @@ Test(help, examples_statuses_variables)
 
 /* ---- lists ---- */
 
-static json_t *printed(void)
-{
-    json_error_t error;
-    cr_assert_eq(f.status, 0, "%s", f.err);
-    json_t *j = json_loads(f.out, JSON_REJECT_DUPLICATES, &error);
-    cr_assert_not_null(j, "%s", error.text);
-    return j;
-}
-
 static json_t *named(json_t *list, const char *name)
 {
     size_t i;
@@ -88,7 +77,7 @@ static json_t *named(json_t *list, const char *name)
 Test(help, models_as_json)
 {
     tool(&f, ANY_STATUS, "models --json");
-    json_t *j = printed(), *m = named(j, "lenet5");
+    json_t *j = json_of(f.out), *m = named(j, "lenet5");
     cr_expect_eq(json_integer_value(json_object_get(m, "parameters")), 61706);
     cr_expect_eq(json_integer_value(json_object_get(m, "height")), 32);
     cr_expect_eq(json_integer_value(json_object_get(m, "channels")), 1);
@@ -105,7 +94,7 @@ Test(help, ops)
                             "    --attr explicit_paddings: eight whole numbers\n"
                             "    --attr data_format: NHWC or NCHW\n");
     tool(&f, ANY_STATUS, "ops --json=-");
-    json_t *j = printed(), *transposed = named(j, "conv2d_transpose");
+    json_t *j = json_of(f.out), *transposed = named(j, "conv2d_transpose");
     cr_expect_eq(json_array_size(json_object_get(transposed, "operands")), 3);
     cr_expect_eq(json_array_size(json_object_get(transposed, "made_of")), 1);
     json_t *matmul = named(j, "matmul"), *concat = named(j, "concat");
@@ -144,7 +133,7 @@ Test(help, version)
     expect_text(f.out, "\ndirect:\n  isa: base\n");
     expect_text(f.out, "\nthreads: 3\n");
     tool(&f, ANY_STATUS, "version --json");
-    json_t *j = printed();
+    json_t *j = json_of(f.out);
     json_t *direct = json_object_get(j, "direct");
     cr_expect_str_eq(json_string_value(json_object_get(direct, "isa")), "base");
     cr_expect_eq(json_integer_value(json_object_get(j, "threads")), 3);
@@ -197,11 +186,11 @@ static int is_positive_or_null(const json_t *object, const char *key)
 Test(help, version_of_the_machine)
 {
     tool(&f, ANY_STATUS, "version --json");
-    json_t *j = printed();
+    json_t *j = json_of(f.out);
     cr_expect_null(json_object_get(j, "machine"), "it was not asked for");
     json_decref(j);
     tool(&f, ANY_STATUS, "version --machine --json");
-    j = printed();
+    j = json_of(f.out);
     const json_t *m = json_object_get(j, "machine"), *sets = json_object_get(m, "instruction_sets");
     const json_t *peaks = json_object_get(m, "multiply_add");
     const json_t *bandwidth = json_object_get(m, "bytes_per_s");
@@ -246,53 +235,45 @@ Test(help, waiting_threads)
 
 /* ---- manual pages and completion ---- */
 
-/* Runs the shell's command line, which finds the tool as $tool. Its status; f has the output. */
-static int shell(const char *line)
-{
-    const char *build = getenv("BUILD");
-    char tool[256], command[4096];
-    snprintf(tool, sizeof tool, "%s/adjoint", build != NULL ? build : "build");
-    setenv("tool", tool, 1);
-    snprintf(command, sizeof command, "exec 2>&1; %s", line);
-    FILE *p = popen(command, "r"); // NOLINT(cert-env33-c): the tests' own words
-    cr_assert_not_null(p);
-    f.out[fread(f.out, 1, PRINTED - 1, p)] = '\0';
-    return exit_status(pclose(p));
-}
-
 static int is_there(const char *program)
 {
     char line[64];
     snprintf(line, sizeof line, "command -v %s", program);
-    if (shell(line) == 0)
+    if (shell(&f, line) == 0)
         return 1;
     printf("[SKIP] help: there is no %s\n", program);
     return 0;
 }
 
+/* Expects a program of that name, if it is there, to have nothing to say of a page. */
+static void expect_no_complaint(int is_there, const char *program, const char *page)
+{
+    char line[256];
+    snprintf(line, sizeof line, "%s %s", program, page);
+    if (is_there)
+        cr_expect(shell(&f, line) == 0 && f.out[0] == '\0' && f.err[0] == '\0', "%s: %s%s", line,
+                  f.out, f.err);
+}
+
 Test(help, manual_pages)
 {
-    const folder f_pages = folder_new();
+    scoped(folder_remove) const folder pages = folder_new();
     const int groff = is_there("groff"), mandoc = is_there("mandoc");
-    setenv("pages", f_pages.path, 1);
-    cr_assert_eq(shell("docs/man.sh \"$tool\" \"$pages\""), 0, "%s", f.out);
+    char line[256];
+    snprintf(line, sizeof line, "docs/man.sh adjoint %s", pages.path);
+    cr_assert_eq(shell(&f, line), 0, "%s", f.err);
     for (int i = -1; i < N_NAME; i++) {
-        char line[256], title[64];
+        char page[128], title[64];
         const char *dash = i >= 0 ? "-" : "", *name = i >= 0 ? names[i] : "";
         snprintf(title, sizeof title, "\n.SH NAME\nadjoint%s%s \\- ", i >= 0 ? "\\-" : "", name);
-        snprintf(line, sizeof line, "cat \"$pages/adjoint%s%s.1\"", dash, name);
-        cr_expect_eq(shell(line), 0);
+        snprintf(page, sizeof page, "%s/adjoint%s%s.1", pages.path, dash, name);
+        snprintf(line, sizeof line, "cat %s", page);
+        cr_expect_eq(shell(&f, line), 0);
         expect_text(f.out, title);
         cr_expect_not_null(strstr(f.out, "\n.SH EXIT STATUS\n"), "%s", name);
-        snprintf(line, sizeof line, "groff -man -ww -Tutf8 -z \"$pages/adjoint%s%s.1\"", dash,
-                 name);
-        if (groff)
-            cr_expect(shell(line) == 0 && f.out[0] == '\0', "%s: %s", name, f.out);
-        snprintf(line, sizeof line, "mandoc -Tlint \"$pages/adjoint%s%s.1\"", dash, name);
-        if (mandoc)
-            cr_expect(shell(line) == 0 && f.out[0] == '\0', "%s: %s", name, f.out);
+        expect_no_complaint(groff, "groff -man -ww -Tutf8 -z", page);
+        expect_no_complaint(mandoc, "mandoc -Tlint", page);
     }
-    shell("rm -r \"$pages\"");
 }
 
 /* Expects the completions of bash for the words, the last of which is incomplete. */
@@ -300,10 +281,10 @@ static void expect_offered(const char *words, const char *offered)
 {
     char line[1024];
     snprintf(line, sizeof line,
-             "bash -c 'eval \"$(\"$tool\" --document bash)\"; COMP_WORDS=(adjoint %s); "
+             "bash -c 'eval \"$(adjoint --document bash)\"; COMP_WORDS=(adjoint %s); "
              "COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _adjoint; echo \"${COMPREPLY[*]}\"'",
              words);
-    cr_expect_eq(shell(line), 0, "%s", f.out);
+    cr_expect_eq(shell(&f, line), 0, "%s", f.out);
     cr_expect_str_eq(f.out, offered, "%s: %s", words, f.out);
 }
 
@@ -332,10 +313,9 @@ Test(help, zsh_completion)
 {
     if (!is_there("zsh"))
         return;
-    cr_expect_eq(
-        shell("f=$(mktemp) && \"$tool\" --document zsh >$f && zsh -n $f; s=$?; rm $f; exit $s"), 0,
-        "%s", f.out);
-    cr_expect_str_empty(f.out);
+    scoped(folder_remove) folder dir = enter(folder_new());
+    cr_expect_eq(shell(&f, "adjoint --document zsh >script && zsh -n script"), 0);
+    cr_expect(f.out[0] == '\0' && f.err[0] == '\0', "%s%s", f.out, f.err);
     tool(&f, ANY_STATUS, "--document zsh");
     for (int i = 0; i < N_NAME; i++) {
         char branch[64];

@@ -58,8 +58,8 @@ Test(terminal, progress_in_a_file)
 
 /* ---- the tool ---- */
 
-/* Trains for so many epochs on the folder's data and a terminal of so many columns, with the
- * NULL-ended words beside; what it printed is in text. */
+/* Trains lenet5, or the model that more says, for so many epochs on the folder's data and a
+ * terminal of so many columns; what it printed is in text. */
 static void train_on(const folder *f, int columns, const char *epochs, const char *const more[])
 {
     static finished r;
@@ -86,10 +86,10 @@ static void train_on(const folder *f, int columns, const char *epochs, const cha
     cr_assert_eq(r.status, 0, "%s", r.err);
 }
 
-static void train_on_terminal(int columns, const char *epochs, const char *const more[])
+static void train_on_terminal(int columns, const char *epochs)
 {
     scoped(folder_remove) folder f = small_data();
-    train_on(&f, columns, epochs, more);
+    train_on(&f, columns, epochs, (const char *[]){NULL});
 }
 
 /* The longest line in characters, escape sequences left out; \r begins one. */
@@ -110,14 +110,6 @@ static int longest_line(void)
     return longest;
 }
 
-static int count(const char *word)
-{
-    int n = 0;
-    for (const char *p = text; (p = strstr(p, word)) != NULL; p++)
-        n++;
-    return n;
-}
-
 static int has_other_than_ascii(void)
 {
     for (const char *c = text; *c != '\0'; c++)
@@ -133,24 +125,38 @@ static void set_environment(const char *term, const char *no_color, const char *
     setenv("LC_ALL", locale, 1);
 }
 
+Test(terminal, one_line_of_progress)
+{
+    scoped(folder_remove) folder f = small_data();
+    set_environment("xterm", "", "C"); /* no curve at the end */
+    train_on(&f, 200, "2", WORDS("--model", "lenet", "--backend", "naive"));
+    expect_text(text, "\r\033[K1/2 ");
+    expect_text(text, " left");
+    const int lines = times_in(text, "\n") - times_in(text, "other processes keep ");
+    cr_expect_eq(lines, 7, "note, data, model, settings, two epochs, best: %s", text);
+}
+
 Test(terminal, lines_fit, .timeout = 300)
 {
     static const int widths[] = {20, 80, 200};
     setenv("TMPDIR", "/tmp", 1); /* the data's name, which is printed, is short */
     set_environment("xterm", "", "C.UTF-8");
     for (int i = 0; i < 3; i++) {
-        train_on_terminal(widths[i], "60", (const char *[]){NULL});
+        train_on_terminal(widths[i], "60");
         cr_expect_leq(longest_line(), widths[i], "%d columns: %s", widths[i], text);
         cr_expect_gt(longest_line(), widths[i] < 100 ? widths[i] / 2 : 70, "%s", text);
         /* a line of progress comes each 0.1 s: in which epochs is the machine's matter, and of so
          * many one is seen within an epoch */
-        cr_expect(count("1/60") > 0 && count("60/60") > 0, "%s", text);
-        cr_expect(widths[i] < 80 || count("\u2501\u2500") > 0, "no bar: %s", text);
-        cr_expect((widths[i] < 80 || count("\033[36m") > 0) &&
-                      count("\033[36m") + count("\033[32m") + count("\033[2m") == count("\033[0m"),
+        cr_expect(times_in(text, "1/60") > 0 && times_in(text, "60/60") > 0, "%s", text);
+        cr_expect(widths[i] < 80 || times_in(text, "\u2501\u2500") > 0, "no bar: %s", text);
+        cr_expect((widths[i] < 80 || times_in(text, "\033[36m") > 0) &&
+                      times_in(text, "\033[36m") + times_in(text, "\033[32m") +
+                              times_in(text, "\033[2m") ==
+                          times_in(text, "\033[0m"),
                   "%s", text);
     }
-    cr_expect(count("test accuracy") == 60 && count("images/s") >= 60, "%s", text);
+    cr_expect(times_in(text, "test accuracy") == 60 && times_in(text, "images/s") >= 60, "%s",
+              text);
 }
 
 /* Notes on the data (no test split, another size) do not make a line longer. */
@@ -161,26 +167,26 @@ Test(terminal, lines_about_the_data_fit, .timeout = 300)
     scoped(folder_remove) folder f = small_data();
     unlink(in_folder(&f, "t10k-images-idx3-ubyte").s);
     unlink(in_folder(&f, "t10k-labels-idx1-ubyte").s);
-    train_on(&f, 20, "20", WORDS("--model", "lenet5"));
-    cr_expect_eq(count("holding"), 1, "%s", text);
-    cr_expect_eq(count("to 32x32"), 1, "%s", text);
+    train_on(&f, 20, "20", (const char *[]){NULL});
+    cr_expect_eq(times_in(text, "holding"), 1, "%s", text);
+    cr_expect_eq(times_in(text, "to 32x32"), 1, "%s", text);
     cr_expect_leq(longest_line(), 20, "%s", text);
 }
 
 Test(terminal, without_colors_or_unicode, .timeout = 300)
 {
     set_environment("xterm", "1", "C.UTF-8");
-    train_on_terminal(80, "20", (const char *[]){NULL});
-    cr_expect_eq(count("\033["), count("\033[K"), "%s", text);
+    train_on_terminal(80, "20");
+    cr_expect_eq(times_in(text, "\033["), times_in(text, "\033[K"), "%s", text);
     cr_expect(has_other_than_ascii());
 
     set_environment("xterm", "", "C");
-    train_on_terminal(80, "20", (const char *[]){NULL});
-    cr_expect(count("\033[36m") > 0 && !has_other_than_ascii(), "%s", text);
+    train_on_terminal(80, "20");
+    cr_expect(times_in(text, "\033[36m") > 0 && !has_other_than_ascii(), "%s", text);
 
     set_environment("dumb", "", "C.UTF-8");
-    train_on_terminal(80, "20", (const char *[]){NULL});
-    cr_expect_eq(count("\033"), 0, "%s", text);
+    train_on_terminal(80, "20");
+    cr_expect_eq(times_in(text, "\033"), 0, "%s", text);
     cr_expect_not(has_other_than_ascii());
-    cr_expect_eq(count("test accuracy"), 20);
+    cr_expect_eq(times_in(text, "test accuracy"), 20);
 }

@@ -7,11 +7,26 @@
 #include "cli/child.h"
 #include "io/folder.h"
 
+/* The lines of a log; none if there is no such file. */
+static inline json_t *read_log(const char *path)
+{
+    static char line[1 << 16];
+    json_t *lines = json_array();
+    FILE *file = fopen(path, "r");
+    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
+        json_t *object = json_of(line);
+        cr_assert(strchr(line, '\n') != NULL && json_is_object(object), "%s", line);
+        json_array_append_new(lines, object);
+    }
+    if (file != NULL)
+        fclose(file);
+    return lines;
+}
+
 /* Trains on f by one thread with what more says besides; the outcome in r, and the log, which is
  * empty if it did not begin. */
 static inline json_t *train_with(const folder *f, const char *const more[], finished *r)
 {
-    static char line[1 << 16];
     const file_name log = in_folder(f, "log");
     const char *words[ARGUMENTS] = {"train", "--data", f->path, "--threads", "1", "--log", log.s};
     int n = 7;
@@ -20,13 +35,7 @@ static inline json_t *train_with(const folder *f, const char *const more[], fini
     for (int i = 0; more[i] != NULL; i++)
         words[n++] = more[i];
     run_tool(words, r);
-
-    json_t *lines = json_array();
-    FILE *file = fopen(log.s, "r");
-    while (file != NULL && fgets(line, sizeof line, file) != NULL)
-        json_array_append_new(lines, json_loads(line, 0, NULL));
-    if (file != NULL)
-        fclose(file);
+    json_t *lines = read_log(log.s);
     remove(log.s);
     return lines;
 }
