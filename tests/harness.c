@@ -11,7 +11,7 @@
 
 fixture fixture_new(void)
 {
-    fixture f = {.g = adj_graph_new(), .seed = 1};
+    fixture f = {.g = adj_graph_new()};
     cr_assert_not_null(f.g);
     return f;
 }
@@ -21,6 +21,12 @@ void fixture_free(fixture *f)
     for (int i = 0; i < f->n_in; i++)
         free(f->value[i]);
     adj_graph_free(f->g);
+}
+
+void fixture_renew(fixture *f)
+{
+    fixture_free(f);
+    *f = fixture_new();
 }
 
 static adj_node *add(fixture *f, adj_dtype dtype, adj_shape shape, double *values)
@@ -49,24 +55,26 @@ adj_node *given(fixture *f, adj_dtype dtype, adj_shape shape, const double *valu
     return add(f, dtype, shape, copy);
 }
 
-adj_node *given_random(fixture *f, adj_dtype dtype, adj_shape shape, double lo, double hi)
+/* The next input's values, malloc'ed. */
+static double *draw(const fixture *f, adj_shape shape, double lo, double hi)
 {
     int64_t n = adj_shape_elems(shape);
     cr_assert_geq(n, 0);
     double *v = malloc((size_t)(n > 0 ? n : 1) * sizeof *v);
-    adj_draw(ADJ_F64, v, n, (adj_init){.kind = ADJ_INIT_UNIFORM, .a = lo, .b = hi}, f->seed,
+    adj_draw(ADJ_F64, v, n, (adj_init){.kind = ADJ_INIT_UNIFORM, .a = lo, .b = hi}, 1,
              (uint64_t)f->n_in);
-    return add(f, dtype, shape, v);
+    return v;
+}
+
+adj_node *given_random(fixture *f, adj_dtype dtype, adj_shape shape, double lo, double hi)
+{
+    return add(f, dtype, shape, draw(f, shape, lo, hi));
 }
 
 adj_node *given_integers(fixture *f, adj_dtype dtype, adj_shape shape, int lo, int hi)
 {
-    int64_t n = adj_shape_elems(shape);
-    cr_assert_geq(n, 0);
-    double *v = malloc((size_t)(n > 0 ? n : 1) * sizeof *v);
-    adj_draw(ADJ_F64, v, n, (adj_init){.kind = ADJ_INIT_UNIFORM, .a = lo, .b = hi + 1}, f->seed,
-             (uint64_t)f->n_in);
-    for (int64_t i = 0; i < n; i++)
+    double *v = draw(f, shape, lo, hi + 1);
+    for (int64_t i = 0; i < adj_shape_elems(shape); i++)
         v[i] = floor(v[i]);
     return add(f, dtype, shape, v);
 }
@@ -188,6 +196,18 @@ void expect_values(fixture *f, adj_node *y, const char *backend, const double *w
     expect_close(got, want, adj_shape_elems(adj_node_type(y).shape), rtol, atol, adj_node_op(y));
 }
 
+void expect_exact(fixture *f, adj_node *y, const double *want)
+{
+    expect_values(f, y, "naive", want, 0, 0);
+}
+
+adj_node *gradient_of(adj_node *y, adj_node *dy, adj_node *x)
+{
+    adj_node *dx;
+    cr_assert_eq(adj_grad(y, dy, 1, &x, &dx), ADJ_OK, "%s", adj_graph_message(adj_node_graph(x)));
+    return dx;
+}
+
 /* <dy, y> with input i's element k moved by delta. */
 static double moved(adj_exec *e, fixture *f, adj_node *y, const double *dy, int i, int64_t k,
                     double delta)
@@ -205,8 +225,7 @@ static double moved(adj_exec *e, fixture *f, adj_node *y, const double *dy, int 
     return sum;
 }
 
-void expect_gradient(fixture *f, adj_node *y, const char *backend, double step, double rtol,
-                     double atol)
+void expect_gradient(fixture *f, adj_node *y, double step, double rtol, double atol)
 {
     cr_assert_not_null(y, "%s", adj_graph_message(f->g));
     int n_x = f->n_in;
@@ -225,7 +244,7 @@ void expect_gradient(fixture *f, adj_node *y, const char *backend, double step, 
             numeric[k] =
                 (moved(forward, f, y, seed, i, k, step) - moved(forward, f, y, seed, i, k, -step)) /
                 (2 * step);
-        scoped(release) double *got = evaluate(f, dx[i], backend);
+        scoped(release) double *got = evaluate(f, dx[i], "naive");
         char label[64];
         snprintf(label, sizeof label, "gradient of %s wrt input %d", adj_node_op(y), i);
         expect_close(got, numeric, n, rtol, atol, label);
@@ -254,6 +273,5 @@ void expect_refusal(fixture *f, const adj_node *y, adj_status status, ...)
     va_end(args);
     cr_assert_null(y, "\"%s\" is accepted", words[0]);
     expect_error(f->g, status, words);
-    fixture_free(f);
-    *f = fixture_new();
+    fixture_renew(f);
 }

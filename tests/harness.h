@@ -13,11 +13,12 @@ typedef struct {
     int n_in;
     adj_node *in[FIXTURE_INPUTS];
     double *value[FIXTURE_INPUTS];
-    uint64_t seed;
 } fixture;
 
 fixture fixture_new(void);
 void fixture_free(fixture *f);
+/* Frees f, which is new again. */
+void fixture_renew(fixture *f);
 
 /* Inputs named "in0", "in1", ...: with the values listed; uniform in [lo, hi); integers from lo to
  * hi. Values are rounded to dtype when they are given, so that an oracle reading f->value sees what
@@ -58,10 +59,15 @@ double as_stored(adj_dtype dtype, double v);
 /* evaluate(y) against literal numbers. */
 void expect_values(fixture *f, adj_node *y, const char *backend, const double *want, double rtol,
                    double atol);
+/* y is equal to literal numbers on naive. */
+void expect_exact(fixture *f, adj_node *y, const double *want);
+/* Returns adj_grad's gradient of y with respect to x; fails the running test when the library does.
+ */
+adj_node *gradient_of(adj_node *y, adj_node *dy, adj_node *x);
 /* adj_grad of y (with a random dy) with respect to every float input against central differences in
- * float64; the graph must be all f64. step: of the difference; linear functions may take 0.5. */
-void expect_gradient(fixture *f, adj_node *y, const char *backend, double step, double rtol,
-                     double atol);
+ * float64, on naive; the graph must be all f64. step: of the difference; linear functions may take
+ * 0.5. */
+void expect_gradient(fixture *f, adj_node *y, double step, double rtol, double atol);
 /* The graph has failed with this status and a message that contains every one of the words
  * (NULL-ended). */
 void expect_error(const adj_graph *g, adj_status status, const char *const words[]);

@@ -44,7 +44,7 @@ static void check_layout(const layout *l, const precision *p)
         y[i] = f.value[0][i] + f.value[1][channel_of(i, l)];
         db[channel_of(i, l)] += f.value[0][i];
     }
-    expect_values(&f, adj_bias_add(x, b, l->format), "naive", y, 0, 0);
+    expect_exact(&f, adj_bias_add(x, b, l->format), y);
     expect_values(&f, adj_bias_add_grad(x, l->format), "naive", db, p->rtol / 2, 0);
 }
 
@@ -65,12 +65,10 @@ Test(bias_add, literal_numbers)
         adj_node *x = given(&f, dtype, (adj_shape){2, {3, 2}}, six);
         adj_node *z = given(&f, dtype, (adj_shape){3, {1, 2, 3}}, nchw);
         adj_node *bias = given(&f, dtype, (adj_shape){1, {2}}, b);
-        expect_values(&f, adj_bias_add(x, bias, ADJ_NHWC), "naive",
-                      (double[]){11, 22, 13, 24, 15, 26}, 0, 0);
-        expect_values(&f, adj_bias_add(z, bias, ADJ_NCHW), "naive",
-                      (double[]){11, 13, 15, 22, 24, 26}, 0, 0);
-        expect_values(&f, adj_bias_add_grad(x, ADJ_NHWC), "naive", (double[]){9, 12}, 0, 0);
-        expect_values(&f, adj_bias_add_grad(z, ADJ_NCHW), "naive", (double[]){9, 12}, 0, 0);
+        expect_exact(&f, adj_bias_add(x, bias, ADJ_NHWC), (double[]){11, 22, 13, 24, 15, 26});
+        expect_exact(&f, adj_bias_add(z, bias, ADJ_NCHW), (double[]){11, 13, 15, 22, 24, 26});
+        expect_exact(&f, adj_bias_add_grad(x, ADJ_NHWC), (double[]){9, 12});
+        expect_exact(&f, adj_bias_add_grad(z, ADJ_NCHW), (double[]){9, 12});
     }
 }
 
@@ -92,11 +90,10 @@ Test(bias_add, gradient_against_differences)
         scoped(fixture_free) fixture f = fixture_new();
         adj_node *x = given_random(&f, ADJ_F64, layouts[i].x, -1, 1);
         adj_node *b = given_random(&f, ADJ_F64, bias_shape(&layouts[i]), -1, 1);
-        expect_gradient(&f, adj_bias_add(x, b, layouts[i].format), "naive", 0.5, 1e-12, 1e-12);
-        fixture_free(&f);
-        f = fixture_new();
+        expect_gradient(&f, adj_bias_add(x, b, layouts[i].format), 0.5, 1e-12, 1e-12);
+        fixture_renew(&f);
         x = given_random(&f, ADJ_F64, layouts[i].x, -1, 1);
-        expect_gradient(&f, adj_bias_add_grad(x, layouts[i].format), "naive", 0.5, 1e-12, 1e-12);
+        expect_gradient(&f, adj_bias_add_grad(x, layouts[i].format), 0.5, 1e-12, 1e-12);
     }
 }
 
@@ -109,7 +106,7 @@ Test(bias_add, half_sums_are_kept_in_float)
     for (int p = 0; p < N_PRECISIONS; p++) {
         scoped(fixture_free) fixture f = fixture_new();
         adj_node *dy = given(&f, precisions[p].dtype, (adj_shape){2, {4096, 1}}, ones);
-        expect_values(&f, adj_bias_add_grad(dy, ADJ_NHWC), "naive", (double[]){4096}, 0, 0);
+        expect_exact(&f, adj_bias_add_grad(dy, ADJ_NHWC), (double[]){4096});
     }
 }
 
@@ -119,8 +116,7 @@ Test(bias_add, same_for_any_number_of_threads)
     adj_node *x = given_random(&f, ADJ_F64, (adj_shape){3, {50, 30, 37}}, -1, 1);
     adj_node *b = given_random(&f, ADJ_F64, (adj_shape){1, {37}}, -1, 1);
     expect_same_for_threads(&f, adj_bias_add(x, b, ADJ_NHWC));
-    fixture_free(&f);
-    f = fixture_new();
+    fixture_renew(&f);
     x = given_random(&f, ADJ_F64, (adj_shape){3, {50, 30, 37}}, -1, 1);
     expect_same_for_threads(&f, adj_bias_add_grad(x, ADJ_NHWC));
     expect_same_for_threads(&f, adj_bias_add_grad(x, ADJ_NCHW));
@@ -218,8 +214,8 @@ static void check_slopes(const layout *l, const precision *p, int one)
         dx[i] = at > 0 ? d : f.value[2][k] * d;
         ds[k] += d * fmin(at, 0);
     }
-    expect_values(&f, adj_prelu(x, slope, l->format), "naive", y, 0, 0);
-    expect_values(&f, adj_prelu_grad(dy, x, slope, l->format), "naive", dx, 0, 0);
+    expect_exact(&f, adj_prelu(x, slope, l->format), y);
+    expect_exact(&f, adj_prelu_grad(dy, x, slope, l->format), dx);
     expect_values(&f, adj_prelu_grad_slope(dy, x, slopes_of(l, one), l->format), "naive", ds,
                   p->rtol / 2, 0);
 }
@@ -269,7 +265,7 @@ Test(prelu, gradients_against_differences)
                 y = adj_prelu_grad(dy, x, slope, l->format);
             else
                 y = adj_prelu_grad_slope(dy, x, slopes, l->format);
-            expect_gradient(&f, y, "naive", 1e-5, 1e-7, 1e-9);
+            expect_gradient(&f, y, 1e-5, 1e-7, 1e-9);
         }
 }
 
@@ -286,10 +282,10 @@ Test(prelu, zero_nan_and_infinity)
         adj_node *at = given(&f, precisions[p].dtype, shape, x);
         adj_node *d = given(&f, precisions[p].dtype, shape, dy);
         adj_node *slope = given(&f, precisions[p].dtype, (adj_shape){1, {1}}, &half);
-        expect_values(&f, adj_prelu(at, slope, ADJ_NHWC), "naive", y, 0, 0);
-        expect_values(&f, adj_prelu_grad(d, at, slope, ADJ_NHWC), "naive", dx, 0, 0);
-        expect_values(&f, adj_prelu_grad_slope(d, at, 6, ADJ_NHWC), "naive",
-                      (double[]){0, 0, NAN, 0, -INFINITY, 0}, 0, 0);
+        expect_exact(&f, adj_prelu(at, slope, ADJ_NHWC), y);
+        expect_exact(&f, adj_prelu_grad(d, at, slope, ADJ_NHWC), dx);
+        expect_exact(&f, adj_prelu_grad_slope(d, at, 6, ADJ_NHWC),
+                     (double[]){0, 0, NAN, 0, -INFINITY, 0});
     }
 }
 
@@ -303,8 +299,7 @@ Test(prelu, half_sums_are_kept_in_float)
         scoped(fixture_free) fixture f = fixture_new();
         adj_node *dy = given(&f, precisions[p].dtype, (adj_shape){2, {4096, 1}}, ones);
         adj_node *x = given(&f, precisions[p].dtype, (adj_shape){2, {4096, 1}}, minus);
-        expect_values(&f, adj_prelu_grad_slope(dy, x, 1, ADJ_NHWC), "naive", (double[]){-4096}, 0,
-                      0);
+        expect_exact(&f, adj_prelu_grad_slope(dy, x, 1, ADJ_NHWC), (double[]){-4096});
     }
 }
 

@@ -27,8 +27,8 @@ static void check_product(const sizes *s, int ta, int tb, const precision *p)
             for (int64_t k = 0; k < s->k; k++)
                 want[i * s->n + j] += f.value[0][ta ? k * s->m + i : i * s->k + k] *
                                       f.value[1][tb ? j * s->k + k : k * s->n + j];
-    expect_values(&f, adj_matmul(a, b, (ta ? ADJ_TRANSPOSE_A : 0) | (tb ? ADJ_TRANSPOSE_B : 0)),
-                  "naive", want, 0, 0); /* sums stay exact */
+    expect_exact(&f, adj_matmul(a, b, (ta ? ADJ_TRANSPOSE_A : 0) | (tb ? ADJ_TRANSPOSE_B : 0)),
+                 want); /* sums stay exact */
 }
 
 Test(matmul, every_size_against_three_loops)
@@ -53,11 +53,10 @@ Test(matmul, literal_numbers)
         adj_node *x = given(&f, dtype, (adj_shape){2, {2, 3}}, a);
         adj_node *tall = given(&f, dtype, (adj_shape){2, {3, 2}}, b);
         adj_node *wide = given(&f, dtype, (adj_shape){2, {2, 3}}, b);
-        expect_values(&f, adj_matmul(x, tall, 0), "naive", want[0], 0, 0);
-        expect_values(&f, adj_matmul(x, tall, ADJ_TRANSPOSE_A | ADJ_TRANSPOSE_B), "naive", want[1],
-                      0, 0);
-        expect_values(&f, adj_matmul(x, wide, ADJ_TRANSPOSE_B), "naive", want[2], 0, 0);
-        expect_values(&f, adj_matmul(x, wide, ADJ_TRANSPOSE_A), "naive", want[3], 0, 0);
+        expect_exact(&f, adj_matmul(x, tall, 0), want[0]);
+        expect_exact(&f, adj_matmul(x, tall, ADJ_TRANSPOSE_A | ADJ_TRANSPOSE_B), want[1]);
+        expect_exact(&f, adj_matmul(x, wide, ADJ_TRANSPOSE_B), want[2]);
+        expect_exact(&f, adj_matmul(x, wide, ADJ_TRANSPOSE_A), want[3]);
     }
 }
 
@@ -96,13 +95,13 @@ Test(matmul, gradient_against_differences)
             adj_node *y = adj_matmul(a, b, t);
             adj_node *dy = given_random(&f, ADJ_F64, adj_node_type(y).shape, -1, 1);
             cr_assert_eq(adj_grad(y, dy, 2, in, dx), ADJ_OK);
-            expect_gradient(&f, y, "naive", 0.5, 1e-10, 1e-10);
-            expect_gradient(&f, dx[0], "naive", 0.5, 1e-10, 1e-10);
-            expect_gradient(&f, dx[1], "naive", 0.5, 1e-10, 1e-10);
+            expect_gradient(&f, y, 0.5, 1e-10, 1e-10);
+            expect_gradient(&f, dx[0], 0.5, 1e-10, 1e-10);
+            expect_gradient(&f, dx[1], 0.5, 1e-10, 1e-10);
         }
     scoped(fixture_free) fixture f = fixture_new();
     adj_node *x = given_random(&f, ADJ_F64, (adj_shape){2, {3, 3}}, -1, 1);
-    expect_gradient(&f, adj_matmul(x, x, ADJ_TRANSPOSE_B), "naive", 1e-3, 1e-9, 1e-9);
+    expect_gradient(&f, adj_matmul(x, x, ADJ_TRANSPOSE_B), 1e-3, 1e-9, 1e-9);
 }
 
 /* 4096 products of 1: a sum in half precision would stop at 2048 or 256. */
@@ -114,7 +113,7 @@ Test(matmul, half_sums_are_kept_in_float)
     for (int p = 0; p < N_PRECISIONS; p++) {
         scoped(fixture_free) fixture f = fixture_new();
         adj_node *row = given(&f, precisions[p].dtype, (adj_shape){2, {1, 4096}}, ones);
-        expect_values(&f, adj_matmul(row, row, ADJ_TRANSPOSE_B), "naive", (double[]){4096}, 0, 0);
+        expect_exact(&f, adj_matmul(row, row, ADJ_TRANSPOSE_B), (double[]){4096});
     }
 }
 

@@ -64,15 +64,13 @@ Test(optimizer, numbers)
         adj_shape s = {1, {2}};
         scoped(fixture_free) fixture f = fixture_new();
         adj_node *a = given(&f, t, s, (double[]){1, -2}), *b = given(&f, t, s, (double[]){4, 0.5});
-        expect_values(&f, adj_momentum(a, b, b, 0.5, 0.25), "naive", (double[]){5.5, -0.375}, 0, 0);
-        expect_values(&f, adj_sgd_step(a, b, scalar(&f, t, 0.5), 0), "naive", (double[]){-1, -2.25},
-                      0, 0);
-        expect_values(&f, adj_sgd_step(a, b, scalar(&f, t, 0.5), 2), "naive", (double[]){-2, -0.25},
-                      0, 0);
-        expect_values(&f, adj_ema(a, b, 0.75), "naive", (double[]){1.75, -1.375}, 0, 0);
-        expect_values(&f, adj_ema(a, a, 0.75), "naive", (double[]){1, -2}, 0, 0);
-        expect_values(&f, adj_next_step(scalar(&f, ADJ_I32, 41)), "naive", (double[]){42}, 0, 0);
-        expect_values(&f, adj_next_step(scalar(&f, ADJ_I32, -1)), "naive", (double[]){0}, 0, 0);
+        expect_exact(&f, adj_momentum(a, b, b, 0.5, 0.25), (double[]){5.5, -0.375});
+        expect_exact(&f, adj_sgd_step(a, b, scalar(&f, t, 0.5), 0), (double[]){-1, -2.25});
+        expect_exact(&f, adj_sgd_step(a, b, scalar(&f, t, 0.5), 2), (double[]){-2, -0.25});
+        expect_exact(&f, adj_ema(a, b, 0.75), (double[]){1.75, -1.375});
+        expect_exact(&f, adj_ema(a, a, 0.75), (double[]){1, -2});
+        expect_exact(&f, adj_next_step(scalar(&f, ADJ_I32, 41)), (double[]){42});
+        expect_exact(&f, adj_next_step(scalar(&f, ADJ_I32, -1)), (double[]){0});
     }
 }
 

@@ -18,7 +18,7 @@ static adj_node *argmax_of(const adj_node *y)
     return adj_node_new1(&adj_op_max_pool_argmax, y->in[0], y->attrs);
 }
 
-static adj_node *gradient_of(const adj_node *y, adj_node *argmax, adj_node *dy)
+static adj_node *argmax_gradient(const adj_node *y, adj_node *argmax, adj_node *dy)
 {
     return adj_node_new2(&adj_op_max_pool_grad_argmax, argmax, dy, y->attrs);
 }
@@ -66,8 +66,8 @@ Test(pool_argmax, literals)
                 given(&f, dtypes[t], (adj_shape){4, {1, l->of.h, l->of.w, 1}}, l->x), &a);
             adj_node *argmax = argmax_of(y), *dy = given(&f, dtypes[t], y->type.shape, l->dy);
             cr_assert_eq(argmax->type.dtype, ADJ_I32);
-            expect_values(&f, argmax, "naive", l->argmax, 0, 0);
-            expect_values(&f, gradient_of(y, argmax, dy), "naive", l->dx, 0, 0);
+            expect_exact(&f, argmax, l->argmax);
+            expect_exact(&f, argmax_gradient(y, argmax, dy), l->dx);
         }
 }
 
@@ -94,7 +94,7 @@ Test(pool_argmax, by_two_backends)
         adj_node *y = adj_max_pool(given(&f, dtype, (adj_shape){4, {1, 4, 2 * W, C}}, v), &a);
         adj_node *argmax = argmax_of(y), *dy = given(&f, dtype, y->type.shape, d);
         expect_values(&f, argmax, backends[i / 4], at, 0, 0);
-        expect_values(&f, gradient_of(y, argmax, dy), backends[i / 4], dx, 0, 0);
+        expect_values(&f, argmax_gradient(y, argmax, dy), backends[i / 4], dx, 0, 0);
     }
 }
 
@@ -134,7 +134,7 @@ static void expect_same_gradient(const pool_row *r, adj_dtype dtype, adj_format 
     adj_node *dy = given_integers(&f, dtype, y->type.shape, -9, 9);
     int64_t n = adj_shape_elems(shape);
     scoped(release) double *want = evaluate(&f, adj_max_pool_grad(x, y, dy, &a), "naive");
-    scoped(release) double *got = evaluate(&f, gradient_of(y, argmax_of(y), dy), "naive");
+    scoped(release) double *got = evaluate(&f, argmax_gradient(y, argmax_of(y), dy), "naive");
     cr_expect(memcmp(got, want, (size_t)n * sizeof *got) == 0, "%s %s k%ldx%ld",
               adj_dtype_name(dtype), format == ADJ_NHWC ? "NHWC" : "NCHW", (long)r->ksize[1],
               (long)r->ksize[2]);
@@ -156,7 +156,7 @@ Test(pool_argmax, wrong_numbers)
     adj_node *y = adj_max_pool(given_integers(&f, ADJ_F32, (adj_shape){4, {1, 2, 2, 9}}, 0, 9), &a);
     adj_node *argmax = given(&f, ADJ_I32, y->type.shape, wrong);
     adj_node *dy = given_integers(&f, ADJ_F32, y->type.shape, 1, 9);
-    double *dx = evaluate(&f, gradient_of(y, argmax, dy), "naive"), sum = 0;
+    double *dx = evaluate(&f, argmax_gradient(y, argmax, dy), "naive"), sum = 0;
     for (int i = 0; i < 36; i++)
         sum += dx[i];
     /* pads are below and to the right alone: 0 and 4 are inside, 2 and 6 are not */
@@ -176,13 +176,13 @@ Test(pool_argmax, refused)
         adj_node *wide = given_integers(&f, ADJ_F32, (adj_shape){4, {1, 4, 4, 3}}, 0, 9);
         adj_node *argmax = argmax_of(y);
         if (i < 2)
-            cr_expect_null(i ? gradient_of(y, y, y) : gradient_of(y, argmax, argmax));
+            cr_expect_null(i ? argmax_gradient(y, y, y) : argmax_gradient(y, argmax, argmax));
         else
             cr_expect_null(
                 i == 2
-                    ? gradient_of(
+                    ? argmax_gradient(
                           y, argmax_of(adj_max_pool(wide, &(adj_pool){.ksize = {1, 1, 1, 1}})), y)
-                    : gradient_of(y, argmax, wide));
+                    : argmax_gradient(y, argmax, wide));
         expect_error(
             f.g, i < 2 ? ADJ_EDTYPE : ADJ_ESHAPE,
             (const char *const[]){"max_pool_grad_argmax", i == 3 ? "grad" : "argmax", NULL});
