@@ -1,5 +1,5 @@
-/* expect.h - what the tests of ops share on top of harness.h: dtypes with their tolerances,
- * shapes, the adjoint identity. */
+/* expect.h - what the tests of ops share on top of harness.h: dtypes with their tolerances, inputs
+ * by the text of their type, shapes, the adjoint identity. */
 #ifndef EXPECT_H
 #define EXPECT_H
 
@@ -23,6 +23,29 @@ enum { N_PRECISIONS = sizeof precisions / sizeof *precisions };
 static const adj_dtype dtypes[] = {ADJ_F64, ADJ_F32, ADJ_F16, ADJ_BF16, ADJ_I32};
 enum { N_DTYPES = sizeof dtypes / sizeof *dtypes };
 
+/* An input of a type such as "f32[2, 3]", whose values are not read. */
+static inline adj_node *input(fixture *f, const char *type)
+{
+    char name[16], word[8];
+    adj_dtype dtype = ADJ_F32;
+    adj_shape shape = {0};
+    const char *at = strchr(type, '[') + 1;
+    snprintf(word, sizeof word, "%.*s", (int)(at - 1 - type), type);
+    cr_assert_eq(adj_dtype_from_name(word, &dtype), ADJ_OK, "%s", type);
+    for (; *at != ']'; at += strspn(at, ", ")) {
+        char *end;
+        shape.dim[shape.rank++] = strtoll(at, &end, 10);
+        at = end;
+    }
+    snprintf(name, sizeof name, "input%d", adj_graph_node_count(f->g));
+    return adj_input(f->g, name, dtype, shape);
+}
+
+static inline adj_node *scalar(fixture *f, adj_dtype dtype, double value)
+{
+    return given(f, dtype, (adj_shape){0}, &value);
+}
+
 /* Where one linear index of a row-major tensor is along each axis. */
 static inline adj_shape unravel(int64_t i, adj_shape shape)
 {
@@ -42,7 +65,32 @@ static inline int64_t ravel(adj_shape index, adj_shape shape)
     return i;
 }
 
+/* Element of x at index i of y, to which x is broadcast: its axes are y's last, and size 1 repeats.
+ */
+static inline double repeated(const double *x, adj_shape shape, adj_shape i)
+{
+    adj_shape index = {.rank = shape.rank};
+    for (int64_t d = 0; d < shape.rank; d++)
+        index.dim[d] = shape.dim[d] == 1 ? 0 : i.dim[i.rank - shape.rank + d];
+    return x[ravel(index, shape)];
+}
+
+/* Turns the sizes or the strides of NHWC into those of NCHW. */
+static inline void to_nchw(int64_t v[4])
+{
+    const int64_t c = v[3];
+    v[3] = v[2], v[2] = v[1], v[1] = c;
+}
+
 static inline int64_t elems_of(adj_node *n) { return adj_shape_elems(adj_node_type(n).shape); }
+
+/* y was built, and has this shape; sizes past the rank are 0. */
+static inline void expect_shape(const fixture *f, const adj_node *y, adj_shape want)
+{
+    cr_assert_not_null(y, "%s", adj_graph_message(f->g));
+    const adj_shape got = adj_node_type(y).shape;
+    cr_assert_eq(memcmp(&got, &want, sizeof got), 0, "%s", adj_node_op(y));
+}
 
 /* Every element of build(x) is value of that of x, which is random in [lo, hi). */
 static inline void expect_function(adj_node *(*build)(adj_node *), double (*value)(double),

@@ -91,8 +91,6 @@ Test(bias_add, gradient_against_differences)
         adj_node *x = given_random(&f, ADJ_F64, layouts[i].x, -1, 1);
         adj_node *b = given_random(&f, ADJ_F64, bias_shape(&layouts[i]), -1, 1);
         expect_gradient(&f, adj_bias_add(x, b, layouts[i].format), 0.5, 1e-12, 1e-12);
-        fixture_renew(&f);
-        x = given_random(&f, ADJ_F64, layouts[i].x, -1, 1);
         expect_gradient(&f, adj_bias_add_grad(x, layouts[i].format), 0.5, 1e-12, 1e-12);
     }
 }
@@ -100,12 +98,9 @@ Test(bias_add, gradient_against_differences)
 /* 4096 ones: sums kept in half precision would stop at 2048 or 256. */
 Test(bias_add, half_sums_are_kept_in_float)
 {
-    double ones[4096];
-    for (int i = 0; i < 4096; i++)
-        ones[i] = 1;
     for (int p = 0; p < N_PRECISIONS; p++) {
         scoped(fixture_free) fixture f = fixture_new();
-        adj_node *dy = given(&f, precisions[p].dtype, (adj_shape){2, {4096, 1}}, ones);
+        adj_node *dy = given_integers(&f, precisions[p].dtype, (adj_shape){2, {4096, 1}}, 1, 1);
         expect_exact(&f, adj_bias_add_grad(dy, ADJ_NHWC), (double[]){4096});
     }
 }
@@ -116,37 +111,26 @@ Test(bias_add, same_for_any_number_of_threads)
     adj_node *x = given_random(&f, ADJ_F64, (adj_shape){3, {50, 30, 37}}, -1, 1);
     adj_node *b = given_random(&f, ADJ_F64, (adj_shape){1, {37}}, -1, 1);
     expect_same_for_threads(&f, adj_bias_add(x, b, ADJ_NHWC));
-    fixture_renew(&f);
-    x = given_random(&f, ADJ_F64, (adj_shape){3, {50, 30, 37}}, -1, 1);
     expect_same_for_threads(&f, adj_bias_add_grad(x, ADJ_NHWC));
     expect_same_for_threads(&f, adj_bias_add_grad(x, ADJ_NCHW));
 }
 
-static adj_node *f32(fixture *f, adj_shape shape) { return given_random(f, ADJ_F32, shape, 0, 1); }
-
 Test(bias_add, refusals)
 {
     scoped(fixture_free) fixture f = fixture_new();
-    expect_refusal(
-        &f, adj_bias_add(f32(&f, (adj_shape){1, {3}}), f32(&f, (adj_shape){1, {3}}), ADJ_NHWC),
-        ADJ_ESHAPE, "bias_add", "input", "[3]", NULL);
-    expect_refusal(&f, adj_bias_add_grad(f32(&f, (adj_shape){6, {1, 1, 1, 1, 1, 1}}), ADJ_NCHW),
-                   ADJ_ESHAPE, "bias_add_grad", "out_backprop", "rank 2 to 5", NULL);
-    expect_refusal(
-        &f,
-        adj_bias_add(f32(&f, (adj_shape){3, {2, 3, 4}}), f32(&f, (adj_shape){1, {4}}), ADJ_NCHW),
-        ADJ_ESHAPE, "bias", "[4]", "[3]", NULL);
-    expect_refusal(
-        &f,
-        adj_bias_add(f32(&f, (adj_shape){2, {2, 3}}), f32(&f, (adj_shape){2, {3, 1}}), ADJ_NHWC),
-        ADJ_ESHAPE, "bias", "[3, 1]", NULL);
-    expect_refusal(&f, adj_bias_add_grad(f32(&f, (adj_shape){0}), ADJ_NHWC), ADJ_ESHAPE,
-                   "out_backprop", "[]", NULL);
-    expect_refusal(&f, adj_bias_add_grad(f32(&f, (adj_shape){2, {2, 3}}), (adj_format)7), ADJ_EARG,
+    expect_refusal(&f, adj_bias_add(input(&f, "f32[3]"), input(&f, "f32[3]"), ADJ_NHWC), ADJ_ESHAPE,
+                   "bias_add", "input", "[3]", NULL);
+    expect_refusal(&f, adj_bias_add_grad(input(&f, "f32[1, 1, 1, 1, 1, 1]"), ADJ_NCHW), ADJ_ESHAPE,
+                   "bias_add_grad", "out_backprop", "rank 2 to 5", NULL);
+    expect_refusal(&f, adj_bias_add(input(&f, "f32[2, 3, 4]"), input(&f, "f32[4]"), ADJ_NCHW),
+                   ADJ_ESHAPE, "bias", "[4]", "[3]", NULL);
+    expect_refusal(&f, adj_bias_add(input(&f, "f32[2, 3]"), input(&f, "f32[3, 1]"), ADJ_NHWC),
+                   ADJ_ESHAPE, "bias", "[3, 1]", NULL);
+    expect_refusal(&f, adj_bias_add_grad(input(&f, "f32[]"), ADJ_NHWC), ADJ_ESHAPE, "out_backprop",
+                   "[]", NULL);
+    expect_refusal(&f, adj_bias_add_grad(input(&f, "f32[2, 3]"), (adj_format)7), ADJ_EARG,
                    "data_format", "7", NULL);
-    expect_refusal(&f,
-                   adj_bias_add(f32(&f, (adj_shape){2, {2, 3}}),
-                                given_random(&f, ADJ_BF16, (adj_shape){1, {3}}, 0, 1), ADJ_NHWC),
+    expect_refusal(&f, adj_bias_add(input(&f, "f32[2, 3]"), input(&f, "bf16[3]"), ADJ_NHWC),
                    ADJ_EDTYPE, "bias_add", "f32", "bf16", NULL);
     cr_assert_null(adj_bias_add(NULL, NULL, ADJ_NHWC));
     cr_assert_null(adj_bias_add_grad(NULL, ADJ_NHWC));
@@ -253,19 +237,15 @@ Test(prelu, gradients_against_differences)
             const layout *l = &layouts[i / 2];
             int64_t slopes = slopes_of(l, i % 2);
             scoped(fixture_free) fixture f = fixture_new();
-            adj_node *x = given_random(&f, ADJ_F64, l->x, -1, 1), *y;
+            adj_node *x = given_random(&f, ADJ_F64, l->x, -1, 1);
             for (int64_t k = 0; k < elems_of(x); k++)
                 f.value[0][k] += f.value[0][k] < 0 ? -0.1 : 0.1;
-            adj_node *dy = op > 0 ? given_random(&f, ADJ_F64, l->x, -1, 1) : NULL;
-            adj_node *slope =
-                op < 2 ? given_random(&f, ADJ_F64, (adj_shape){1, {slopes}}, -1, 1) : NULL;
-            if (op == 0)
-                y = adj_prelu(x, slope, l->format);
-            else if (op == 1)
-                y = adj_prelu_grad(dy, x, slope, l->format);
-            else
-                y = adj_prelu_grad_slope(dy, x, slopes, l->format);
-            expect_gradient(&f, y, 1e-5, 1e-7, 1e-9);
+            adj_node *dy = given_random(&f, ADJ_F64, l->x, -1, 1);
+            adj_node *slope = given_random(&f, ADJ_F64, (adj_shape){1, {slopes}}, -1, 1);
+            adj_node *const y[] = {adj_prelu(x, slope, l->format),
+                                   adj_prelu_grad(dy, x, slope, l->format),
+                                   adj_prelu_grad_slope(dy, x, slopes, l->format)};
+            expect_gradient(&f, y[op], 1e-5, 1e-7, 1e-9);
         }
 }
 
@@ -292,13 +272,11 @@ Test(prelu, zero_nan_and_infinity)
 /* 4096 times -1: sums kept in half precision would stop at 2048 or 256. */
 Test(prelu, half_sums_are_kept_in_float)
 {
-    double ones[4096], minus[4096];
-    for (int i = 0; i < 4096; i++)
-        minus[i] = -(ones[i] = 1);
+    const adj_shape column = {2, {4096, 1}};
     for (int p = 0; p < N_PRECISIONS; p++) {
         scoped(fixture_free) fixture f = fixture_new();
-        adj_node *dy = given(&f, precisions[p].dtype, (adj_shape){2, {4096, 1}}, ones);
-        adj_node *x = given(&f, precisions[p].dtype, (adj_shape){2, {4096, 1}}, minus);
+        adj_node *dy = given_integers(&f, precisions[p].dtype, column, 1, 1);
+        adj_node *x = given_integers(&f, precisions[p].dtype, column, -1, -1);
         expect_exact(&f, adj_prelu_grad_slope(dy, x, 1, ADJ_NHWC), (double[]){-4096});
     }
 }
@@ -306,49 +284,37 @@ Test(prelu, half_sums_are_kept_in_float)
 Test(prelu, same_for_any_number_of_threads)
 {
     const adj_shape shape = {3, {50, 37, 30}};
-    fixture f = fixture_new();
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *dy = given_random(&f, ADJ_F64, shape, -1, 1);
     adj_node *x = given_random(&f, ADJ_F64, shape, -1, 1);
     adj_node *slope = given_random(&f, ADJ_F64, (adj_shape){1, {37}}, -1, 1);
     expect_same_for_threads(&f, adj_prelu_grad(dy, x, slope, ADJ_NCHW));
-    fixture_free(&f);
-    for (int slopes = 1; slopes <= 37; slopes += 36) {
-        f = fixture_new();
-        dy = given_random(&f, ADJ_F64, shape, -1, 1);
-        x = given_random(&f, ADJ_F64, shape, -1, 1);
-        expect_same_for_threads(&f, adj_prelu_grad_slope(dy, x, slopes, ADJ_NCHW));
-        fixture_free(&f);
-    }
+    expect_same_for_threads(&f, adj_prelu_grad_slope(dy, x, 1, ADJ_NCHW));
+    expect_same_for_threads(&f, adj_prelu_grad_slope(dy, x, 37, ADJ_NCHW));
 }
 
 Test(prelu, refusals)
 {
     scoped(fixture_free) fixture f = fixture_new();
+    expect_refusal(&f, adj_prelu(input(&f, "f32[3]"), input(&f, "f32[3]"), ADJ_NHWC), ADJ_ESHAPE,
+                   "prelu: x", "[3]", "rank 2 to 5", NULL);
+    expect_refusal(&f, adj_prelu(input(&f, "f32[2, 3, 4]"), input(&f, "f32[4]"), ADJ_NCHW),
+                   ADJ_ESHAPE, "prelu: slope", "[4]", "[3] or [1]", NULL);
     expect_refusal(&f,
-                   adj_prelu(f32(&f, (adj_shape){1, {3}}), f32(&f, (adj_shape){1, {3}}), ADJ_NHWC),
-                   ADJ_ESHAPE, "prelu: x", "[3]", "rank 2 to 5", NULL);
-    expect_refusal(
-        &f, adj_prelu(f32(&f, (adj_shape){3, {2, 3, 4}}), f32(&f, (adj_shape){1, {4}}), ADJ_NCHW),
-        ADJ_ESHAPE, "prelu: slope", "[4]", "[3] or [1]", NULL);
-    expect_refusal(&f,
-                   adj_prelu_grad(f32(&f, (adj_shape){2, {2, 3}}), f32(&f, (adj_shape){2, {2, 3}}),
-                                  f32(&f, (adj_shape){0}), ADJ_NHWC),
+                   adj_prelu_grad(input(&f, "f32[2, 3]"), input(&f, "f32[2, 3]"),
+                                  input(&f, "f32[]"), ADJ_NHWC),
                    ADJ_ESHAPE, "prelu_grad", "slope", "[]", NULL);
     expect_refusal(&f,
-                   adj_prelu_grad(f32(&f, (adj_shape){2, {3, 2}}), f32(&f, (adj_shape){2, {2, 3}}),
-                                  f32(&f, (adj_shape){1, {3}}), ADJ_NHWC),
+                   adj_prelu_grad(input(&f, "f32[3, 2]"), input(&f, "f32[2, 3]"),
+                                  input(&f, "f32[3]"), ADJ_NHWC),
                    ADJ_ESHAPE, "prelu_grad", "[3, 2]", "[2, 3]", NULL);
-    expect_refusal(&f,
-                   adj_prelu_grad_slope(f32(&f, (adj_shape){2, {2, 3}}),
-                                        f32(&f, (adj_shape){2, {2, 3}}), 2, ADJ_NHWC),
-                   ADJ_EARG, "prelu_grad_slope: slopes", "got 2", "3 or 1", NULL);
-    expect_refusal(&f,
-                   adj_prelu_grad_slope(f32(&f, (adj_shape){2, {2, 3}}),
-                                        f32(&f, (adj_shape){2, {2, 3}}), 1, (adj_format)7),
-                   ADJ_EARG, "prelu_grad_slope", "data_format", "7", NULL);
-    expect_refusal(&f,
-                   adj_prelu(f32(&f, (adj_shape){2, {2, 3}}),
-                             given_random(&f, ADJ_BF16, (adj_shape){1, {3}}, 0, 1), ADJ_NHWC),
+    expect_refusal(
+        &f, adj_prelu_grad_slope(input(&f, "f32[2, 3]"), input(&f, "f32[2, 3]"), 2, ADJ_NHWC),
+        ADJ_EARG, "prelu_grad_slope: slopes", "got 2", "3 or 1", NULL);
+    expect_refusal(
+        &f, adj_prelu_grad_slope(input(&f, "f32[2, 3]"), input(&f, "f32[2, 3]"), 1, (adj_format)7),
+        ADJ_EARG, "prelu_grad_slope", "data_format", "7", NULL);
+    expect_refusal(&f, adj_prelu(input(&f, "f32[2, 3]"), input(&f, "bf16[3]"), ADJ_NHWC),
                    ADJ_EDTYPE, "prelu", "f32", "bf16", NULL);
     cr_assert_null(adj_prelu(NULL, NULL, ADJ_NHWC));
     cr_assert_null(adj_prelu_grad(NULL, NULL, NULL, ADJ_NHWC));

@@ -89,18 +89,15 @@ Test(concat, gradient_against_differences)
         scoped(fixture_free) fixture f = fixture_new();
         expect_gradient(&f, adj_square(joined(&f, &joints[i], ADJ_F64)), 1e-3, 1e-9, 1e-9);
     }
-    fixture f =
-        fixture_new(); /* twice the same operand; more operands than adj_grad's short list */
+    scoped(fixture_free) fixture f = fixture_new();
     adj_node *x = given_random(&f, ADJ_F64, (adj_shape){2, {2, 3}}, -1, 1);
-    expect_gradient(&f, adj_concat(10, (adj_node *[]){x, x, x, x, x, x, x, x, x, x}, 1), 0.5, 1e-12,
-                    1e-12);
-    fixture_free(&f);
+    adj_node *const ten[] = {x, x, x, x, x, x, x, x, x, x}; /* more than adj_grad's short list */
+    expect_gradient(&f, adj_concat(10, ten, 1), 0.5, 1e-12, 1e-12);
 }
 
-static adj_node *pair(fixture *f, adj_shape a, adj_shape b, adj_dtype dtype, int axis)
+static adj_node *pair(fixture *f, const char *a, const char *b, int axis)
 {
-    adj_node *x[] = {given_integers(f, ADJ_F32, a, 0, 1), given_integers(f, dtype, b, 0, 1)};
-    return adj_concat(2, x, axis);
+    return adj_concat(2, (adj_node *[]){input(f, a), input(f, b)}, axis);
 }
 
 static adj_node *too_large(fixture *f)
@@ -114,16 +111,15 @@ static adj_node *too_large(fixture *f)
 Test(concat, refusals)
 {
     scoped(fixture_free) fixture f = fixture_new();
-    expect_refusal(&f, pair(&f, (adj_shape){2, {2, 3}}, (adj_shape){2, {2, 3}}, ADJ_F32, 2),
-                   ADJ_EARG, "concat: axis", "got 2", "-2 to 1", NULL);
-    expect_refusal(&f, pair(&f, (adj_shape){2, {2, 3}}, (adj_shape){2, {3, 3}}, ADJ_F32, 1),
-                   ADJ_ESHAPE, "concat: values[1]", "[3, 3]", "[2, 3]", NULL);
-    expect_refusal(&f, pair(&f, (adj_shape){2, {2, 3}}, (adj_shape){1, {3}}, ADJ_F32, 1),
-                   ADJ_ESHAPE, "concat: values[1]", "[3]", "[2, 3]", NULL);
-    expect_refusal(&f, pair(&f, (adj_shape){2, {2, 3}}, (adj_shape){2, {2, 3}}, ADJ_I32, 1),
-                   ADJ_EDTYPE, "concat: values[1]", "i32", "f32", NULL);
-    expect_refusal(&f, pair(&f, (adj_shape){0}, (adj_shape){0}, ADJ_F32, 0), ADJ_EARG,
-                   "concat: axis", "got 0", NULL);
+    expect_refusal(&f, pair(&f, "f32[2, 3]", "f32[2, 3]", 2), ADJ_EARG, "concat: axis", "got 2",
+                   "-2 to 1", NULL);
+    expect_refusal(&f, pair(&f, "f32[2, 3]", "f32[3, 3]", 1), ADJ_ESHAPE, "concat: values[1]",
+                   "[3, 3]", "[2, 3]", NULL);
+    expect_refusal(&f, pair(&f, "f32[2, 3]", "f32[3]", 1), ADJ_ESHAPE, "concat: values[1]", "[3]",
+                   "[2, 3]", NULL);
+    expect_refusal(&f, pair(&f, "f32[2, 3]", "i32[2, 3]", 1), ADJ_EDTYPE, "concat: values[1]",
+                   "i32", "f32", NULL);
+    expect_refusal(&f, pair(&f, "f32[]", "f32[]", 0), ADJ_EARG, "concat: axis", "got 0", NULL);
     expect_refusal(&f, too_large(&f), ADJ_ESHAPE, "concat", "too large", NULL);
     cr_assert_null(adj_concat(0, NULL, 0));
     cr_assert_null(adj_concat(1, (adj_node *[]){NULL}, 0));
@@ -208,11 +204,10 @@ Test(pad, adjoint_on_integers)
     for (int d = 0; d < 4; d++)
         for (int i = 0; i < N_FRAMES_SMALL; i++) {
             scoped(fixture_free) fixture f = fixture_new();
-            adj_node *x = given_integers(&f, dtypes[d], frames[i].box, -3, 3);
-            expect_adjoint(&f, adj_pad(x, frames[i].before, frames[i].after), 1);
-            fixture_renew(&f);
-            x = given_integers(&f, dtypes[d], whole(&frames[i]), -3, 3);
-            expect_adjoint(&f, adj_slice(x, frames[i].before, frames[i].box), 1);
+            adj_node *box = given_integers(&f, dtypes[d], frames[i].box, -3, 3);
+            adj_node *large = given_integers(&f, dtypes[d], whole(&frames[i]), -3, 3);
+            expect_adjoint(&f, adj_pad(box, frames[i].before, frames[i].after), 2);
+            expect_adjoint(&f, adj_slice(large, frames[i].before, frames[i].box), 2);
         }
 }
 
@@ -220,13 +215,12 @@ Test(pad, gradient_against_differences)
 {
     for (int i = 0; i < N_FRAMES_SMALL; i++) {
         scoped(fixture_free) fixture f = fixture_new();
-        adj_node *x = given_random(&f, ADJ_F64, frames[i].box, -1, 1);
-        adj_node *y = adj_pad(x, frames[i].before, frames[i].after);
-        expect_gradient(&f, adj_square(y), 1e-3, 1e-9, 1e-9);
-        fixture_renew(&f);
-        x = given_random(&f, ADJ_F64, whole(&frames[i]), -1, 1);
-        y = adj_slice(x, frames[i].before, frames[i].box);
-        expect_gradient(&f, adj_square(y), 1e-3, 1e-9, 1e-9);
+        adj_node *box = given_random(&f, ADJ_F64, frames[i].box, -1, 1);
+        adj_node *large = given_random(&f, ADJ_F64, whole(&frames[i]), -1, 1);
+        adj_node *padded = adj_pad(box, frames[i].before, frames[i].after);
+        adj_node *sliced = adj_slice(large, frames[i].before, frames[i].box);
+        expect_gradient(&f, adj_square(padded), 1e-3, 1e-9, 1e-9);
+        expect_gradient(&f, adj_square(sliced), 1e-3, 1e-9, 1e-9);
     }
 }
 
@@ -241,29 +235,25 @@ Test(pad, simplified)
     expect_exact(&f, first, (double[]){0.1f});
 }
 
-static adj_node *six(fixture *f) { return given_random(f, ADJ_F32, (adj_shape){2, {2, 3}}, 0, 1); }
-
-static adj_node *overflow(fixture *f)
-{
-    return adj_pad(six(f), (adj_shape){2, {1, INT64_MAX}}, (adj_shape){2, {1, INT64_MAX}});
-}
+static adj_node *six(fixture *f) { return input(f, "f32[2, 3]"); }
 
 Test(pad, refusals)
 {
+    const adj_shape huge = {2, {1, INT64_MAX}};
     scoped(fixture_free) fixture f = fixture_new();
     expect_refusal(&f, adj_pad(six(&f), (adj_shape){2, {1, 1}}, (adj_shape){1, {1}}), ADJ_ESHAPE,
                    "pad: paddings", "got 1", "expected 2", NULL);
     expect_refusal(&f, adj_pad(six(&f), (adj_shape){2, {1, -1}}, (adj_shape){2, {1, 1}}), ADJ_EARG,
                    "pad: paddings", "negative", "-1", NULL);
-    expect_refusal(&f, overflow(&f), ADJ_ESHAPE, "pad: paddings", "overflow", NULL);
+    expect_refusal(&f, adj_pad(six(&f), huge, huge), ADJ_ESHAPE, "pad: paddings", "overflow", NULL);
     expect_refusal(&f, adj_pad(six(&f), (adj_shape){2, {1 << 30, 1 << 30}}, (adj_shape){2, {0, 0}}),
                    ADJ_ESHAPE, "pad", "too large", NULL);
     expect_refusal(&f, adj_slice(six(&f), (adj_shape){2, {1, 1}}, (adj_shape){2, {1, 3}}),
                    ADJ_ESHAPE, "slice: begin and size", "axis 1", "got 1 and 3", NULL);
     expect_refusal(&f, adj_slice(six(&f), (adj_shape){2, {3, 0}}, (adj_shape){2, {0, 0}}),
                    ADJ_ESHAPE, "slice: begin", "axis 0", "got 3 and 0", NULL);
-    expect_refusal(&f, adj_slice(six(&f), (adj_shape){2, {1, 1}}, (adj_shape){2, {1, INT64_MAX}}),
-                   ADJ_ESHAPE, "slice: begin and size", "axis 1", NULL);
+    expect_refusal(&f, adj_slice(six(&f), (adj_shape){2, {1, 1}}, huge), ADJ_ESHAPE,
+                   "slice: begin and size", "axis 1", NULL);
     expect_refusal(&f, adj_slice(six(&f), (adj_shape){2, {-1, 0}}, (adj_shape){2, {1, 1}}),
                    ADJ_EARG, "slice: begin", "negative", NULL);
     expect_refusal(&f, adj_slice(six(&f), (adj_shape){2, {0, 0}}, (adj_shape){2, {1, -1}}),

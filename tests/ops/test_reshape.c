@@ -24,22 +24,26 @@ static const permutation permutations[] = {
 };
 enum { N_PERMUTATIONS = sizeof permutations / sizeof *permutations, N_SMALL = 12 };
 
-static void check_permutation(const permutation *p, adj_dtype dtype)
+/* y has x's elements, input 0's, with its axis perm[d] at d. */
+static void expect_permuted(fixture *f, adj_node *y, adj_shape x, const int perm[])
 {
-    scoped(fixture_free) fixture f = fixture_new();
-    adj_node *x = given_integers(&f, dtype, p->x, -100, 100),
-             *y = adj_transpose(x, (int)p->x.rank, p->perm);
-    cr_assert_not_null(y, "%s", adj_graph_message(f.g));
-    adj_shape shape = adj_node_type(y).shape;
+    cr_assert_not_null(y, "%s", adj_graph_message(f->g));
     int64_t n = elems_of(y);
     scoped(release) double *want = malloc((size_t)n * sizeof *want + 1);
     for (int64_t i = 0; i < n; i++) {
-        adj_shape to = unravel(i, shape), from = {.rank = p->x.rank};
-        for (int d = 0; d < p->x.rank; d++)
-            from.dim[p->perm[d]] = to.dim[d];
-        want[i] = f.value[0][ravel(from, p->x)];
+        adj_shape to = unravel(i, adj_node_type(y).shape), from = {.rank = x.rank};
+        for (int d = 0; d < x.rank; d++)
+            from.dim[perm[d]] = to.dim[d];
+        want[i] = f->value[0][ravel(from, x)];
     }
-    expect_exact(&f, y, want);
+    expect_exact(f, y, want);
+}
+
+static void check_permutation(const permutation *p, adj_dtype dtype)
+{
+    scoped(fixture_free) fixture f = fixture_new();
+    adj_node *x = given_integers(&f, dtype, p->x, -100, 100);
+    expect_permuted(&f, adj_transpose(x, (int)p->x.rank, p->perm), p->x, p->perm);
 }
 
 Test(reshape, every_permutation_against_index_arithmetic)
@@ -86,9 +90,7 @@ Test(reshape, every_shape_keeps_the_order)
             scoped(fixture_free) fixture f = fixture_new();
             adj_node *y = adj_reshape(given_integers(&f, dtypes[d], reshapings[i].x, -9, 9),
                                       reshapings[i].asked);
-            cr_assert_not_null(y, "%s", adj_graph_message(f.g));
-            adj_shape shape = adj_node_type(y).shape;
-            cr_assert_eq(memcmp(&shape, &reshapings[i].y, sizeof shape), 0);
+            expect_shape(&f, y, reshapings[i].y);
             cr_assert_eq(y, adj_reshape(f.in[0], reshapings[i].y)); /* the same node */
             expect_exact(&f, y, f.value[0]);
         }
@@ -143,17 +145,10 @@ static const int of_three[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
 
 static void check_two_permutations(adj_shape x, const int first[3], const int second[3])
 {
+    const int joined[] = {first[second[0]], first[second[1]], first[second[2]]};
     scoped(fixture_free) fixture f = fixture_new();
-    adj_node *y = adj_transpose(adj_transpose(given_integers(&f, ADJ_F32, x, -100, 100), 3, first),
-                                3, second);
-    double want[27];
-    for (int64_t i = 0; i < elems_of(y); i++) {
-        adj_shape to = unravel(i, adj_node_type(y).shape), from = {.rank = 3};
-        for (int d = 0; d < 3; d++)
-            from.dim[first[second[d]]] = to.dim[d];
-        want[i] = f.value[0][ravel(from, x)];
-    }
-    expect_exact(&f, y, want);
+    adj_node *once = adj_transpose(given_integers(&f, ADJ_F32, x, -100, 100), 3, first);
+    expect_permuted(&f, adj_transpose(once, 3, second), x, joined);
 }
 
 /* Equal sizes, where no shape tells the order in which two permutations were joined; different
@@ -166,11 +161,12 @@ Test(reshape, two_permutations_against_index_arithmetic)
             check_two_permutations(shapes[s], of_three[i / 6], of_three[i % 6]);
 }
 
-static adj_node *six(fixture *f) { return given_random(f, ADJ_F32, (adj_shape){2, {2, 3}}, 0, 1); }
-static adj_node *negative(fixture *f) { return adj_reshape(six(f), (adj_shape){3, {-2, -3, -1}}); }
+static adj_node *six(fixture *f) { return input(f, "f32[2, 3]"); }
 
 Test(reshape, refusals)
 {
+    const int64_t large = INT64_C(1) << 40;
+    const adj_shape negative = {3, {-2, -3, -1}};
     scoped(fixture_free) fixture f = fixture_new();
     expect_refusal(&f, adj_reshape(six(&f), (adj_shape){2, {2, 2}}), ADJ_ESHAPE, "reshape",
                    "[2, 2]", "[2, 3]", NULL);
@@ -180,14 +176,14 @@ Test(reshape, refusals)
                    "[4, -1]", "[2, 3]", NULL);
     expect_refusal(&f, adj_reshape(six(&f), (adj_shape){2, {0, -1}}), ADJ_ESHAPE, "reshape",
                    "[0, -1]", NULL);
-    expect_refusal(&f, negative(&f), ADJ_ESHAPE, "reshape: shape", "negative", NULL);
+    expect_refusal(&f, adj_reshape(six(&f), negative), ADJ_ESHAPE, "reshape: shape", "negative",
+                   NULL);
     expect_refusal(&f, adj_reshape(six(&f), (adj_shape){.rank = 7}), ADJ_ESHAPE, "reshape: shape",
                    "rank", "7", NULL);
     expect_refusal(&f, adj_reshape(six(&f), (adj_shape){.rank = -1}), ADJ_ESHAPE, "reshape: shape",
                    "rank", "-1", NULL);
-    expect_refusal(&f,
-                   adj_reshape(six(&f), (adj_shape){3, {INT64_C(1) << 40, INT64_C(1) << 40, -1}}),
-                   ADJ_ESHAPE, "reshape: shape", "too large", NULL);
+    expect_refusal(&f, adj_reshape(six(&f), (adj_shape){3, {large, large, -1}}), ADJ_ESHAPE,
+                   "reshape: shape", "too large", NULL);
     expect_refusal(&f, adj_transpose(six(&f), 2, (int[]){0, 0}), ADJ_EARG, "transpose: perm",
                    "got 0 at 1", NULL);
     expect_refusal(&f, adj_transpose(six(&f), 2, (int[]){0, 2}), ADJ_EARG, "transpose: perm",
@@ -236,12 +232,8 @@ static void check_broadcast(const broadcast *b, adj_dtype dtype)
     cr_assert_not_null(y, "%s", adj_graph_message(f.g));
     int64_t n = elems_of(y);
     scoped(release) double *want = malloc((size_t)n * sizeof *want + 1);
-    for (int64_t i = 0; i < n; i++) {
-        adj_shape from = unravel(i, b->y), at = {.rank = b->x.rank};
-        for (int64_t d = 0; d < b->x.rank; d++)
-            at.dim[d] = b->x.dim[d] == 1 ? 0 : from.dim[b->y.rank - b->x.rank + d];
-        want[i] = f.value[0][ravel(at, b->x)];
-    }
+    for (int64_t i = 0; i < n; i++)
+        want[i] = repeated(f.value[0], b->x, unravel(i, b->y));
     expect_exact(&f, y, want);
 }
 
@@ -276,10 +268,9 @@ Test(broadcast, adjoint_on_integers)
         for (int i = 0; i < N_SUMMED; i++) {
             scoped(fixture_free) fixture f = fixture_new();
             adj_node *x = given_integers(&f, dtypes[d], broadcasts[i].x, -2, 2);
-            expect_adjoint(&f, adj_broadcast_to(x, broadcasts[i].y), 1);
-            fixture_renew(&f);
-            x = given_integers(&f, dtypes[d], broadcasts[i].y, -2, 2);
-            expect_adjoint(&f, adj_sum_to(x, broadcasts[i].x), 1);
+            adj_node *y = given_integers(&f, dtypes[d], broadcasts[i].y, -2, 2);
+            expect_adjoint(&f, adj_broadcast_to(x, broadcasts[i].y), 2);
+            expect_adjoint(&f, adj_sum_to(y, broadcasts[i].x), 2);
         }
 }
 
@@ -304,19 +295,16 @@ Test(broadcast, simplified)
     expect_exact(&f, y, (double[]){-2, -2, -2, -2});
 }
 
-static adj_node *negative_size(fixture *f)
-{
-    return adj_broadcast_to(six(f), (adj_shape){3, {-1, 2, 3}});
-}
-
 Test(broadcast, refusals)
 {
+    const adj_shape negative = {3, {-1, 2, 3}};
     scoped(fixture_free) fixture f = fixture_new();
     expect_refusal(&f, adj_broadcast_to(six(&f), (adj_shape){2, {4, 3}}), ADJ_ESHAPE,
                    "broadcast_to: input", "[2, 3]", "[4, 3]", NULL);
     expect_refusal(&f, adj_broadcast_to(six(&f), (adj_shape){1, {3}}), ADJ_ESHAPE,
                    "broadcast_to: input", "[2, 3]", "[3]", NULL);
-    expect_refusal(&f, negative_size(&f), ADJ_ESHAPE, "broadcast_to: shape", "negative", NULL);
+    expect_refusal(&f, adj_broadcast_to(six(&f), negative), ADJ_ESHAPE, "broadcast_to: shape",
+                   "negative", NULL);
     expect_refusal(&f, adj_broadcast_to(six(&f), (adj_shape){.rank = 7}), ADJ_ESHAPE,
                    "broadcast_to: shape", "rank", NULL);
     expect_refusal(&f, adj_broadcast_to(six(&f), (adj_shape){4, {1 << 30, 1 << 30, 2, 3}}),

@@ -4,7 +4,7 @@
 #include "expect.h"
 
 static const char *const backends[] = {"naive", "onednn"};
-enum { FLOATS = 4, BACKENDS = 2 };
+enum { BACKENDS = 2 };
 
 /* Values of cond with C's v != 0; the smallest f16 is not 0 either. */
 static const struct {
@@ -14,22 +14,17 @@ static const struct {
                   {NAN, 1}, {INFINITY, 1}, {0x1p-24, 1}, {-0x1p-24, 1}};
 enum { CONDITIONS = sizeof conditions / sizeof *conditions };
 
-static adj_node *condition(fixture *f, adj_dtype dtype, double value)
-{
-    return given(f, dtype, (adj_shape){0}, &value);
-}
-
 /* Bit by bit: NaNs, infinities and the sign of 0 are copied, and harm nothing where they are not
  * chosen. */
 Test(select, literal_numbers)
 {
     const double a[] = {1, -0.0, NAN, 7}, b[] = {-2, 0.0, 3, INFINITY};
     for (int k = 0; k < BACKENDS; k++)
-        for (int c = 0; c < FLOATS; c++)
-            for (int d = 0; d < FLOATS; d++)
+        for (int c = 0; c < N_PRECISIONS; c++)
+            for (int d = 0; d < N_PRECISIONS; d++)
                 for (int i = 0; i < CONDITIONS; i++) {
                     scoped(fixture_free) fixture f = fixture_new();
-                    adj_node *cond = condition(&f, dtypes[c], conditions[i].cond);
+                    adj_node *cond = scalar(&f, dtypes[c], conditions[i].cond);
                     adj_node *x = given(&f, dtypes[d], (adj_shape){2, {2, 2}}, a);
                     adj_node *y = given(&f, dtypes[d], (adj_shape){2, {2, 2}}, b);
                     scoped(release) double *got = evaluate(&f, adj_select(cond, x, y), backends[k]);
@@ -52,7 +47,7 @@ Test(select, shapes)
             for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
                 for (int is_a = 0; is_a < 2; is_a++) {
                     scoped(fixture_free) fixture f = fixture_new();
-                    adj_node *cond = condition(&f, ADJ_F32, is_a);
+                    adj_node *cond = scalar(&f, ADJ_F32, is_a);
                     adj_node *a = given_integers(&f, dtypes[d], shapes[s], -9, 9);
                     adj_node *b = given_integers(&f, dtypes[d], shapes[s], -9, 9);
                     expect_values(&f, adj_select(cond, a, b), backends[k], f.value[is_a ? 1 : 2], 0,
@@ -69,20 +64,20 @@ Test(select, same_and_known)
     adj_node *no = adj_fill(f.g, ADJ_F64, (adj_shape){0}, 0);
     expect_exact(&f, adj_select(yes, a, b), f.value[0]);
     expect_exact(&f, adj_select(no, a, b), f.value[1]);
-    expect_exact(&f, adj_select(condition(&f, ADJ_F32, 0), a, a), f.value[0]);
+    expect_exact(&f, adj_select(scalar(&f, ADJ_F32, 0), a, a), f.value[0]);
 }
 
 /* select(c, a, b) is linear in a and b together; dy goes whole to the one, zeros to the other. */
 Test(select, gradients)
 {
     const double dy[] = {1, NAN, -3}, zero[] = {0, 0, 0};
-    for (int d = 0; d < FLOATS; d++)
+    for (int d = 0; d < N_PRECISIONS; d++)
         for (int is_a = 0; is_a < 2; is_a++) {
             scoped(fixture_free) fixture f = fixture_new();
             const adj_shape s = {1, {3}};
             adj_node *x[] = {given_integers(&f, dtypes[d], s, -9, 9),
                              given_integers(&f, dtypes[d], s, -9, 9)};
-            adj_node *y = adj_select(condition(&f, dtypes[d], is_a), x[0], x[1]), *dx[2];
+            adj_node *y = adj_select(scalar(&f, dtypes[d], is_a), x[0], x[1]), *dx[2];
             cr_assert_eq(adj_grad(y, given(&f, dtypes[d], s, dy), 2, x, dx), ADJ_OK);
             expect_exact(&f, dx[0], is_a ? dy : zero);
             expect_exact(&f, dx[1], is_a ? zero : dy);
@@ -102,25 +97,21 @@ Test(select, gradient_against_differences)
     }
 }
 
-static adj_node *vector(fixture *f, adj_dtype dtype, int64_t n)
+static adj_node *selected(fixture *f, const char *cond, const char *a, const char *b)
 {
-    return given_integers(f, dtype, (adj_shape){1, {n}}, 0, 1);
+    return adj_select(input(f, cond), input(f, a), input(f, b));
 }
 
 Test(select, refusals)
 {
     scoped(fixture_free) fixture f = fixture_new();
-    expect_refusal(
-        &f, adj_select(vector(&f, ADJ_F32, 4), vector(&f, ADJ_F32, 4), vector(&f, ADJ_F32, 4)),
-        ADJ_ESHAPE, "select: cond", "[4]", "scalar", NULL);
-    expect_refusal(
-        &f, adj_select(condition(&f, ADJ_I32, 1), vector(&f, ADJ_F32, 4), vector(&f, ADJ_F32, 4)),
-        ADJ_EDTYPE, "select: cond is not a float", "i32", NULL);
-    expect_refusal(
-        &f, adj_select(condition(&f, ADJ_F32, 1), vector(&f, ADJ_F32, 4), vector(&f, ADJ_F32, 3)),
-        ADJ_ESHAPE, "select: b", "[3]", "[4]", NULL);
-    expect_refusal(
-        &f, adj_select(condition(&f, ADJ_F32, 1), vector(&f, ADJ_F32, 4), vector(&f, ADJ_F16, 4)),
-        ADJ_EDTYPE, "select: b", "f16", "f32", NULL);
+    expect_refusal(&f, selected(&f, "f32[4]", "f32[4]", "f32[4]"), ADJ_ESHAPE, "select: cond",
+                   "[4]", "scalar", NULL);
+    expect_refusal(&f, selected(&f, "i32[]", "f32[4]", "f32[4]"), ADJ_EDTYPE,
+                   "select: cond is not a float", "i32", NULL);
+    expect_refusal(&f, selected(&f, "f32[]", "f32[4]", "f32[3]"), ADJ_ESHAPE, "select: b", "[3]",
+                   "[4]", NULL);
+    expect_refusal(&f, selected(&f, "f32[]", "f32[4]", "f16[4]"), ADJ_EDTYPE, "select: b", "f16",
+                   "f32", NULL);
     cr_assert_null(adj_select(NULL, NULL, NULL));
 }
