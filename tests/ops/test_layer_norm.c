@@ -1,11 +1,5 @@
 /* test_layer_norm.c - layer norm against PyTorch's numbers, over one, two and all axes; as ConvNeXt
  * writes it; and what is refused. Its ops are group norm's, whose test has the rest. */
-#include <criterion/criterion.h>
-#include <math.h>
-#include <stdlib.h>
-
-#include "adjoint.h"
-#include "harness.h"
 #include "ops/norm_cases.h"
 
 /* torch.nn.functional.layer_norm, PyTorch 1.13 in float64, of [2, 3, 4] over the last 1, 2 and 3
@@ -74,12 +68,12 @@ static const double dbeta_of[3][24] = {
 
 Test(layer_norm, torch_numbers)
 {
-    for (int i = 0; i < 3 * DTYPES; i++) {
-        const int k = i / DTYPES;
-        const adj_dtype t = dtypes[i % DTYPES], s = stats_dtype(t);
+    for (int i = 0; i < 3 * N_PRECISIONS; i++) {
+        const int k = i / N_PRECISIONS;
+        const adj_dtype t = dtypes[i % N_PRECISIONS], s = stats_dtype(t);
         const adj_shape shape = {3, {2, 3, 4}};
         const adj_shape axes[] = {{1, {4}}, {2, {3, 4}}, {3, {2, 3, 4}}};
-        const double r = rounding(t);
+        const double r = rounding[t];
         scoped(fixture_free) fixture f = fixture_new();
         adj_node *x = given(&f, t, shape, x_given), *dy = given(&f, t, shape, dy_given), *dx[3];
         adj_node *gamma = given(&f, s, axes[k], gamma_of[k]);
@@ -148,35 +142,24 @@ Test(layer_norm, empty)
     }
 }
 
+static adj_node *norm(fixture *f, const char *gamma, const char *beta, double epsilon)
+{
+    return adj_layer_norm(input(f, "f32[2, 3, 5]"), input(f, gamma), input(f, beta), epsilon);
+}
+
 Test(layer_norm, refused)
 {
-    const char *const words[][5] = {{"layer_norm", "gamma", "got [4]", "expected [5]"},
-                                    {"layer_norm", "beta", "got [5, 1]", "expected [5]"},
-                                    {"layer_norm", "gamma", "rank", "got []"},
-                                    {"layer_norm", "gamma", "rank", "1 to 3"},
-                                    {"gamma", "type", "f64", "f32"},
-                                    {"epsilon", "nan"}};
-    const adj_status status[] = {ADJ_ESHAPE, ADJ_ESHAPE, ADJ_ESHAPE,
-                                 ADJ_ESHAPE, ADJ_EDTYPE, ADJ_EARG};
-    for (int i = 0; i < 6; i++) {
-        scoped(fixture_free) fixture f = fixture_new();
-        adj_node *x = adj_input(f.g, "x", ADJ_F32, (adj_shape){3, {2, 3, 5}}), *y = x;
-        adj_node *c5 = adj_input(f.g, "c5", ADJ_F32, (adj_shape){1, {5}});
-        adj_node *c4 = adj_input(f.g, "c4", ADJ_F32, (adj_shape){1, {4}});
-        adj_node *column = adj_input(f.g, "column", ADJ_F32, (adj_shape){2, {5, 1}});
-        adj_node *scalar = adj_input(f.g, "scalar", ADJ_F32, (adj_shape){0});
-        adj_node *four = adj_input(f.g, "four", ADJ_F32, (adj_shape){4, {1, 2, 3, 5}});
-        adj_node *wide = adj_input(f.g, "wide", ADJ_F64, (adj_shape){1, {5}});
-        switch (i) {
-        case 0: y = adj_layer_norm(x, c4, c5, eps); break;
-        case 1: y = adj_layer_norm(x, c5, column, eps); break;
-        case 2: y = adj_layer_norm(x, scalar, scalar, eps); break;
-        case 3: y = adj_layer_norm(x, four, four, eps); break;
-        case 4: y = adj_layer_norm(x, wide, c5, eps); break;
-        default: y = adj_layer_norm(x, c5, c5, (double)NAN); break;
-        }
-        cr_assert_null(y, "%d", i);
-        expect_error(f.g, status[i], words[i]);
-    }
+    scoped(fixture_free) fixture f = fixture_new();
+    expect_refusal(&f, norm(&f, "f32[4]", "f32[5]", eps), ADJ_ESHAPE, "layer_norm", "gamma",
+                   "got [4]", "expected [5]", NULL);
+    expect_refusal(&f, norm(&f, "f32[5]", "f32[5, 1]", eps), ADJ_ESHAPE, "layer_norm", "beta",
+                   "got [5, 1]", "expected [5]", NULL);
+    expect_refusal(&f, norm(&f, "f32[]", "f32[]", eps), ADJ_ESHAPE, "layer_norm", "gamma", "rank",
+                   "got []", NULL);
+    expect_refusal(&f, norm(&f, "f32[1, 2, 3, 5]", "f32[1, 2, 3, 5]", eps), ADJ_ESHAPE,
+                   "layer_norm", "gamma", "rank", "1 to 3", NULL);
+    expect_refusal(&f, norm(&f, "f64[5]", "f32[5]", eps), ADJ_EDTYPE, "gamma", "type", "f64", "f32",
+                   NULL);
+    expect_refusal(&f, norm(&f, "f32[5]", "f32[5]", (double)NAN), ADJ_EARG, "epsilon", "nan", NULL);
     cr_assert_null(adj_layer_norm(NULL, NULL, NULL, eps));
 }
