@@ -1,17 +1,11 @@
 /* test_pool_argmax.c - max_pool_argmax and max_pool_grad_argmax, which passes make: literals, and
  * together the same bits as max_pool_grad, in every type and format; and wrong calls of all pools
  * and their gradients: a status and a message that names the argument. */
-#include <criterion/criterion.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "expect.h"
 #include "graph/op.h"
-#include "harness.h"
 #include "ops/attr_lists.h"
-#include "ops/grad.h"
-
-static const adj_dtype dtypes[] = {ADJ_F32, ADJ_F64, ADJ_F16, ADJ_BF16};
 
 static adj_node *argmax_of(const adj_node *y)
 {
@@ -109,12 +103,6 @@ static const pool_row rows[] = {
     {{1, 2, 2, 1}, {1, 3, 4, 1}, ADJ_VALID}, {{1, 1, 1, 3}, {1, 1, 1, 3}, ADJ_VALID},
 };
 
-static void to_nchw(int64_t v[4])
-{
-    const int64_t c = v[3];
-    v[3] = v[2], v[2] = v[1], v[1] = c;
-}
-
 /* x has ties, zeros of both signs and NaNs. */
 static void expect_same_gradient(const pool_row *r, adj_dtype dtype, adj_format format)
 {
@@ -168,155 +156,129 @@ Test(pool_argmax, wrong_numbers)
 
 Test(pool_argmax, refused)
 {
-    const adj_pool a = {.ksize = {1, 2, 2, 1}};
+    const adj_pool pool = {.ksize = {1, 2, 2, 1}}, single = {.ksize = {1, 1, 1, 1}};
+    scoped(fixture_free) fixture f = fixture_new();
     for (int i = 0; i < 4; i++) {
-        scoped(fixture_free) fixture f = fixture_new();
-        adj_node *y =
-            adj_max_pool(given_integers(&f, ADJ_F32, (adj_shape){4, {1, 4, 4, 3}}, 0, 9), &a);
-        adj_node *wide = given_integers(&f, ADJ_F32, (adj_shape){4, {1, 4, 4, 3}}, 0, 9);
-        adj_node *argmax = argmax_of(y);
-        if (i < 2)
-            cr_expect_null(i ? argmax_gradient(y, y, y) : argmax_gradient(y, argmax, argmax));
-        else
-            cr_expect_null(
-                i == 2
-                    ? argmax_gradient(
-                          y, argmax_of(adj_max_pool(wide, &(adj_pool){.ksize = {1, 1, 1, 1}})), y)
-                    : argmax_gradient(y, argmax, wide));
-        expect_error(
-            f.g, i < 2 ? ADJ_EDTYPE : ADJ_ESHAPE,
-            (const char *const[]){"max_pool_grad_argmax", i == 3 ? "grad" : "argmax", NULL});
+        adj_node *x = input(&f, "f32[1, 4, 4, 3]"), *y = adj_max_pool(x, &pool);
+        adj_node *argmax = argmax_of(y), *wide = argmax_of(adj_max_pool(x, &single));
+        const struct {
+            adj_node *argmax, *grad;
+            adj_status status;
+            const char *word;
+        } wrong[] = {{argmax, argmax, ADJ_EDTYPE, "argmax"},
+                     {y, y, ADJ_EDTYPE, "argmax"},
+                     {wide, y, ADJ_ESHAPE, "argmax"},
+                     {argmax, x, ADJ_ESHAPE, "grad"}};
+        expect_refusal(&f, argmax_gradient(y, wrong[i].argmax, wrong[i].grad), wrong[i].status,
+                       "max_pool_grad_argmax", wrong[i].word, NULL);
     }
 }
 
 /* ---- wrong calls ---- */
 
-typedef struct {
-    adj_shape x;
-    adj_pool a;
-    int average;
-    adj_status status;
-    const char *words[4];
-} refused;
-
-static const refused bad[] = {
-    {{2, {1, 3}}, {.ksize = {1, 1, 1, 1}}, 0, ADJ_ESHAPE, {"max_pool", "input", "rank"}},
-    {{2, {1, 3}}, {.ksize = {1, 1, 1, 1}}, 1, ADJ_ESHAPE, {"avg_pool", "input", "rank"}},
-    {{4, {2, 4, 4, 3}}, {.ksize = {0}}, 0, ADJ_EARG, {"ksize", "missing"}},
-    {{4, {2, 4, 4, 3}}, {.ksize = {1, 0, 2, 1}}, 0, ADJ_EARG, {"ksize", "0"}},
-    {{4, {2, 4, 4, 3}}, {.ksize = {1, -2, 2, 1}}, 0, ADJ_EARG, {"ksize", "-2"}},
-    {{4, {2, 4, 4, 3}}, {.ksize = {2, 2, 2, 1}}, 0, ADJ_EARG, {"ksize", "batch"}},
-    {{4, {2, 4, 4, 3}},
-     {.ksize = {1, 2, 2, 1}, .stride = {1, 2, 0, 1}},
-     0,
-     ADJ_EARG,
-     {"strides", "0"}},
-    {{4, {2, 4, 4, 3}},
-     {.ksize = {1, 2, 2, 1}, .stride = {1, (int64_t)1 << 40, 1, 1}},
-     0,
-     ADJ_EARG,
-     {"strides"}},
-    {{4, {2, 4, 4, 3}},
-     {.ksize = {1, 6, 4, 1}, .stride = {1, 1, 1, 1}},
-     0,
-     ADJ_ESHAPE,
-     {"height", "ksize 6"}},
-    {{4, {2, 4, 4, 3}},
-     {.ksize = {1, 4, 5, 1}, .stride = {1, 1, 1, 1}},
-     1,
-     ADJ_ESHAPE,
-     {"width", "ksize 5"}},
-    {{4, {1, 2, 2, 4}},
-     {.ksize = {1, 1, 1, 2}, .stride = {1, 1, 1, 1}},
-     0,
-     ADJ_EARG,
-     {"depth", "2 and 1"}},
-    {{4, {1, 2, 2, 4}}, {.ksize = {1, 1, 1, 3}}, 0, ADJ_ESHAPE, {"depth", "divide"}},
-    {{4, {1, 2, 2, 4}}, {.ksize = {1, 2, 1, 2}}, 0, ADJ_EARG, {"depth", "height and width"}},
-    {{4, {1, 2, 2, 4}}, {.ksize = {1, 1, 1, 2}}, 1, ADJ_EARG, {"avg_pool", "depth"}},
-    {{4, {1, 3, 3, 1}},
-     {.ksize = {1, 2, 2, 1}, .pad = {{0}, {0, 1}, {0, 2}}, .padding = ADJ_EXPLICIT},
-     0,
-     ADJ_EARG,
-     {"explicit_paddings", "smaller"}},
-    {{4, {1, 3, 3, 1}},
-     {.ksize = {1, 2, 2, 1}, .pad = {{0}, {-1, 1}}, .padding = ADJ_EXPLICIT},
-     0,
-     ADJ_EARG,
-     {"explicit_paddings", "-1"}},
-    {{4, {1, 3, 3, 1}},
-     {.ksize = {1, 2, 2, 1}, .pad = {{0}, {1, 1}}, .padding = ADJ_SAME},
-     0,
-     ADJ_EARG,
-     {"explicit_paddings", "EXPLICIT"}},
-    {{4, {1, 3, 3, 1}},
-     {.ksize = {1, 2, 2, 1}, .pad = {{0}, {1, 1}}, .padding = ADJ_EXPLICIT},
-     1,
-     ADJ_EARG,
-     {"avg_pool", "EXPLICIT"}},
-    {{4, {1, 0, 3, 1}},
-     {.ksize = {1, 2, 2, 1}, .pad = {{0}, {1, 1}}, .padding = ADJ_EXPLICIT},
-     0,
-     ADJ_ESHAPE,
-     {"height", "without an element"}},
-    {{4, {1, 3, 3, 1}},
-     {.ksize = {1, 2, 2, 1}, .padding = (adj_padding)9},
-     0,
-     ADJ_EARG,
-     {"padding", "9"}},
-    {{4, {1, 3, 3, 1}},
-     {.ksize = {1, 2, 2, 1}, .format = (adj_format)9},
-     0,
-     ADJ_EARG,
-     {"data_format", "9"}},
+static const struct {
+    struct {
+        adj_node *(*build)(adj_node *x, const adj_pool *a);
+        const char *x;
+        adj_pool a;
+    } of;
+    struct {
+        adj_status status;
+        const char *words[3];
+    } error;
+} bad[] = {
+    {{adj_max_pool, "f32[1, 3]", {.ksize = {1, 1, 1, 1}}},
+     {ADJ_ESHAPE, {"max_pool", "input", "rank"}}},
+    {{adj_avg_pool, "f32[1, 3]", {.ksize = {1, 1, 1, 1}}},
+     {ADJ_ESHAPE, {"avg_pool", "input", "rank"}}},
+    {{adj_max_pool, "f32[2, 4, 4, 3]", {.ksize = {0}}}, {ADJ_EARG, {"ksize", "missing"}}},
+    {{adj_max_pool, "f32[2, 4, 4, 3]", {.ksize = {1, 0, 2, 1}}}, {ADJ_EARG, {"ksize", "0"}}},
+    {{adj_max_pool, "f32[2, 4, 4, 3]", {.ksize = {1, -2, 2, 1}}}, {ADJ_EARG, {"ksize", "-2"}}},
+    {{adj_max_pool, "f32[2, 4, 4, 3]", {.ksize = {2, 2, 2, 1}}}, {ADJ_EARG, {"ksize", "batch"}}},
+    {{adj_max_pool, "f32[2, 4, 4, 3]", {.ksize = {1, 2, 2, 1}, .stride = {1, 2, 0, 1}}},
+     {ADJ_EARG, {"strides", "0"}}},
+    {{adj_max_pool,
+      "f32[2, 4, 4, 3]",
+      {.ksize = {1, 2, 2, 1}, .stride = {1, (int64_t)1 << 40, 1, 1}}},
+     {ADJ_EARG, {"strides"}}},
+    {{adj_max_pool, "f32[2, 4, 4, 3]", {.ksize = {1, 6, 4, 1}, .stride = {1, 1, 1, 1}}},
+     {ADJ_ESHAPE, {"height", "ksize 6"}}},
+    {{adj_avg_pool, "f32[2, 4, 4, 3]", {.ksize = {1, 4, 5, 1}, .stride = {1, 1, 1, 1}}},
+     {ADJ_ESHAPE, {"width", "ksize 5"}}},
+    {{adj_max_pool, "f32[1, 2, 2, 4]", {.ksize = {1, 1, 1, 2}, .stride = {1, 1, 1, 1}}},
+     {ADJ_EARG, {"depth", "2 and 1"}}},
+    {{adj_max_pool, "f32[1, 2, 2, 4]", {.ksize = {1, 1, 1, 3}}}, {ADJ_ESHAPE, {"depth", "divide"}}},
+    {{adj_max_pool, "f32[1, 2, 2, 4]", {.ksize = {1, 2, 1, 2}}},
+     {ADJ_EARG, {"depth", "height and width"}}},
+    {{adj_avg_pool, "f32[1, 2, 2, 4]", {.ksize = {1, 1, 1, 2}}}, {ADJ_EARG, {"avg_pool", "depth"}}},
+    {{adj_max_pool,
+      "f32[1, 3, 3, 1]",
+      {.ksize = {1, 2, 2, 1}, .pad = {{0}, {0, 1}, {0, 2}}, .padding = ADJ_EXPLICIT}},
+     {ADJ_EARG, {"explicit_paddings", "smaller"}}},
+    {{adj_max_pool,
+      "f32[1, 3, 3, 1]",
+      {.ksize = {1, 2, 2, 1}, .pad = {{0}, {-1, 1}}, .padding = ADJ_EXPLICIT}},
+     {ADJ_EARG, {"explicit_paddings", "-1"}}},
+    {{adj_max_pool,
+      "f32[1, 3, 3, 1]",
+      {.ksize = {1, 2, 2, 1}, .pad = {{0}, {1, 1}}, .padding = ADJ_SAME}},
+     {ADJ_EARG, {"explicit_paddings", "EXPLICIT"}}},
+    {{adj_avg_pool,
+      "f32[1, 3, 3, 1]",
+      {.ksize = {1, 2, 2, 1}, .pad = {{0}, {1, 1}}, .padding = ADJ_EXPLICIT}},
+     {ADJ_EARG, {"avg_pool", "EXPLICIT"}}},
+    {{adj_max_pool,
+      "f32[1, 0, 3, 1]",
+      {.ksize = {1, 2, 2, 1}, .pad = {{0}, {1, 1}}, .padding = ADJ_EXPLICIT}},
+     {ADJ_ESHAPE, {"height", "without an element"}}},
+    {{adj_max_pool, "f32[1, 3, 3, 1]", {.ksize = {1, 2, 2, 1}, .padding = (adj_padding)9}},
+     {ADJ_EARG, {"padding", "9"}}},
+    {{adj_max_pool, "f32[1, 3, 3, 1]", {.ksize = {1, 2, 2, 1}, .format = (adj_format)9}},
+     {ADJ_EARG, {"data_format", "9"}}},
 };
 
 Test(pool_refused, pools)
 {
+    scoped(fixture_free) fixture f = fixture_new();
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        scoped(fixture_free) fixture f = fixture_new();
-        adj_node *x = adj_input(f.g, "x", ADJ_F32, bad[i].x);
-        adj_node *y = bad[i].average ? adj_avg_pool(x, &bad[i].a) : adj_max_pool(x, &bad[i].a);
-        cr_assert_null(y, "case %zu", i);
-        expect_error(f.g, bad[i].status, bad[i].words);
+        const char *const *words = bad[i].error.words;
+        expect_refusal(&f, bad[i].of.build(input(&f, bad[i].of.x), &bad[i].of.a),
+                       bad[i].error.status, words[0], words[1], words[2], NULL);
     }
+}
+
+static const adj_pool halves = {.ksize = {1, 2, 2, 1}};
+static const char *const x_type = "f32[1, 4, 4, 2]", *const y_type = "f32[1, 2, 2, 2]",
+                         *const wrong = "f32[1, 1, 2, 4]";
+
+static adj_node *max_grad(fixture *f, const char *y, const char *dy)
+{
+    return adj_max_pool_grad(input(f, x_type), input(f, y), input(f, dy), &halves);
+}
+
+static adj_node *max_grad_grad(fixture *f, const char *y, const char *e)
+{
+    return adj_max_pool_grad_grad(input(f, x_type), input(f, y), input(f, e), &halves);
 }
 
 /* Gradients: every operand's shape and type is checked against what the attributes give. */
 Test(pool_refused, gradients)
 {
-    const adj_pool a = {.ksize = {1, 2, 2, 1}};
-    const adj_shape x_size = {4, {1, 4, 4, 2}}, y_size = {4, {1, 2, 2, 2}},
-                    other = {4, {1, 1, 2, 4}};
-    for (int i = 0; i < 9; i++) {
-        scoped(fixture_free) fixture f = fixture_new();
-        adj_node *x = adj_input(f.g, "x", ADJ_F32, x_size),
-                 *y = adj_input(f.g, "y", ADJ_F32, y_size);
-        adj_node *wrong = adj_input(f.g, "wrong", ADJ_F32, other);
-        adj_node *half = adj_input(f.g, "half", ADJ_F16, y_size);
-        adj_node *r = NULL;
-        const char *word = "grad";
-        adj_status status = ADJ_ESHAPE;
-        switch (i) {
-        case 0: r = adj_max_pool_grad(x, wrong, y, &a), word = "orig_output"; break;
-        case 1: r = adj_max_pool_grad(x, y, wrong, &a); break;
-        case 2: r = adj_max_pool_grad_grad(x, wrong, x, &a), word = "orig_output"; break;
-        case 3: r = adj_max_pool_grad_grad(x, y, y, &a); break;
-        case 4: r = adj_avg_pool_grad(x_size, wrong, &a); break;
-        case 5:
-            r = adj_avg_pool_grad((adj_shape){2, {4, 4}}, y, &a), word = "orig_input_shape";
-            break;
-        case 6:
-            r = adj_avg_pool_grad((adj_shape){4, {1, -4, 4, 2}}, y, &a), word = "orig_input_shape";
-            break;
-        case 7: r = adj_max_pool_grad(x, half, y, &a), word = "f16", status = ADJ_EDTYPE; break;
-        default: r = adj_avg_pool_grad(x_size, y, NULL), word = "ksize", status = ADJ_EARG; break;
-        }
-        cr_assert_null(r, "case %d", i);
-        expect_error(f.g, status, (const char *[]){word, NULL});
-    }
-    cr_assert_null(adj_max_pool(NULL, &a));
-    cr_assert_null(adj_avg_pool_grad(x_size, NULL, &a));
+    const adj_shape x = {4, {1, 4, 4, 2}}, negative = {4, {1, -4, 4, 2}};
+    scoped(fixture_free) fixture f = fixture_new();
+    expect_refusal(&f, max_grad(&f, wrong, y_type), ADJ_ESHAPE, "orig_output", NULL);
+    expect_refusal(&f, max_grad(&f, y_type, wrong), ADJ_ESHAPE, "grad", NULL);
+    expect_refusal(&f, max_grad(&f, "f16[1, 2, 2, 2]", y_type), ADJ_EDTYPE, "f16", NULL);
+    expect_refusal(&f, max_grad_grad(&f, wrong, x_type), ADJ_ESHAPE, "orig_output", NULL);
+    expect_refusal(&f, max_grad_grad(&f, y_type, y_type), ADJ_ESHAPE, "grad", NULL);
+    expect_refusal(&f, adj_avg_pool_grad(x, input(&f, wrong), &halves), ADJ_ESHAPE, "grad", NULL);
+    expect_refusal(&f, adj_avg_pool_grad((adj_shape){2, {4, 4}}, input(&f, y_type), &halves),
+                   ADJ_ESHAPE, "orig_input_shape", NULL);
+    expect_refusal(&f, adj_avg_pool_grad(negative, input(&f, y_type), &halves), ADJ_ESHAPE,
+                   "orig_input_shape", NULL);
+    expect_refusal(&f, adj_avg_pool_grad(x, input(&f, y_type), NULL), ADJ_EARG, "ksize", NULL);
+    cr_assert_null(adj_max_pool(NULL, &halves));
+    cr_assert_null(adj_avg_pool_grad(x, NULL, &halves));
     cr_assert_null(adj_global_avg_pool(NULL, ADJ_NHWC));
 }
 

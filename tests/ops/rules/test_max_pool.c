@@ -1,15 +1,11 @@
 /* test_max_pool.c - relu, bias and max pooling in a training step: the rewritten graph
  * (ops/rules/max_pool.c), and naive's numbers for the original graph. Values are small integers, so
  * that sums in any order are equal; -0, ties, windows that relu shuts, and NaN are among them. */
-#include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "expect.h"
 #include "graph/op.h"
-#include "ops/grad.h"
-#include "tests/plan.h"
 
 /* Values fetched besides y, dv and db, or further readers of values that else only the pool reads.
  */
@@ -40,12 +36,6 @@ typedef struct {
     variant variant;
 } test_case;
 
-static void to_nchw(int64_t v[4])
-{
-    const int64_t c = v[3];
-    v[3] = v[2], v[2] = v[1], v[1] = c;
-}
-
 static layer layer_new(const test_case *t)
 {
     layer l = {.g = adj_graph_new()};
@@ -71,7 +61,7 @@ static layer layer_new(const test_case *t)
     if (t->variant == X_HAS_READER || t->variant == D_HAS_READER)
         l.fetch[l.n++] = adj_neg(t->variant == X_HAS_READER ? x : d);
     if (t->variant == SECOND_ORDER)
-        cr_assert_eq(adj_grad(dv, l.x0, 1, &l.dy, &l.fetch[l.n++]), ADJ_OK);
+        l.fetch[l.n++] = gradient_of(dv, l.x0, l.dy);
     return l;
 }
 
@@ -169,7 +159,7 @@ static int keeps_argmax(const test_case *t)
 }
 
 /* Nothing is computed twice, and relu follows the pool if no other node reads it. */
-static void expect_shape(const test_case *t, const char *graph, const char *label)
+static void expect_graph(const test_case *t, const char *graph, const char *label)
 {
     char pool_of_relu[64];
     int gradients = t->variant == FORWARD_ALONE ? 0 : t->variant == SECOND_ORDER ? 2 : 1;
@@ -195,7 +185,7 @@ static void expect_case(const test_case *t)
                       (got[i] == want[i] && signbit(got[i]) == signbit(want[i])),
                   "%s: [%ld] is %g, not %g\n%s", label, (long)i, got[i], want[i], graph);
     cr_expect_eq(count(plain, "argmax"), 0, "%s", label);
-    expect_shape(t, graph, label);
+    expect_graph(t, graph, label);
     free(want), free(got), free(graph), free(plain);
     adj_graph_free(l.g);
 }
