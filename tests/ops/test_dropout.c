@@ -1,20 +1,12 @@
 /* test_dropout.c - dropout's mask against the Philox of tests/oracle.h, its gradient, and its
  * independence of threads. */
-#include <criterion/criterion.h>
 #include <math.h>
-#include <stdlib.h>
 
-#include "harness.h"
+#include "expect.h"
 #include "graph/op.h"
 #include "tests/oracle.h"
 
-static const adj_dtype dtypes[] = {ADJ_F32, ADJ_F64, ADJ_F16, ADJ_BF16};
-enum { DTYPES = 4 };
-
-static adj_node *step_of(fixture *f, int step)
-{
-    return given(f, ADJ_I32, (adj_shape){0}, (double[]){step});
-}
+static adj_node *step_of(fixture *f, int step) { return scalar(f, ADJ_I32, step); }
 
 /* Philox4x32-10's published answer for counter 0, key 0: 6627e8d5 e169c58d bc57ac4c 9b00dbd8. */
 Test(dropout, numbers)
@@ -28,12 +20,13 @@ Test(dropout, numbers)
         {0.375, {1 / 0.625, 2 / 0.625, 3 / 0.625, 4 / 0.625}},
         {0, {1, 2, 3, 4}},
     };
-    for (int i = 0; i < 5 * DTYPES; i++) {
+    for (int i = 0; i < 5 * N_PRECISIONS; i++) {
         scoped(fixture_free) fixture f = fixture_new();
-        adj_node *x = given(&f, dtypes[i % DTYPES], (adj_shape){1, {4}}, (double[]){1, 2, 3, 4});
-        adj_node *y = adj_dropout(x, step_of(&f, 0), cases[i / DTYPES].rate, 0);
-        expect_values(&f, y, "naive", cases[i / DTYPES].want,
-                      dtypes[i % DTYPES] == ADJ_BF16 ? 4e-3 : 1e-3, 0);
+        adj_node *x =
+            given(&f, dtypes[i % N_PRECISIONS], (adj_shape){1, {4}}, (double[]){1, 2, 3, 4});
+        adj_node *y = adj_dropout(x, step_of(&f, 0), cases[i / N_PRECISIONS].rate, 0);
+        expect_values(&f, y, "naive", cases[i / N_PRECISIONS].want,
+                      dtypes[i % N_PRECISIONS] == ADJ_BF16 ? 4e-3 : 1e-3, 0);
     }
 }
 
@@ -41,7 +34,7 @@ Test(dropout, reference)
 {
     enum { N = 5003 };
     const uint64_t seeds[] = {1, 0xdeadbeefcafe1234u};
-    for (int i = 0; i < 2 * DTYPES; i++) {
+    for (int i = 0; i < 2 * N_PRECISIONS; i++) {
         scoped(fixture_free) fixture f = fixture_new();
         double want[N], kept = 0;
         adj_node *x = given_integers(&f, dtypes[i / 2], (adj_shape){1, {N}}, 1, 8);
@@ -76,24 +69,12 @@ Test(dropout, part)
     }
 }
 
-static double *with_threads(adj_node *y, int threads, int step)
-{
-    enum { N = 10000 };
-    adj_graph *g = adj_node_graph(y);
-    adj_exec_opts opts = {.n_fetch = 1, .fetch = &y, .backend = "naive", .threads = threads};
-    int32_t value = step;
-    double *got = malloc(N * sizeof *got);
-    scoped(release_exec) adj_exec *e = plan_of(g, &opts);
-    cr_assert_eq(adj_set(e, adj_find(g, "step"), &value, sizeof value), ADJ_OK);
-    cr_assert_eq(adj_run(e), ADJ_OK);
-    cr_assert_eq(adj_get(e, y, got, N * sizeof *got), ADJ_OK);
-    return got;
-}
+enum { ONES = 10000 };
 
 static int differences(const double *a, const double *b)
 {
     int n = 0;
-    for (int i = 0; i < 10000; i++)
+    for (int i = 0; i < ONES; i++)
         n += a[i] != b[i];
     return n;
 }
@@ -101,44 +82,33 @@ static int differences(const double *a, const double *b)
 /* The mask is that of (step, seed), and nothing else. */
 Test(dropout, resumable)
 {
-    scoped(release_graph) adj_graph *g = adj_graph_new();
-    adj_node *x = adj_fill(g, ADJ_F64, (adj_shape){2, {100, 100}}, 1);
-    adj_node *step = adj_input(g, "step", ADJ_I32, (adj_shape){0});
-    adj_node *y = adj_dropout(x, step, 0.5, 3), *other = adj_dropout(x, step, 0.5, 4);
-    double *one = with_threads(y, 1, 7), *three = with_threads(y, 3, 7);
-    double *next = with_threads(y, 1, 8), *seed = with_threads(other, 1, 7);
-    cr_assert_eq(differences(one, three), 0);
+    scoped(fixture_free) fixture f = fixture_new();
+    adj_node *x = given_integers(&f, ADJ_F64, (adj_shape){1, {ONES}}, 1, 1);
+    adj_node *y = adj_dropout(x, step_of(&f, 7), 0.5, 3);
+    expect_same_for_threads(&f, y);
+    scoped(release) double *one = evaluate(&f, y, "naive");
+    scoped(release) double *next = evaluate(&f, adj_dropout(x, step_of(&f, 8), 0.5, 3), "naive");
+    scoped(release) double *seed = evaluate(&f, adj_dropout(x, step_of(&f, 7), 0.5, 4), "naive");
     cr_assert_float_eq(differences(one, next), 5000, 300);
     cr_assert_float_eq(differences(one, seed), 5000, 300);
-    free(one), free(three), free(next), free(seed);
 }
 
-/* Linear and its own adjoint: <d, dropout(x)> == <dropout(d), x>. */
+/* Linear and its own adjoint. */
 Test(dropout, adjoint)
 {
-    for (int i = 0; i < DTYPES; i++) {
+    for (int i = 0; i < N_PRECISIONS; i++) {
         scoped(fixture_free) fixture f = fixture_new();
-        adj_shape s = {2, {9, 7}};
-        double left = 0, right = 0;
-        adj_node *x = given_integers(&f, dtypes[i], s, -9, 9),
-                 *d = given_integers(&f, dtypes[i], s, -9, 9);
-        adj_node *y = adj_dropout(x, step_of(&f, 5), 0.5, 6), *dx;
-        dx = gradient_of(y, d, x);
-        scoped(release) double *a = evaluate(&f, y, "naive"), *b = evaluate(&f, dx, "naive");
-        for (int k = 0; k < 63; k++)
-            left += a[k] * f.value[1][k], right += b[k] * f.value[0][k];
-        cr_assert_eq(left, right, "%g and %g", left, right);
+        adj_node *x = given_integers(&f, dtypes[i], (adj_shape){2, {9, 7}}, -9, 9);
+        expect_adjoint(&f, adj_dropout(x, step_of(&f, 5), 0.5, 6), 1);
     }
 }
 
+/* Gradients of dropout and of x times it, in which the mask is the same. */
 Test(dropout, gradients)
 {
     scoped(fixture_free) fixture f = fixture_new();
     adj_node *x = given_random(&f, ADJ_F64, (adj_shape){2, {3, 7}}, -1, 1);
-    adj_node *y = adj_dropout(x, step_of(&f, -1), 0.3, 11);
-    expect_gradient(&f, y, 0.5, 1e-12, 1e-12);
-    fixture_renew(&f); /* of x * dropout(x): the mask is the same in both */
-    x = given_random(&f, ADJ_F64, (adj_shape){2, {3, 7}}, -1, 1);
+    expect_gradient(&f, adj_dropout(x, step_of(&f, -1), 0.3, 11), 0.5, 1e-12, 1e-12);
     expect_gradient(&f, adj_mul(x, adj_dropout(x, step_of(&f, 2), 0.3, 11)), 1e-4, 1e-8, 1e-10);
 }
 
@@ -150,27 +120,19 @@ Test(dropout, nan)
     expect_exact(&f, adj_dropout(x, step_of(&f, 0), 0.5, 0), (double[]){0, NAN});
 }
 
+static adj_node *dropped(fixture *f, const char *x, const char *step, double rate)
+{
+    return adj_dropout(input(f, x), input(f, step), rate, 0);
+}
+
 Test(dropout, refused)
 {
-    const char *const words[][3] = {{"rate", "got 1"}, {"rate", "-0.1"},   {"rate", "nan"},
-                                    {"step", "i32"},   {"step", "scalar"}, {"x", "i32"}};
-    const adj_status status[] = {ADJ_EARG, ADJ_EARG, ADJ_EARG, ADJ_EDTYPE, ADJ_ESHAPE, ADJ_EDTYPE};
-    for (int i = 0; i < 6; i++) {
-        scoped(fixture_free) fixture f = fixture_new();
-        adj_node *x = adj_input(f.g, "x", ADJ_F32, (adj_shape){1, {4}});
-        adj_node *step = adj_input(f.g, "step", ADJ_I32, (adj_shape){0});
-        adj_node *steps = adj_input(f.g, "steps", ADJ_I32, (adj_shape){1, {4}});
-        adj_node *y = x;
-        switch (i) {
-        case 0: y = adj_dropout(x, step, 1, 0); break;
-        case 1: y = adj_dropout(x, step, -0.1, 0); break;
-        case 2: y = adj_dropout(x, step, NAN, 0); break;
-        case 3: y = adj_dropout(x, x, 0.5, 0); break;
-        case 4: y = adj_dropout(x, steps, 0.5, 0); break;
-        default: y = adj_dropout(steps, step, 0.5, 0); break;
-        }
-        cr_assert_null(y, "case %d", i);
-        expect_error(f.g, status[i], words[i]);
-    }
+    scoped(fixture_free) fixture f = fixture_new();
+    expect_refusal(&f, dropped(&f, "f32[4]", "i32[]", 1), ADJ_EARG, "rate", "got 1", NULL);
+    expect_refusal(&f, dropped(&f, "f32[4]", "i32[]", -0.1), ADJ_EARG, "rate", "-0.1", NULL);
+    expect_refusal(&f, dropped(&f, "f32[4]", "i32[]", NAN), ADJ_EARG, "rate", "nan", NULL);
+    expect_refusal(&f, dropped(&f, "f32[4]", "f32[4]", 0.5), ADJ_EDTYPE, "step", "i32", NULL);
+    expect_refusal(&f, dropped(&f, "f32[4]", "i32[4]", 0.5), ADJ_ESHAPE, "step", "scalar", NULL);
+    expect_refusal(&f, dropped(&f, "i32[4]", "i32[]", 0.5), ADJ_EDTYPE, "x", "i32", NULL);
     cr_assert_null(adj_dropout(NULL, NULL, 0.5, 0));
 }

@@ -2,15 +2,9 @@
  * step numbers, rates of 0, seeds of two words, on every backend, against literal numbers. And
  * pools, normalizations and losses are bit-identical for any number of threads: sums that cross a
  * batch have one order. */
-#include <criterion/criterion.h>
 #include <math.h>
-#include <omp.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "graph/op.h"
-#include "harness.h"
-#include "ops/grad.h"
+#include "expect.h"
 
 static const char *const backends[] = {"naive", "direct", "onednn"};
 enum { BACKENDS = 3, N = 4 };
@@ -19,8 +13,8 @@ enum { BACKENDS = 3, N = 4 };
 
 static adj_node *neg(adj_node *a, adj_node *b) { return (void)b, adj_neg(a); }
 static adj_node *relu(adj_node *a, adj_node *b) { return (void)b, adj_relu(a); }
-static adj_node *leaky(adj_node *a, adj_node *b) { return (void)b, adj_leaky_relu(a, 0.25); }
-static adj_node *clip(adj_node *a, adj_node *b) { return (void)b, adj_clip(a, -1, 1); }
+static adj_node *leaky(adj_node *a, adj_node *b) { return (void)b, adj_leaky_relu(a, 4); }
+static adj_node *clip(adj_node *a, adj_node *b) { return (void)b, adj_clip(a, -2, 2); }
 static adj_node *tanh_of(adj_node *a, adj_node *b) { return (void)b, adj_tanh(a); }
 static adj_node *elu(adj_node *a, adj_node *b) { return (void)b, adj_elu(a, 1); }
 static adj_node *scale(adj_node *a, adj_node *b) { return (void)b, adj_scale(a, -2); }
@@ -81,15 +75,13 @@ Test(edge_values, late_steps_and_rates_of_zero)
                  {3, 0, 1}};
     const adj_adam_attrs adam = {.beta1 = 0.9, .beta2 = 0.999};
     for (size_t i = 0; i < BACKENDS * (sizeof cases / sizeof *cases); i++) {
-        const double *c = &cases[i / BACKENDS].step;
+        const int k = (int)i / BACKENDS;
         scoped(fixture_free) fixture f = fixture_new();
-        adj_node *p = given(&f, ADJ_F32, (adj_shape){1, {1}}, (double[]){1});
-        adj_node *m = given(&f, ADJ_F32, (adj_shape){1, {1}}, (double[]){0.5});
-        adj_node *v = given(&f, ADJ_F32, (adj_shape){1, {1}}, (double[]){0.25});
-        adj_node *t = given(&f, ADJ_I32, (adj_shape){0}, &c[0]);
-        adj_node *lr = given(&f, ADJ_F32, (adj_shape){0}, &c[1]);
-        expect_values(&f, adj_adam_step(p, m, v, t, lr, &adam), backends[i % BACKENDS], &c[2], 1e-6,
-                      0);
+        adj_node *p = scalar(&f, ADJ_F32, 1), *m = scalar(&f, ADJ_F32, 0.5);
+        adj_node *v = scalar(&f, ADJ_F32, 0.25), *t = scalar(&f, ADJ_I32, cases[k].step);
+        adj_node *lr = scalar(&f, ADJ_F32, cases[k].rate);
+        expect_values(&f, adj_adam_step(p, m, v, t, lr, &adam), backends[i % BACKENDS],
+                      &cases[k].want, 1e-6, 0);
     }
 }
 
@@ -101,10 +93,9 @@ Test(edge_values, steps_of_sgd_and_counters)
                         next[] = {101, 1000001, 2147483647};
     for (int i = 0; i < 3 * BACKENDS; i++) {
         scoped(fixture_free) fixture f = fixture_new();
-        adj_node *p = given(&f, ADJ_F32, (adj_shape){1, {1}}, (double[]){1});
-        adj_node *d = given(&f, ADJ_F32, (adj_shape){1, {1}}, (double[]){0.5});
-        adj_node *lr = given(&f, ADJ_F32, (adj_shape){0}, &rates[i / BACKENDS]);
-        adj_node *t = given(&f, ADJ_I32, (adj_shape){0}, &counters[i / BACKENDS]);
+        adj_node *p = scalar(&f, ADJ_F32, 1), *d = scalar(&f, ADJ_F32, 0.5);
+        adj_node *lr = scalar(&f, ADJ_F32, rates[i / BACKENDS]);
+        adj_node *t = scalar(&f, ADJ_I32, counters[i / BACKENDS]);
         expect_values(&f, adj_sgd_step(p, d, lr, 0.25), backends[i % BACKENDS], &want[i / BACKENDS],
                       0, 0);
         expect_values(&f, adj_momentum(p, d, p, 0.5, -0.25), backends[i % BACKENDS],
@@ -116,38 +107,31 @@ Test(edge_values, steps_of_sgd_and_counters)
 /* ---- kinks ---- */
 
 /* Where a gradient of 1 goes at a kink, beside it, and beyond; x by element. */
-static adj_node *prelu_of(adj_node *x, adj_node *slope) { return adj_prelu(x, slope, ADJ_NHWC); }
-static adj_node *clip_of(adj_node *x, adj_node *slope) { return (void)slope, adj_clip(x, -2, 2); }
-static adj_node *relu_of(adj_node *x, adj_node *slope) { return (void)slope, adj_relu(x); }
-static adj_node *relu6_of(adj_node *x, adj_node *slope) { return (void)slope, adj_relu6(x); }
-static adj_node *leaky_of(adj_node *x, adj_node *slope)
-{
-    return (void)slope, adj_leaky_relu(x, 4);
-}
+static adj_node *prelu(adj_node *x, adj_node *slope) { return adj_prelu(x, slope, ADJ_NHWC); }
+static adj_node *relu6(adj_node *x, adj_node *slope) { return (void)slope, adj_relu6(x); }
 
 static const struct {
     adj_node *(*of)(adj_node *x, adj_node *slope);
     double x[N], y[N], dx[N];
 } kinks[] = {
-    {prelu_of, {-0.0, 0, 1, -2}, {-0.0, 0, 1, -8}, {4, 4, 1, 4}},
-    {clip_of, {-2, 2, -1.5, 2.5}, {-2, 2, -1.5, 2}, {1, 1, 1, 0}},
-    {relu_of, {-0.0, 0, 1, -2}, {0, 0, 1, 0}, {0, 0, 1, 0}},
-    {relu6_of, {0, 6, 5, 7}, {0, 6, 5, 6}, {0, 0, 1, 0}},
-    {leaky_of, {-0.0, 0, 1, -2}, {-0.0, 0, 1, -8}, {4, 4, 1, 4}},
+    {prelu, {-0.0, 0, 1, -2}, {-0.0, 0, 1, -8}, {4, 4, 1, 4}},
+    {clip, {-2, 2, -1.5, 2.5}, {-2, 2, -1.5, 2}, {1, 1, 1, 0}},
+    {relu, {-0.0, 0, 1, -2}, {0, 0, 1, 0}, {0, 0, 1, 0}},
+    {relu6, {0, 6, 5, 7}, {0, 6, 5, 6}, {0, 0, 1, 0}},
+    {leaky, {-0.0, 0, 1, -2}, {-0.0, 0, 1, -8}, {4, 4, 1, 4}},
 };
 
 Test(edge_values, gradients_at_kinks)
 {
-    static const double ones[N] = {1, 1, 1, 1}, four[1] = {4};
     for (size_t i = 0; i < BACKENDS * (sizeof kinks / sizeof *kinks); i++) {
         scoped(fixture_free) fixture f = fixture_new();
-        adj_node *x = given(&f, ADJ_F32, (adj_shape){2, {1, N}}, kinks[i / BACKENDS].x), *dx;
-        adj_node *slope = given(&f, ADJ_F32, (adj_shape){1, {1}}, four);
-        adj_node *dy = given(&f, ADJ_F32, (adj_shape){2, {1, N}}, ones);
+        adj_node *x = given(&f, ADJ_F32, (adj_shape){2, {1, N}}, kinks[i / BACKENDS].x);
+        adj_node *slope = given_integers(&f, ADJ_F32, (adj_shape){1, {1}}, 4, 4);
+        adj_node *dy = given_integers(&f, ADJ_F32, (adj_shape){2, {1, N}}, 1, 1);
         adj_node *y = kinks[i / BACKENDS].of(x, slope);
-        dx = gradient_of(y, dy, x);
         expect_values(&f, y, backends[i % BACKENDS], kinks[i / BACKENDS].y, 0, 0);
-        expect_values(&f, dx, backends[i % BACKENDS], kinks[i / BACKENDS].dx, 0, 0);
+        expect_values(&f, gradient_of(y, dy, x), backends[i % BACKENDS], kinks[i / BACKENDS].dx, 0,
+                      0);
     }
 }
 
@@ -156,19 +140,16 @@ Test(edge_values, gradients_at_kinks)
 Test(edge_values, both_words_of_a_seed)
 {
     enum { M = 64 };
-    double ones[M], y[2][M];
-    for (int i = 0; i < M; i++)
-        ones[i] = 1;
+    double y[2][M];
     for (int b = 0; b < BACKENDS; b++) {
         for (int k = 0; k < 2; k++) {
             scoped(fixture_free) fixture f = fixture_new();
-            adj_node *x = given(&f, ADJ_F32, (adj_shape){1, {M}}, ones), *dx;
-            adj_node *step = given(&f, ADJ_I32, (adj_shape){0}, (double[]){0});
+            adj_node *x = given_integers(&f, ADJ_F32, (adj_shape){1, {M}}, 1, 1);
+            adj_node *step = scalar(&f, ADJ_I32, 0);
             adj_node *node = adj_dropout(x, step, 0.5, 1 + ((uint64_t)k << 32));
             scoped(release) double *mask = evaluate(&f, node, backends[b]);
             memcpy(y[k], mask, sizeof y[k]);
-            dx = gradient_of(node, x, x);
-            expect_values(&f, dx, backends[b], y[k], 0, 0);
+            expect_values(&f, gradient_of(node, x, x), backends[b], y[k], 0, 0);
         }
         cr_expect_neq(memcmp(y[0], y[1], sizeof y[0]), 0, "%s", backends[b]);
     }
@@ -176,50 +157,38 @@ Test(edge_values, both_words_of_a_seed)
 
 /* ---- threads ---- */
 
-enum { RESULTS = 12 };
-
 /* Large enough that every kernel shares its work out. */
-static void build(fixture *f, adj_dtype dtype, adj_node *y[RESULTS])
+static void expect_same_bits(adj_dtype dtype)
 {
+    scoped(fixture_free) fixture f = fixture_new();
     const adj_shape image = {4, {6, 24, 22, 37}}, channels = {1, {37}};
     const adj_pool a = {.ksize = {1, 3, 3, 1}, .stride = {1, 2, 2, 1}, .padding = ADJ_SAME};
     adj_dtype wide = dtype == ADJ_F64 ? ADJ_F64 : ADJ_F32;
-    adj_node *x = given_random(f, dtype, image, -1, 3), *e = given_random(f, dtype, image, -1, 1);
-    adj_node *gamma = given_random(f, wide, channels, -1, 1);
-    adj_node *dy = given_random(f, dtype, (adj_shape){4, {6, 12, 11, 37}}, -1, 1);
-    adj_node *z = given_random(f, dtype, (adj_shape){2, {500, 37}}, -4, 4);
-    adj_node *label = given_integers(f, ADJ_I32, (adj_shape){1, {500}}, -1, 36);
+    adj_node *x = given_random(&f, dtype, image, -1, 3), *e = given_random(&f, dtype, image, -1, 1);
+    adj_node *gamma = given_random(&f, wide, channels, -1, 1);
+    adj_node *dy = given_random(&f, dtype, (adj_shape){4, {6, 12, 11, 37}}, -1, 1);
+    adj_node *z = given_random(&f, dtype, (adj_shape){2, {500, 37}}, -4, 4);
+    adj_node *label = given_integers(&f, ADJ_I32, (adj_shape){1, {500}}, -1, 36);
     adj_node *top = adj_max_pool(x, &a), *stats = adj_batch_norm_stats(x, ADJ_NHWC);
     adj_node *sums = adj_batch_norm_grad_sums(x, stats, e, 1e-5, ADJ_NHWC);
-    adj_node *const all[RESULTS] = {top,
-                                    adj_max_pool_grad(x, top, dy, &a),
-                                    adj_max_pool_grad_grad(x, top, e, &a),
-                                    adj_avg_pool(x, &a),
-                                    adj_avg_pool_grad(image, dy, &a),
-                                    stats,
-                                    sums,
-                                    adj_batch_norm(x, stats, gamma, gamma, 1e-5, ADJ_NHWC),
-                                    adj_batch_norm_grad(x, stats, gamma, e, sums, 1e-5, ADJ_NHWC),
-                                    adj_softmax(z),
-                                    adj_sparse_softmax_cross_entropy(z, label, 0.1),
-                                    adj_sparse_softmax_cross_entropy_grad(z, label, 0.1)};
-    memcpy(y, all, sizeof all);
+    adj_node *const all[] = {top,
+                             adj_max_pool_grad(x, top, dy, &a),
+                             adj_max_pool_grad_grad(x, top, e, &a),
+                             adj_avg_pool(x, &a),
+                             adj_avg_pool_grad(image, dy, &a),
+                             stats,
+                             sums,
+                             adj_batch_norm(x, stats, gamma, gamma, 1e-5, ADJ_NHWC),
+                             adj_batch_norm_grad(x, stats, gamma, e, sums, 1e-5, ADJ_NHWC),
+                             adj_softmax(z),
+                             adj_sparse_softmax_cross_entropy(z, label, 0.1),
+                             adj_sparse_softmax_cross_entropy_grad(z, label, 0.1)};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        expect_same_for_threads(&f, all[i]);
 }
 
 Test(threads, same_bits)
 {
-    const adj_dtype dtypes[] = {ADJ_F32, ADJ_F64, ADJ_F16, ADJ_BF16};
-    for (int d = 0; d < 4; d++) {
-        scoped(fixture_free) fixture f = fixture_new();
-        adj_node *y[RESULTS];
-        build(&f, dtypes[d], y);
-        for (int i = 0; i < RESULTS; i++) {
-            omp_set_num_threads(1);
-            scoped(release) double *one = evaluate(&f, y[i], "naive");
-            omp_set_num_threads(3);
-            scoped(release) double *three = evaluate(&f, y[i], "naive");
-            size_t bytes = (size_t)adj_shape_elems(adj_node_type(y[i]).shape) * sizeof *one;
-            cr_assert(memcmp(one, three, bytes) == 0, "%s", adj_node_op(y[i]));
-        }
-    }
+    for (int d = 0; d < N_PRECISIONS; d++)
+        expect_same_bits(dtypes[d]);
 }
