@@ -158,7 +158,7 @@ Test(edge_values, both_words_of_a_seed)
 /* ---- threads ---- */
 
 /* Large enough that every kernel shares its work out. */
-static void expect_same_bits(adj_dtype dtype)
+static void check_threads(adj_dtype dtype)
 {
     scoped(fixture_free) fixture f = fixture_new();
     const adj_shape image = {4, {6, 24, 22, 37}}, channels = {1, {37}};
@@ -190,5 +190,5 @@ static void expect_same_bits(adj_dtype dtype)
 Test(threads, same_bits)
 {
     for (int d = 0; d < N_PRECISIONS; d++)
-        expect_same_bits(dtypes[d]);
+        check_threads(dtypes[d]);
 }
