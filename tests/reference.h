@@ -35,22 +35,28 @@ static inline adj_status prepare_no_state(void *backend, const adj_layout *from,
 
 static inline void drop_nothing(void *backend, void *state) { (void)backend, (void)state; }
 
-/* Returns a list of two backends, one of that name with this kernel alone and naive, which lives
- * until the next call. */
-static inline const adj_backend *const *before_naive(const char *name, const adj_kernel *kernel)
+/* Returns a list of two backends, own, which opens nothing, and naive. It lives until the next
+ * call.
+ */
+static inline const adj_backend *const *beside_naive(adj_backend own)
 {
-    static const adj_kernel *kernels[2];
     static adj_backend backend;
     static const adj_backend *list[3];
-    kernels[0] = kernel;
-    backend = (adj_backend){.version = ADJ_VERSION,
-                            .name = name,
-                            .open = open_nothing,
-                            .close = close_nothing,
-                            .kernels = kernels};
+    backend = own;
+    backend.version = ADJ_VERSION;
+    backend.open = open_nothing;
+    backend.close = close_nothing;
     list[0] = &backend;
     list[1] = naive_backend();
     return list;
+}
+
+/* Returns the list of a backend of that name with this kernel alone. */
+static inline const adj_backend *const *before_naive(const char *name, const adj_kernel *kernel)
+{
+    static const adj_kernel *kernels[2];
+    kernels[0] = kernel;
+    return beside_naive((adj_backend){.name = name, .kernels = kernels});
 }
 
 #endif

@@ -1,4 +1,5 @@
-/* checked.h - runs gradcheck on a node and compare on a graph, for the tests of the checkers. */
+/* checked.h - runs gradcheck on a node and compare on a graph, for the tests of the checkers, and
+ * plants a gradient rule. */
 #ifndef TESTS_CHECK_CHECKED_H
 #define TESTS_CHECK_CHECKED_H
 
@@ -6,6 +7,7 @@
 
 #include "check/inspect.h"
 #include "cli/op/args.h"
+#include "graph/op.h"
 #include "tests/plan.h"
 
 /* The op's node, for a test that is linked with cli/op. */
@@ -15,6 +17,28 @@ static inline adj_node *built(adj_graph *g, const op_args *args)
     adj_node *n = op_args_build(args, g, &error);
     cr_assert_not_null(n, "%s: %s", args->op, error.message);
     return n;
+}
+
+typedef void grad_rule(adj_node *y, adj_node *dy, adj_node *dx[]);
+typedef void value_domain(const adj_node *n, int i, int64_t count, double v[]);
+
+static const adj_op *sound_op; /* of the node that with_rule copied */
+
+static inline adj_node *simplify_to_sound(const adj_node *n, adj_node *const in[])
+{
+    return adj_node_new(in[0]->graph, sound_op, n->n_in, in, n->attrs);
+}
+
+/* Returns a copy of n whose op has this gradient rule and domain (NULL: its own), and simplifies to
+ * the op of n before it is run; until the next call. */
+static inline adj_node *with_rule(const adj_node *n, grad_rule *grad, value_domain *domain)
+{
+    static adj_op op;
+    op = *(sound_op = n->op);
+    op.grad = grad != NULL ? grad : op.grad;
+    op.domain = domain != NULL ? domain : op.domain;
+    op.simplify = simplify_to_sound;
+    return adj_node_new(n->graph, &op, n->n_in, n->in, n->attrs);
 }
 
 /* The report is the caller's. */
@@ -58,6 +82,16 @@ static inline const adj_comparison *compared(adj_node *root, const char *config,
                                              adj_compare_opts more)
 {
     return compared_with(root, config, more, (adj_trial_opts){0});
+}
+
+/* Expects every row to pass. */
+static inline void expect_all_pass(const adj_comparison *c, const char *label)
+{
+    for (int i = 0; i < c->n_row; i++) {
+        const compare_row *row = adj_comparison_row_at(c, i);
+        cr_expect_eq(row->verdict, ADJ_VERDICT_PASS, "%s: %s %s: %s", label,
+                     c->config[row->config].name, adj_compare_row_name(row), row->reason);
+    }
 }
 
 #endif

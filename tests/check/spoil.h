@@ -32,16 +32,21 @@ static adj_status spoil_run(const adj_call *c)
     return status;
 }
 
+/* Returns "spoiled" and naive; until the next call. */
+static inline const adj_backend *const *spoiled_backends(void)
+{
+    static const adj_kernel kernel = {
+        .name = "spoiled", .prepare = spoil_prepare, .run = spoil_run};
+    return before_naive("spoiled", &kernel);
+}
+
 /* Checks the op with its gradient's op spoiled. */
 static inline const adj_gradcheck_report *check_spoiled(adj_graph *g, const op_args *args,
                                                         const adj_gradcheck_opts *opts)
 {
-    static const adj_kernel kernel = {
-        .name = "spoiled", .prepare = spoil_prepare, .run = spoil_run};
-    const adj_backend *const *backends = before_naive("spoiled", &kernel);
     adj_gradcheck_opts o = *opts;
     o.exec.backend = "spoiled";
-    o.exec.backends = backends;
+    o.exec.backends = spoiled_backends();
     return checked(built(g, args), &o);
 }
 

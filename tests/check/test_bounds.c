@@ -248,20 +248,15 @@ static adj_status run_product(const adj_call *c)
 static const adj_kernel product = {
     .name = "matmul", .prepare = prepare_product, .run = run_product};
 static const adj_kernel *const kernels[] = {&kernel, &product, NULL};
-static const adj_backend crooked = {.version = ADJ_VERSION,
-                                    .name = "crooked",
-                                    .open = open_nothing,
-                                    .close = close_nothing,
-                                    .kernels = kernels};
+static const adj_backend crooked = {.name = "crooked", .kernels = kernels};
 
 static const adj_comparison *compare(adj_graph *g, int with_relu, uint64_t seed)
 {
-    const adj_backend *const backends[] = {&crooked, naive_backend(), NULL};
     adj_node *x = adj_input(g, "x", dtype, (adj_shape){4, {1, ROWS, 4, CHANNELS}});
     adj_node *b = adj_input(g, "b", dtype, (adj_shape){1, {CHANNELS}});
     adj_node *y = adj_bias_add(x, b, ADJ_NHWC);
     return compared(with_relu ? adj_relu(y) : y, "crooked",
-                    (adj_compare_opts){.exec.seed = seed, .exec.backends = backends});
+                    (adj_compare_opts){.exec.seed = seed, .exec.backends = beside_naive(crooked)});
 }
 
 TestSuite(half_bounds, .init = plan_as_usual);
@@ -378,7 +373,6 @@ Test(half_bounds, too_small_for_f16)
 /* All products of a sum may be too small for the f32 in which it is made. */
 Test(half_bounds, products_below_f32)
 {
-    const adj_backend *const backends[] = {&crooked, naive_backend(), NULL};
     static uint16_t x[ROWS * CHANNELS];
     scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *a = adj_input(g, "a", ADJ_BF16, (adj_shape){2, {ROWS, CHANNELS}});
@@ -386,9 +380,9 @@ Test(half_bounds, products_below_f32)
     const adj_leaf_value value[] = {{a, x}, {b, x}};
     for (int i = 0; i < ROWS * CHANNELS; i++)
         adj_store(ADJ_BF16, x, i, 0x1p-64);
-    scoped(release_comparison) const adj_comparison *c =
-        compared(adj_matmul(a, b, 0), "crooked",
-                 (adj_compare_opts){.exec.backends = backends, .n_value = 2, .value = value});
+    scoped(release_comparison) const adj_comparison *c = compared(
+        adj_matmul(a, b, 0), "crooked",
+        (adj_compare_opts){.exec.backends = beside_naive(crooked), .n_value = 2, .value = value});
     const compare_row *row = adj_comparison_row_at(c, 0);
     cr_expect_str_eq(row->implementation, "flushing");
     cr_expect_eq(row->verdict, ADJ_VERDICT_PASS, "%s: err/bound %g", row->reason,
@@ -449,8 +443,7 @@ Test(few_values, gradcheck)
     for (int i = 0; i < 8 * SEEDS; i++) {
         scoped(norm_free) norm n = build(i % 8);
         const adj_gradcheck_opts o = {.exec.backend = "direct", .exec.seed = (uint64_t)(1 + i / 8)};
-        const adj_gradcheck_report *r = checked(n.y, &o);
+        scoped(release_gradcheck) const adj_gradcheck_report *r = checked(n.y, &o);
         cr_expect_eq(r->verdict, ADJ_GRADCHECK_PASS, "case %d, seed %d", i % 8, 1 + i / 8);
-        adj_gradcheck_free(r);
     }
 }

@@ -10,40 +10,26 @@
 
 enum { N = 400 };
 
-static int at_kink;         /* elements, from the first on */
-static double kink;         /* where they are put */
-static const adj_op *sound; /* what the op under test is a copy of */
-static int kinked_operand;  /* the others get 0: where it meets maximum's kink */
+static int at_kink; /* elements, from the first on */
+static double kink; /* where they are put */
 
-/* Away from 0 and 6, and some on the kink. */
+/* Operand 0 away from 0 and 6, and some on the kink, where the other operand is. */
 static void near_kink(const adj_node *n, int i, int64_t count, double v[])
 {
     (void)n;
     for (int64_t k = 0; k < count; k++)
-        v[k] = i != kinked_operand ? kink
-               : k < at_kink       ? kink
-                                   : kink + (v[k] < 0 ? v[k] - 0.25 : v[k] + 0.25);
-}
-
-static adj_node *simplify(const adj_node *n, adj_node *const in[])
-{
-    return adj_node_new(in[0]->graph, sound, n->n_in, in, n->attrs);
+        v[k] = i > 0 || k < at_kink ? kink : kink + (v[k] < 0 ? v[k] - 0.25 : v[k] + 0.25);
 }
 
 /* Checks a copy of the node's op whose values are near a kink. */
 static void expect_kinks(const adj_node *n, const char *label, double where, int kinks,
                          adj_gradcheck_result result, adj_gradcheck_method method)
 {
-    static adj_op op;
     const adj_gradcheck_opts o = {.draws = 1, .method = method, .exec.threads = 1};
-    op = *(sound = n->op);
-    op.domain = near_kink;
-    op.simplify = simplify;
     at_kink = kinks;
     kink = where;
-    kinked_operand = 0;
-    adj_node *y = adj_node_new(n->graph, &op, n->n_in, n->in, n->attrs);
-    scoped(release_gradcheck) const adj_gradcheck_report *r = checked(y, &o);
+    scoped(release_gradcheck) const adj_gradcheck_report *r =
+        checked(with_rule(n, NULL, near_kink), &o);
     const gradcheck_detail *w = adj_gradcheck_row_at(r, 0);
     cr_expect_eq(w->result, result, "%s, %d at %g, method %d: %s", label, kinks, where, (int)method,
                  adj_gradcheck_result_name(w->result));
@@ -90,26 +76,19 @@ Test(gradcheck_kinks, maximum_and_minimum)
     adj_node *a = adj_input(g, "a", ADJ_F32, (adj_shape){1, {N}});
     adj_node *b = adj_input(g, "b", ADJ_F32, (adj_shape){1, {N}});
     const adj_node *ops[] = {adj_maximum(a, b), adj_minimum(a, b)};
-    for (int i = 0; i < 2; i++) {
-        static adj_op op;
+    kink = 0.5;
+    for (int i = 0; i < 2; i++)
         for (size_t k = 0; k < sizeof shares / sizeof *shares; k++) {
-            op = *(sound = ops[i]->op);
-            op.domain = near_kink;
-            op.simplify = simplify;
             at_kink = shares[k].kinks;
-            kink = 0.5;
-            kinked_operand = 0;
-            adj_node *y = adj_node_new(g, &op, 2, ops[i]->in, NULL);
-            const adj_gradcheck_report *r = checked(y, &(adj_gradcheck_opts){.draws = 1});
+            scoped(release_gradcheck) const adj_gradcheck_report *r =
+                checked(with_rule(ops[i], NULL, near_kink), &(adj_gradcheck_opts){.draws = 1});
             for (int w = 0; w < 2; w++) {
-                cr_expect_eq(r->row[w].result, shares[k].result, "%s %d of %d", sound->name, w,
+                cr_expect_eq(r->row[w].result, shares[k].result, "%s %d of %d", ops[i]->op->name, w,
                              shares[k].kinks);
                 cr_expect_eq(adj_gradcheck_row_at(r, w)->kinks, shares[k].kinks, "%s %d: %d",
-                             sound->name, w, (int)adj_gradcheck_row_at(r, w)->kinks);
+                             ops[i]->op->name, w, (int)adj_gradcheck_row_at(r, w)->kinks);
             }
-            adj_gradcheck_free(r);
         }
-    }
 }
 
 /* Windows of two, all apart by 1; in some both elements are equal. */
@@ -130,19 +109,14 @@ Test(gradcheck_kinks, ties_in_max_pool_and_reduce_max)
     const adj_node *ops[] = {adj_max_pool(image, &pair), adj_reduce_max(rows, last)};
     for (int i = 0; i < 2; i++)
         for (size_t k = 0; k < sizeof shares / sizeof *shares; k++) {
-            static adj_op op;
-            op = *(sound = ops[i]->op);
-            op.domain = ties;
-            op.simplify = simplify;
             at_kink = shares[k].kinks;
-            adj_node *y = adj_node_new(g, &op, 1, ops[i]->in, ops[i]->attrs);
-            const adj_gradcheck_report *r = checked(y, &(adj_gradcheck_opts){.draws = 1});
+            scoped(release_gradcheck) const adj_gradcheck_report *r =
+                checked(with_rule(ops[i], NULL, ties), &(adj_gradcheck_opts){.draws = 1});
             const gradcheck_detail *w = adj_gradcheck_row_at(r, 0);
-            cr_expect_eq(w->result, shares[k].result, "%s: %d of %d, %s", sound->name,
+            cr_expect_eq(w->result, shares[k].result, "%s: %d of %d, %s", ops[i]->op->name,
                          shares[k].kinks, N, adj_gradcheck_result_name(w->result));
-            cr_expect_eq(w->kinks, shares[k].kinks, "%s: %d", sound->name, (int)w->kinks);
+            cr_expect_eq(w->kinks, shares[k].kinks, "%s: %d", ops[i]->op->name, (int)w->kinks);
             cr_expect_eq(w->considered, N);
-            adj_gradcheck_free(r);
         }
 }
 

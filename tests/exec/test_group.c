@@ -313,11 +313,7 @@ static const adj_kernel negate = {
 static const adj_kernel pair = {
     .name = "pair", .match = match_pair, .prepare = refuse_pair, .run = run_negated};
 static const adj_kernel *const kernels[] = {&negate, &pair, NULL};
-static const adj_backend negating = {.version = ADJ_VERSION,
-                                     .name = "negating",
-                                     .open = open_nothing,
-                                     .close = close_nothing,
-                                     .kernels = kernels};
+static const adj_backend negating = {.name = "negating", .kernels = kernels};
 
 /* ---- plans ---- */
 
@@ -367,14 +363,13 @@ static void expect_times(net n, addend_kind kind, adj_exec_opts o, int nodes, co
                          float times)
 {
     static const float x[SIZE] = {1, -2, 3}, given[SIZE] = {5, -1, 2};
-    const adj_backend *const both[] = {&negating, naive_backend(), NULL};
     float y[SIZE];
     adj_exec *e;
     if (o.n_fetch == 0) {
         o.fetch = &n.y;
         o.n_fetch = 1;
     }
-    o.backends = both;
+    o.backends = beside_naive(negating);
     cr_assert_eq(adj_exec_new(n.g, &o, &e), ADJ_OK, "%s: %s", label, adj_exec_message(e));
     cr_expect_eq(nodes_of_negation(e), nodes, "%s: %d nodes, expected %d", label,
                  nodes_of_negation(e), nodes);
@@ -459,11 +454,10 @@ Test(epilogue, not_against_the_kernel)
 /* The negation of a parameter is not computed in every run for an input's sake. */
 Test(epilogue, not_what_changes_more_often)
 {
-    const adj_backend *const both[] = {&negating, naive_backend(), NULL};
     scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *p = adj_param(g, "p", ADJ_F32, vec, (adj_init){.kind = ADJ_INIT_CONSTANT, .a = 1});
     adj_node *y = adj_add(adj_neg(p), adj_input(g, "x", ADJ_F32, vec));
-    const adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .backends = both};
+    const adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .backends = beside_naive(negating)};
     scoped(release_exec) adj_exec *e = plan_of(g, &o);
     cr_expect_eq(nodes_of_negation(e), 1);
 }

@@ -51,10 +51,7 @@ static adj_status run_reorder(void *state, const void *in, void *out, void *scra
 
 static const adj_kernel turned_tanh = {.name = "tanh", .prepare = prepare_tanh, .run = run_nothing};
 static const adj_kernel *const kernels[] = {&turned_tanh, NULL};
-static const adj_backend turning = {.version = ADJ_VERSION,
-                                    .name = "turning",
-                                    .open = open_nothing,
-                                    .close = close_nothing,
+static const adj_backend turning = {.name = "turning",
                                     .kernels = kernels,
                                     .layout_bytes = turned_bytes,
                                     .layout_name = turned_name,
@@ -68,7 +65,6 @@ typedef enum { PLAIN, CANARIES, ALONE } kind;
 
 static adj_exec *plan_nodes(int n, adj_node *const fetch[], const adj_updates *u, kind kind)
 {
-    const adj_backend *const both[] = {&turning, naive_backend(), NULL};
     const adj_exec_opts o = {.n_fetch = n,
                              .fetch = fetch,
                              .updates = u,
@@ -77,7 +73,7 @@ static adj_exec *plan_nodes(int n, adj_node *const fetch[], const adj_updates *u
                                                         .no_passes = 1,
                                                         .canaries = kind == CANARIES,
                                                         .no_sharing = kind == ALONE},
-                             .backends = both};
+                             .backends = beside_naive(turning)};
     return plan_of(adj_node_graph(fetch[0]), &o);
 }
 

@@ -60,12 +60,7 @@ static void describe(char *text, size_t size) { snprintf(text, size, "%s", versi
 
 static const adj_kernel kernel = {.name = "two", .prepare = plant, .run = run};
 static const adj_kernel *const kernels[] = {&kernel, NULL};
-static const adj_backend backend = {.version = ADJ_VERSION,
-                                    .name = "planted",
-                                    .open = open_nothing,
-                                    .close = close_nothing,
-                                    .kernels = kernels,
-                                    .describe = describe};
+static const adj_backend backend = {.name = "planted", .kernels = kernels, .describe = describe};
 
 /* ---- a plan of one relu ---- */
 
@@ -78,13 +73,12 @@ typedef struct {
 
 static inline outcome plan(adj_exec_opts o, int64_t n)
 {
-    const adj_backend *const backends[] = {&backend, naive_backend(), NULL};
     scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){1, {n}}), *y = adj_relu(x);
     outcome out = {.runs = runs};
     o.n_fetch = 1;
     o.fetch = &y;
-    o.backends = backends;
+    o.backends = beside_naive(backend);
     scoped(release_exec) adj_exec *e = plan_of(g, &o);
     adj_step_info s = adj_exec_step_at(e, 0);
     snprintf(out.impl, sizeof out.impl, "%s", s.impl);

@@ -96,7 +96,6 @@ Test(tune, the_environment_names_the_file)
 
 Test(tune, equal_groups_are_timed_once_and_the_time_is_bounded)
 {
-    const adj_backend *const backends[] = {&backend, naive_backend(), NULL};
     scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *y[4];
     for (int i = 0; i < 4; i++) {
@@ -104,7 +103,7 @@ Test(tune, equal_groups_are_timed_once_and_the_time_is_bounded)
         snprintf(name, sizeof name, "x%d", i);
         y[i] = adj_relu(adj_input(g, name, ADJ_F32, (adj_shape){1, {9 + i / 3}}));
     }
-    adj_exec_opts o = {.n_fetch = 4, .fetch = y, .backends = backends, .tune = 1};
+    adj_exec_opts o = {.n_fetch = 4, .fetch = y, .backends = beside_naive(backend), .tune = 1};
     adj_exec *e = plan_of(g, &o);
     cr_assert_eq(adj_exec_details(e).timed, 4);
     for (int i = 0; i < 4; i++)
