@@ -157,18 +157,17 @@ Test(candidate, areas)
     cr_assert_eq(layout_bytes_of(&planted, NULL, adj_node_type(logits)), 120);
 }
 
-/* ---- estimates ---- */
-
-/* ---- two backends before naive, each with a kernel for relu ---- */
+/* ---- estimates: two backends before naive, each with a kernel for relu ---- */
 
 enum { N_PLANTED = 2, REFUSES = -1 };
 static double times[N_PLANTED]; /* of a good kernel's time; REFUSES */
-static int prepared, dropped, opened[N_PLANTED], closed;
+static int prepared, opened[N_PLANTED], closed;
 static adj_status open_status[N_PLANTED];
 
-static adj_status plant(int i, const adj_group *g, int candidate, adj_prep *p)
+static adj_status plant(void *backend, const adj_group *g, int candidate, adj_prep *p)
 {
     static const char *const names[N_PLANTED] = {"first:1", "second:1"};
+    const long i = (int *)backend - opened;
     if (strcmp(g->node[0]->op->name, "relu") != 0 || candidate > 0)
         return ADJ_ENOKERNEL;
     cr_assert_gt(p->seconds, 0);
@@ -181,29 +180,12 @@ static adj_status plant(int i, const adj_group *g, int candidate, adj_prep *p)
     return status;
 }
 
-static adj_status plant_first(void *backend, const adj_group *g, int candidate, adj_prep *p)
-{
-    (void)backend;
-    return plant(0, g, candidate, p);
-}
-
-static adj_status plant_second(void *backend, const adj_group *g, int candidate, adj_prep *p)
-{
-    (void)backend;
-    return plant(1, g, candidate, p);
-}
-
 static adj_status run(const adj_call *c) { return naive_backend()->kernels[0]->run(c); }
 
-static void drop_planted(void *backend, void *state)
-{
-    (void)backend, (void)state;
-    dropped++;
-}
-
+/* A backend is its count of being opened. */
 static adj_status open_planted(int i, const adj_backend_opts *opts, void **backend)
 {
-    *backend = NULL;
+    *backend = &opened[i];
     opened[i]++;
     if (open_status[i] != ADJ_OK)
         snprintf(opts->message, ADJ_WHY, "no license");
@@ -226,44 +208,38 @@ static void close_planted(void *backend)
     closed++;
 }
 
-static const adj_kernel first = {
-    .name = "k", .prepare = plant_first, .run = run, .drop = drop_planted};
-static const adj_kernel second = {
-    .name = "k", .prepare = plant_second, .run = run, .drop = drop_planted};
-static const adj_kernel *const first_kernels[] = {&first, NULL};
-static const adj_kernel *const second_kernels[] = {&second, NULL};
+static const adj_kernel relu = {.name = "k", .prepare = plant, .run = run, .drop = drop};
+static const adj_kernel *const relu_kernels[] = {&relu, NULL};
 static const adj_backend backends_planted[N_PLANTED] = {
     {.version = ADJ_VERSION,
      .name = "first",
      .open = open_first,
      .close = close_planted,
-     .kernels = first_kernels},
+     .kernels = relu_kernels},
     {.version = ADJ_VERSION,
      .name = "second",
      .open = open_second,
      .close = close_planted,
-     .kernels = second_kernels},
+     .kernels = relu_kernels},
 };
 
-static void unset_plan(void) { unsetenv("ADJOINT_PLAN"); }
-TestSuite(estimate, .init = unset_plan);
+TestSuite(estimate, .init = plan_as_usual);
 
 static adj_exec *plan(adj_graph *g, int tune)
 {
     static const adj_backend *backends[] = {&backends_planted[0], &backends_planted[1], NULL, NULL};
     adj_node *y[] = {adj_relu(adj_input(g, "x", ADJ_F32, (adj_shape){1, {64}})),
                      adj_relu(adj_input(g, "z", ADJ_F32, (adj_shape){1, {65}}))};
+    const adj_exec_opts o = {.n_fetch = 2,
+                             .fetch = y,
+                             .tune = tune,
+                             .tune_file = "",
+                             .backends = backends,
+                             .debug = &(adj_exec_debug){.no_fusion = 1}};
     adj_exec *e;
     backends[N_PLANTED] = naive_backend();
     prepared = dropped = closed = opened[0] = opened[1] = 0;
-    (void)adj_exec_new(g,
-                       &(adj_exec_opts){.n_fetch = 2,
-                                        .fetch = y,
-                                        .tune = tune,
-                                        .tune_file = "",
-                                        .backends = backends,
-                                        .debug = &(adj_exec_debug){.no_fusion = 1}},
-                       &e);
+    (void)adj_exec_new(g, &o, &e);
     return e;
 }
 

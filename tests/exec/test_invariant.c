@@ -7,6 +7,7 @@
 #include "exec/internal.h"
 #include "exec/report.h"
 #include "graph/op.h"
+#include "tests/counter.h"
 #include "tests/plan.h"
 #include "tests/reference.h"
 
@@ -188,22 +189,6 @@ Test(invariant, a_failure_is_not_forgotten)
 }
 
 /* ---- an inference in bf16: casts and packed filters ---- */
-
-typedef struct {
-    long calls;
-} counter;
-
-static void *count_alloc(void *user, size_t bytes)
-{
-    ((counter *)user)->calls++;
-    return malloc(bytes);
-}
-
-static void count_free(void *user, void *p)
-{
-    (void)user;
-    free(p);
-}
 
 static void draw(adj_exec *e, const adj_node *leaf, uint64_t seed)
 {
