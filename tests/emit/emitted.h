@@ -112,10 +112,10 @@ static inline void shell(const char *folder, const char *command)
     cr_assert_eq(system(text), 0, "%s", command); /* NOLINT(cert-env33-c) */
 }
 
-static inline void remove_folder(const char *folder)
+static inline void remove_folder(temporary *folder)
 {
     char text[128];
-    snprintf(text, sizeof text, "rm -rf %s", folder);
+    snprintf(text, sizeof text, "rm -rf %s", folder->s);
     (void)!system(text); /* NOLINT(cert-env33-c) */
 }
 
@@ -136,12 +136,12 @@ static inline size_t number_in(const char *folder, const char *name, const char 
     return number;
 }
 
-/* True if a line of a file of the folder contains the text. */
-static inline int has_text(const char *folder, const char *name, const char *text)
+/* True if a line of the folder's net.c contains the text. */
+static inline int has_text(const temporary *folder, const char *text)
 {
     char line[512], path[160];
     int found = 0;
-    snprintf(path, sizeof path, "%s/%s", folder, name);
+    snprintf(path, sizeof path, "%s/net.c", folder->s);
     FILE *f = fopen(path, "r");
     cr_assert_not_null(f, "%s", path);
     while (fgets(line, sizeof line, f) != NULL)
@@ -160,14 +160,36 @@ static inline void *library_of(const char *folder, const char *name)
     return library;
 }
 
+/* A net as C in a folder of its own, net.c, which is compiled and loaded. */
+typedef struct {
+    temporary folder;
+    void *library;
+    int (*predict)(const float *, float *);
+} compiled;
+
+static inline compiled compile_net(const net *n, const adj_emit_opts *o, const char *flags)
+{
+    char command[256];
+    compiled c = {.folder = temporary_folder()};
+    emit_to(c.folder.s, "net", n, o);
+    snprintf(command, sizeof command, "cc " STRICT " %s -shared -fPIC net.c -o net.so -lm", flags);
+    shell(c.folder.s, command);
+    c.library = library_of(c.folder.s, "net");
+    *(void **)&c.predict = dlsym(c.library, "net_predict");
+    cr_assert_not_null(c.predict);
+    return c;
+}
+
+static inline void compiled_free(compiled *c)
+{
+    dlclose(c->library);
+    remove_folder(&c->folder);
+}
+
 /* Compares the compiled net's output with the reference, both relative to the largest result. */
-static inline void expect_output(const char *folder, const char *name, const net *n,
+static inline void expect_output(const compiled *c, const char *name, const net *n,
                                  const double want[], double tolerance)
 {
-    void *library = library_of(folder, name);
-    int (*predict)(const float *, float *);
-    *(void **)&predict = dlsym(library, "net_predict");
-    cr_assert_not_null(predict);
     const int64_t n_x = adj_shape_elems(adj_node_type(n->x).shape);
     const int64_t n_y = adj_shape_elems(adj_node_type(n->y).shape);
     scoped(release) float *x = malloc((size_t)n_x * sizeof *x);
@@ -175,7 +197,7 @@ static inline void expect_output(const char *folder, const char *name, const net
     double largest = 0;
     for (int64_t i = 0; i < n_x; i++)
         x[i] = input_at(i, 0);
-    cr_assert_eq(predict(x, y), 0);
+    cr_assert_eq(c->predict(x, y), 0);
     for (int64_t i = 0; i < n_y; i++)
         largest = fmax(largest, fabs(want[i]));
     cr_assert_gt(largest, 1e-3, "%s: all results are 0", name);
@@ -183,7 +205,13 @@ static inline void expect_output(const char *folder, const char *name, const net
         cr_assert_leq(fabs((double)y[i] - want[i]), tolerance * largest,
                       "%s[%lld]: got %.9g, expected %.9g", name, (long long)i, (double)y[i],
                       want[i]);
-    dlclose(library);
+}
+
+/* A built-in model, named by user, for two images. */
+static inline adj_node *build_pair(adj_graph *g, adj_dtype dtype, const void *user)
+{
+    adj_model_opts o = {.batch = 2, .dtype = dtype};
+    return adj_model_logits(g, adj_model_find(user, &o), &o);
 }
 
 #endif

@@ -83,7 +83,7 @@ static double error_of(const char *folder, int64_t outputs, const double want[])
 /* n_build: as many of the list. */
 static void expect_model(const sized *s, int n_build)
 {
-    const temporary folder = temporary_folder();
+    scoped(remove_folder) temporary folder = temporary_folder();
     scoped(net_free) net n = net_new(build_model, ADJ_F32, s);
     scoped(release) double *want = reference_of(build_model, s);
     const int64_t outputs = adj_shape_elems(adj_node_type(n.y).shape);
@@ -102,7 +102,6 @@ static void expect_model(const sized *s, int n_build)
         else
             cr_expect_leq(error, tolerance, "%s, %s: error %.3g", s->model, builds[i].flags, error);
     }
-    remove_folder(folder.s);
 }
 
 Test(emit_models, lenet5) { expect_model(&(sized){"lenet5", 1, 0, 0}, ALL); }
@@ -119,7 +118,7 @@ Test(emit_models, vgg6) { expect_model(&(sized){"vgg6", 1, 8, 8}, CHECKED); }
 Test(emit_models, other_compilers)
 {
     const sized s = {"lenet5", 1, 0, 0};
-    const temporary folder = temporary_folder();
+    scoped(remove_folder) temporary folder = temporary_folder();
     static const char *const classes[] = {"a \"b\" \\", "?\?/", "\xc3\xa9", "*/"};
     const adj_model_card card = {.model = "a */ name\n?\?/\n\\",
                                  .options = {.size.c = 1, .classes = 4},
@@ -151,7 +150,6 @@ Test(emit_models, other_compilers)
     for (int i = 0; i < 1024; i++)
         cr_assert_float_eq((double)input[i], ((i & 255) - 33.25) / 78.5, 1e-6);
     dlclose(library);
-    remove_folder(folder.s);
 }
 
 TestSuite(emit_sums, .init = plan_as_usual);
@@ -197,10 +195,8 @@ static adj_node *build(adj_graph *g, adj_dtype dtype, const void *user)
 /* Computes the first n results of the net as C, with parameters of 1. */
 static void compute(kind k, const adj_emit_opts *o, const float x[], int n, float y[])
 {
-    char folder[] = "/tmp/adjoint-sums-XXXXXX";
     static float all[LONG_ROW];
-    cr_assert_not_null(mkdtemp(folder));
-    net a = net_new(build, ADJ_F32, &k);
+    scoped(net_free) net a = net_new(build, ADJ_F32, &k);
     for (int i = 0; i < adj_exec_param_count(a.e); i++) {
         adj_node *p = adj_exec_param_at(a.e, i);
         float *w;
@@ -208,17 +204,10 @@ static void compute(kind k, const adj_emit_opts *o, const float x[], int n, floa
         for (int64_t j = 0; j < adj_shape_elems(adj_node_type(p).shape); j++)
             w[j] = 1;
     }
-    emit_to(folder, "net", &a, o);
-    shell(folder, "cc " STRICT " -O1 -shared -fPIC net.c -o net.so -lm");
-    cr_expect_eq(has_text(folder, "net.c", "double"), o != NULL, "%d", (int)k);
-    void *library = library_of(folder, "net");
-    int (*predict)(const float *, float *);
-    *(void **)&predict = dlsym(library, "net_predict");
-    cr_assert_eq(predict(x, all), 0);
+    scoped(compiled_free) compiled c = compile_net(&a, o, "-O1");
+    cr_expect_eq(has_text(&c.folder, "double"), o != NULL, "%d", (int)k);
+    cr_assert_eq(c.predict(x, all), 0);
     memcpy(y, all, (size_t)n * sizeof *y);
-    dlclose(library);
-    net_free(&a);
-    remove_folder(folder);
 }
 
 /* 1e8 + 1 - 1e8 is 1; in float 1e8 + 1 is 1e8. */
@@ -261,28 +250,17 @@ Test(emit_sums, small_terms)
     cr_expect_float_eq((double)y, -log(1 + 4000 * 4e-8), 1e-7);
 }
 
-static adj_node *build_pair(adj_graph *g, adj_dtype dtype, const void *user)
-{
-    adj_model_opts o = {.batch = 2, .dtype = dtype};
-    return adj_model_logits(g, adj_model_find(user, &o), &o);
-}
-
 /* With padding, folded batch norms, and products; and in 8 bits without a warning. */
 Test(emit_sums, models)
 {
     static const char *const models[] = {"lenet5", "ds_cnn", "resnet8"};
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
-        char folder[] = "/tmp/adjoint-sums-XXXXXX";
-        cr_assert_not_null(mkdtemp(folder));
-        net n = net_new(build_pair, ADJ_F32, models[i]);
+        scoped(net_free) net n = net_new(build_pair, ADJ_F32, models[i]);
         scoped(release) double *want = reference_of(build_pair, models[i]);
-        emit_to(folder, "net", &n, &in_double);
-        shell(folder, "cc " STRICT " -O1 -shared -fPIC net.c -o net.so -lm");
-        expect_output(folder, "net", &n, want, 1e-5);
-        emit_to(folder, "net", &n,
+        scoped(compiled_free) compiled c = compile_net(&n, &in_double, "-O1");
+        expect_output(&c, models[i], &n, want, 1e-5);
+        emit_to(c.folder.s, "net", &n,
                 &(adj_emit_opts){.flags = ADJ_EMIT_DOUBLE_SUMS | ADJ_EMIT_INT8_WEIGHTS});
-        shell(folder, "cc " STRICT " -O0 -c net.c");
-        net_free(&n);
-        remove_folder(folder);
+        shell(c.folder.s, "cc " STRICT " -O0 -c net.c");
     }
 }

@@ -5,8 +5,6 @@
 
 TestSuite(emit_ops, .init = plan_as_usual);
 
-static const double tolerance = 1e-5;
-
 static adj_node *image(adj_graph *g, adj_dtype dtype, int64_t n, int64_t h, int64_t w, int64_t c)
 {
     return adj_input(g, "x", dtype, (adj_shape){4, {n, h, w, c}});
@@ -96,16 +94,24 @@ static adj_node *build_gradient(adj_graph *g, adj_dtype dtype, const void *user)
     return adj_concat(n, d, 0);
 }
 
-static void expect_case(const char *folder, const char *name, build_net *build, const void *user)
+enum { FORWARD = 1, GRADIENT = 2, BOTH = 3 };
+
+static void expect_case(const char *name, build_net *build, const void *user)
 {
-    char command[256];
     scoped(net_free) net n = net_new(build, ADJ_F32, user);
     scoped(release) double *want = reference_of(build, user);
-    emit_to(folder, name, &n, NULL);
-    snprintf(command, sizeof command, "cc " STRICT " -O1 -shared -fPIC %s.c -o %s.so -lm", name,
-             name);
-    shell(folder, command);
-    expect_output(folder, name, &n, want, tolerance);
+    scoped(compiled_free) compiled c = compile_net(&n, NULL, "-O1");
+    expect_output(&c, name, &n, want, 1e-5);
+}
+
+static void expect_passes(const char *name, build_net *build, const void *user, int passes)
+{
+    char gradient[40];
+    snprintf(gradient, sizeof gradient, "%s_gradient", name);
+    if (passes & FORWARD)
+        expect_case(name, build, user);
+    if (passes & GRADIENT)
+        expect_case(gradient, build_gradient, &(gradient_case){build, user});
 }
 
 Test(emit_ops, convolutions)
@@ -138,15 +144,11 @@ Test(emit_ops, convolutions)
         {2, 3, 3, 5, 1, 1, 1, 100, .padding = ADJ_SAME},
         {1, 1, 1, 7, 1, 1, 1, 130, .padding = ADJ_SAME},
     };
-    const temporary folder = temporary_folder();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char name[24];
         snprintf(name, sizeof name, "conv%zu", i);
-        expect_case(folder.s, name, build_conv, &cases[i]);
-        snprintf(name, sizeof name, "conv%zu_gradient", i);
-        expect_case(folder.s, name, build_gradient, &(gradient_case){build_conv, &cases[i]});
+        expect_passes(name, build_conv, &cases[i], BOTH);
     }
-    remove_folder(folder.s);
 }
 
 Test(emit_ops, pools)
@@ -156,19 +158,13 @@ Test(emit_ops, pools)
         {2, 7, 5, 40, 3, 2, .stride = {2, 1}, .padding = ADJ_SAME},
         {1, 4, 4, 2, 4, 4, .stride = {4, 4}},
     };
-    const temporary folder = temporary_folder();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char name[24];
         snprintf(name, sizeof name, "max%zu", i);
-        expect_case(folder.s, name, build_max_pool, &cases[i]);
+        expect_passes(name, build_max_pool, &cases[i], BOTH);
         snprintf(name, sizeof name, "avg%zu", i);
-        expect_case(folder.s, name, build_avg_pool, &cases[i]);
-        snprintf(name, sizeof name, "avg%zu_gradient", i);
-        expect_case(folder.s, name, build_gradient, &(gradient_case){build_avg_pool, &cases[i]});
-        snprintf(name, sizeof name, "max%zu_gradient", i);
-        expect_case(folder.s, name, build_gradient, &(gradient_case){build_max_pool, &cases[i]});
+        expect_passes(name, build_avg_pool, &cases[i], BOTH);
     }
-    remove_folder(folder.s);
 }
 
 /* All modes and coordinates, to larger and smaller images. */
@@ -374,37 +370,30 @@ static adj_node *build_axes(adj_graph *g, adj_dtype dtype, const void *user)
 
 Test(emit_ops, others)
 {
-    const temporary folder = temporary_folder();
-    expect_case(folder.s, "activations", build_activations, NULL);
-    expect_case(folder.s, "activations_gradient", build_gradient,
-                &(gradient_case){build_activations, "without gelu of form tanh"});
-    expect_case(folder.s, "resizes", build_resizes, NULL);
-    expect_case(folder.s, "resizes_gradient", build_gradient,
-                &(gradient_case){build_resizes, NULL});
-    expect_case(folder.s, "narrow_resizes", build_narrow_resizes, NULL);
-    expect_case(folder.s, "narrow_resizes_gradient", build_gradient,
-                &(gradient_case){build_narrow_resizes, NULL});
-    expect_case(folder.s, "binary", build_binary, NULL);
-    expect_case(folder.s, "gated", build_gated, NULL);
-    expect_case(folder.s, "filled", build_filled, NULL);
-    expect_case(folder.s, "residual", build_residual, NULL);
-    expect_case(folder.s, "rows", build_rows, NULL);
-    expect_case(folder.s, "axes", build_axes, NULL);
-    expect_case(folder.s, "rows_gradient", build_gradient, &(gradient_case){build_rows, NULL});
-    expect_case(folder.s, "normalized", build_normalized, NULL);
-    expect_case(folder.s, "normalized_gradient", build_gradient,
-                &(gradient_case){build_normalized, NULL});
-    expect_case(folder.s, "residual_gradient", build_gradient,
-                &(gradient_case){build_residual, NULL});
-    for (adj_format k = ADJ_NHWC; k <= ADJ_NCHW; k++) {
-        const char *const names[] = {"norms", "norms_gradient", "planes", "planes_gradient"};
-        expect_case(folder.s, names[2 * k], build_norms, &k);
-        expect_case(folder.s, names[2 * k + 1], build_gradient, &(gradient_case){build_norms, &k});
-    }
-    expect_case(folder.s, "row_norm", build_row_norm, NULL);
-    expect_case(folder.s, "row_norm_gradient", build_gradient,
-                &(gradient_case){build_row_norm, NULL});
-    remove_folder(folder.s);
+    static const adj_format images = ADJ_NHWC, planes = ADJ_NCHW;
+    static const struct {
+        const char *name;
+        build_net *build;
+        const void *user;
+        int passes;
+    } cases[] = {
+        {"activations", build_activations, NULL, FORWARD},
+        {"activations", build_activations, "without gelu of form tanh", GRADIENT},
+        {"resizes", build_resizes, NULL, BOTH},
+        {"narrow_resizes", build_narrow_resizes, NULL, BOTH},
+        {"binary", build_binary, NULL, FORWARD},
+        {"gated", build_gated, NULL, FORWARD},
+        {"filled", build_filled, NULL, FORWARD},
+        {"residual", build_residual, NULL, BOTH},
+        {"rows", build_rows, NULL, BOTH},
+        {"axes", build_axes, NULL, FORWARD},
+        {"normalized", build_normalized, NULL, BOTH},
+        {"norms", build_norms, &images, BOTH},
+        {"planes", build_norms, &planes, BOTH},
+        {"row_norm", build_row_norm, NULL, BOTH},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        expect_passes(cases[i].name, cases[i].build, cases[i].user, cases[i].passes);
 }
 
 /* ---- NaN ---- */
@@ -424,27 +413,20 @@ static adj_node *build_clamped(adj_graph *g, adj_dtype dtype, const void *user)
 Test(emit_ops, a_nan_stays)
 {
     enum { ELEMS = 32, RESULTS = 8 + 2 * ELEMS };
-    const temporary folder = temporary_folder();
     scoped(net_free) net n = net_new(build_clamped, ADJ_F32, NULL);
+    scoped(compiled_free) compiled c = compile_net(&n, NULL, "-O2");
     float x[ELEMS], y[RESULTS], want[RESULTS];
-    emit_to(folder.s, "nan", &n, NULL);
-    shell(folder.s, "cc " STRICT " -O2 -shared -fPIC nan.c -o nan.so -lm");
-    void *library = library_of(folder.s, "nan");
-    int (*predict)(const float *, float *);
-    *(void **)&predict = dlsym(library, "net_predict");
     for (int at = 0; at < ELEMS; at++) {
         for (int i = 0; i < ELEMS; i++)
             x[i] = i == at ? NAN : input_at(i, 0);
         cr_assert_eq(adj_set(n.e, n.x, x, sizeof x), ADJ_OK);
         cr_assert_eq(adj_run(n.e), ADJ_OK);
         cr_assert_eq(adj_get(n.e, n.y, want, sizeof want), ADJ_OK);
-        cr_assert_eq(predict(x, y), 0);
+        cr_assert_eq(c.predict(x, y), 0);
         for (int i = 0; i < RESULTS; i++)
             cr_assert(isnan(want[i]) ? isnan(y[i]) : y[i] == want[i], "NaN at %d: [%d] is %g", at,
                       i, (double)y[i]);
     }
-    dlclose(library);
-    remove_folder(folder.s);
 }
 
 /* ---- names ---- */
@@ -464,20 +446,20 @@ static adj_node *build_named(adj_graph *g, adj_dtype dtype, const void *user)
 
 Test(emit_ops, names)
 {
-    const temporary folder = temporary_folder();
+    scoped(remove_folder) temporary folder = temporary_folder();
     scoped(net_free) net n = net_new(build_named, ADJ_F32, NULL);
-    expect_case(folder.s, "named", build_named, NULL);
+    expect_case("named", build_named, NULL);
     emit_to(folder.s, "named", &n, NULL);
     shell(folder.s,
           "c++ -std=c++20 -x c++ -Wall -Wextra -Wpedantic -Wshadow -Werror -fsyntax-only named.c");
-    remove_folder(folder.s);
 }
 
 /* True if a locale with a decimal comma, or with a dotted capital I, leaves every byte unchanged.
  */
 Test(emit_ops, locale)
 {
-    const temporary folder = temporary_folder(), locale = temporary_folder();
+    scoped(remove_folder) temporary folder = temporary_folder();
+    const temporary locale = temporary_folder();
     const adj_emit_opts o = {.prefix = "digits"};
     scoped(net_free) net n = net_new(build_clamped, ADJ_F32, NULL);
     emit_to(folder.s, "here", &n, &o);
@@ -485,7 +467,6 @@ Test(emit_ops, locale)
     emit_to(folder.s, "there", &n, &o);
     remove_host_locale(locale.s);
     shell(folder.s, "grep -q DIGITS_INPUT_SIZE here.c && cmp here.c there.c");
-    remove_folder(folder.s);
 }
 
 /* ---- what is refused ---- */

@@ -47,45 +47,26 @@ static double *rounded_reference(build_net *build, const void *user)
     return run_once(&n);
 }
 
-static void compile_net(const char *folder, const net *n, const adj_emit_opts *o)
-{
-    emit_to(folder, "net", n, o);
-    shell(folder, "cc " STRICT " -O1 -DNET_TEST -shared -fPIC net.c -o net.so -lm");
-}
-
 /* Compares a net with float64, and runs its own example. */
 static void expect_rounded(build_net *build, const void *user)
 {
-    char folder[] = "/tmp/adjoint-round-XXXXXX";
-    cr_assert_not_null(mkdtemp(folder));
-    net n = net_new(build, ADJ_F32, user);
+    scoped(net_free) net n = net_new(build, ADJ_F32, user);
     scoped(release) double *want = rounded_reference(build, user);
-    compile_net(folder, &n, &int8);
-    expect_output(folder, "net", &n, want, tolerance);
-    cr_expect(has_text(folder, "net.c", "static const int8_t"));
-    cr_expect_not(has_text(folder, "net.c", "_w[") || has_text(folder, "net.c", "_w1["),
-                  "a filter is f32");
+    scoped(compiled_free) compiled c = compile_net(&n, &int8, "-O1 -DNET_TEST");
+    expect_output(&c, "net", &n, want, tolerance);
+    cr_expect(has_text(&c.folder, "static const int8_t"));
+    cr_expect_not(has_text(&c.folder, "_w[") || has_text(&c.folder, "_w1["), "a filter is f32");
     int (*test)(void);
-    void *library = library_of(folder, "net");
-    *(void **)&test = dlsym(library, "net_test");
+    *(void **)&test = dlsym(c.library, "net_test");
     cr_expect_eq(test(), 0);
-    dlclose(library);
-    net_free(&n);
-    remove_folder(folder);
-}
-
-static adj_node *build_model(adj_graph *g, adj_dtype dtype, const void *user)
-{
-    adj_model_opts o = {.batch = 2, .dtype = dtype};
-    return adj_model_logits(g, adj_model_find(user, &o), &o);
 }
 
 /* With folded batch norms, depthwise convolutions, and products. */
 Test(emit_round, models)
 {
-    expect_rounded(build_model, "lenet5");
-    expect_rounded(build_model, "ds_cnn");
-    expect_rounded(build_model, "resnet8");
+    expect_rounded(build_pair, "lenet5");
+    expect_rounded(build_pair, "ds_cnn");
+    expect_rounded(build_pair, "resnet8");
 }
 
 static adj_node *filter(adj_graph *g, adj_dtype dtype, const char *name, adj_shape shape)
@@ -125,15 +106,11 @@ static adj_node *build_shared(adj_graph *g, adj_dtype dtype, const void *user)
 
 Test(emit_round, a_filter_with_another_reader)
 {
-    char folder[] = "/tmp/adjoint-round-XXXXXX";
-    cr_assert_not_null(mkdtemp(folder));
-    net n = net_new(build_shared, ADJ_F32, NULL);
+    scoped(net_free) net n = net_new(build_shared, ADJ_F32, NULL);
     scoped(release) double *want = reference_of(build_shared, NULL);
-    compile_net(folder, &n, &int8);
-    expect_output(folder, "net", &n, want, tolerance);
-    cr_expect_not(has_text(folder, "net.c", "int8_t"));
-    net_free(&n);
-    remove_folder(folder);
+    scoped(compiled_free) compiled c = compile_net(&n, &int8, "-O1 -DNET_TEST");
+    expect_output(&c, "net", &n, want, tolerance);
+    cr_expect_not(has_text(&c.folder, "int8_t"));
 }
 
 static adj_node *build_small(adj_graph *g, adj_dtype dtype, const void *user)
@@ -149,50 +126,38 @@ Test(emit_round, ties_and_zeros)
     static const float w[3][3] = {{127, 0, 4}, {2.5F, 0, 508}, {-2.5F, 0, -6}},
                        x[3] = {1, 10, 1000};
     static const float want[3] = {127 + 30 - 3000, 0, 4 + 5080 - 8000};
-    char folder[] = "/tmp/adjoint-round-XXXXXX";
     float y[3] = {7, 7, 7}, kept[9];
-    cr_assert_not_null(mkdtemp(folder));
-    net n = net_new(build_small, ADJ_F32, NULL);
+    scoped(net_free) net n = net_new(build_small, ADJ_F32, NULL);
     adj_node *p = adj_exec_param_at(n.e, 0);
     cr_assert_eq(adj_set(n.e, p, w, sizeof w), ADJ_OK);
-    compile_net(folder, &n, &int8);
+    scoped(compiled_free) compiled c = compile_net(&n, &int8, "-O1 -DNET_TEST");
     cr_assert_eq(adj_get(n.e, p, kept, sizeof kept), ADJ_OK);
     cr_expect_eq(memcmp(kept, w, sizeof w), 0, "the caller's weights changed");
-    void *library = library_of(folder, "net");
-    int (*predict)(const float *, float *);
-    *(void **)&predict = dlsym(library, "net_predict");
-    cr_assert_eq(predict(x, y), 0);
+    cr_assert_eq(c.predict(x, y), 0);
     for (int i = 0; i < 3; i++)
         cr_expect_eq(y[i], want[i], "%d: got %g, expected %g", i, (double)y[i], (double)want[i]);
-    cr_expect(has_text(folder, "net.c", "127, 0, 1, 3, 0, 127, -3, 0, -2,"));
-    dlclose(library);
-    net_free(&n);
-    remove_folder(folder);
+    cr_expect(has_text(&c.folder, "127, 0, 1, 3, 0, 127, -3, 0, -2,"));
 }
 
 /* Bytes of constants: a quarter, and the scales. lenet5 has 61470 weights of filters, 236 channels
  * and as many biases. */
 Test(emit_round, bytes)
 {
-    char folder[] = "/tmp/adjoint-round-XXXXXX";
-    cr_assert_not_null(mkdtemp(folder));
-    net n = net_new(build_model, ADJ_F32, "lenet5");
-    emit_to(folder, "net", &n, &int8);
-    cr_expect_eq(number_in(folder, "net.c", "Flash: "), 61470 + 2 * 4 * 236);
-    cr_expect_eq(number_in(folder, "net.c", "constants,"), 0);
-    emit_to(folder, "net", &n, NULL);
-    cr_expect_eq(number_in(folder, "net.c", "Flash: "), 4 * (61470 + 236));
-    cr_expect_not(has_text(folder, "net.c", "int8_t"));
-    net_free(&n);
-    remove_folder(folder);
+    scoped(remove_folder) temporary folder = temporary_folder();
+    scoped(net_free) net n = net_new(build_pair, ADJ_F32, "lenet5");
+    emit_to(folder.s, "net", &n, &int8);
+    cr_expect_eq(number_in(folder.s, "net.c", "Flash: "), 61470 + 2 * 4 * 236);
+    cr_expect_eq(number_in(folder.s, "net.c", "constants,"), 0);
+    emit_to(folder.s, "net", &n, NULL);
+    cr_expect_eq(number_in(folder.s, "net.c", "Flash: "), 4 * (61470 + 236));
+    cr_expect_not(has_text(&folder, "int8_t"));
 }
 
 /* A filter that an update assigns without reading it stays f32. */
 Test(emit_round, an_assigned_filter)
 {
     const adj_shape square = {2, {3, 3}};
-    char folder[] = "/tmp/adjoint-round-XXXXXX";
-    cr_assert_not_null(mkdtemp(folder));
+    scoped(remove_folder) temporary folder = temporary_folder();
     adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){2, {2, 3}});
     adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {2}});
@@ -202,33 +167,28 @@ Test(emit_round, an_assigned_filter)
     adj_updates *updates =
         adj_training_updates(loss, &(adj_optimizer_opts){.trained = &trained, .n_trained = 1});
     adj_updates_add(updates, w, filter(g, ADJ_F32, "next", square));
-    net n = {.g = g, .y = adj_evaluation(logits)};
+    scoped(net_free) net n = {.g = g, .y = adj_evaluation(logits)};
     n.e = plan_of(
         g, &(adj_exec_opts){.n_fetch = 1, .fetch = &n.y, .updates = updates, .backend = "naive"});
     const float values[9] = {0.3F, 1, 1, 1, 1, 1, 1, 1, 1}; /* 127 * 0.3 is no integer */
     cr_assert_eq(adj_set(n.e, w, values, sizeof values), ADJ_OK);
-    emit_to(folder, "net", &n,
+    emit_to(folder.s, "net", &n,
             &(adj_emit_opts){.updates = updates, .loss = loss, .flags = ADJ_EMIT_INT8_WEIGHTS});
-    cr_expect(has_text(folder, "net.c", "    0.3f,") ||
-              has_text(folder, "net.c", "    0.300000012f,"));
-    cr_expect_not(has_text(folder, "net.c", "static const int8_t"));
-    net_free(&n);
-    remove_folder(folder);
+    cr_expect(has_text(&folder, "    0.3f,") || has_text(&folder, "    0.300000012f,"));
+    cr_expect_not(has_text(&folder, "static const int8_t"));
 }
 
 /* Frozen layers in front of the trained one are rounded; the trained one is not. */
 Test(emit_round, training)
 {
-    char folder[] = "/tmp/adjoint-round-XXXXXX";
-    cr_assert_not_null(mkdtemp(folder));
     adj_graph *g = adj_graph_new();
-    adj_node *logits = build_model(g, ADJ_F32, "lenet5"), *all[16];
+    adj_node *logits = build_pair(g, ADJ_F32, "lenet5"), *all[16];
     adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {2}});
     adj_node *loss = adj_loss_softmax(logits, labels, NULL);
     adj_optimizer_opts sgd = {.trained = all};
     sgd.n_trained = adj_trainable(loss, "conv?/*,fc?/*", 16, all);
     cr_assert_eq(sgd.n_trained, 2);
-    net n = {.g = g, .y = adj_evaluation(logits)};
+    scoped(net_free) net n = {.g = g, .y = adj_evaluation(logits)};
     const adj_emit_opts o = {
         .updates = adj_training_updates(loss, &sgd), .loss = loss, .flags = ADJ_EMIT_INT8_WEIGHTS};
     n.e = plan_of(
@@ -237,23 +197,19 @@ Test(emit_round, training)
     cr_assert_eq(adj_set_in_place(n.e, adj_find(g, "logits/w"), (void **)&last), ADJ_OK);
     for (int i = 0; i < 840; i++) /* integers times a scale as well */
         last[i] = (float)(i * 7 % 5 - 2);
-    compile_net(folder, &n, &o);
-    cr_expect(has_text(folder, "net.c", "conv1_w_int8[") &&
-              has_text(folder, "net.c", "fc2_w_int8["));
-    cr_expect_not(has_text(folder, "net.c", "logits_w_int8"));
-    cr_expect_not(has_text(folder, "net.c", "static const float fc2_w["));
-    void *library = library_of(folder, "net");
-    int (*predict)(const float *, float *);
+    scoped(compiled_free) compiled c = compile_net(&n, &o, "-O1 -DNET_TEST");
+    cr_expect(has_text(&c.folder, "conv1_w_int8[") && has_text(&c.folder, "fc2_w_int8["));
+    cr_expect_not(has_text(&c.folder, "logits_w_int8"));
+    cr_expect_not(has_text(&c.folder, "static const float fc2_w["));
     int (*step)(const float *, const int32_t *, float, float *);
-    *(void **)&predict = dlsym(library, "net_predict");
-    *(void **)&step = dlsym(library, "net_train_step");
+    *(void **)&step = dlsym(c.library, "net_train_step");
     static float x[2 * 1024];
     static const int32_t label[2] = {3, 8};
     float y[20], got;
     double want = 0;
     for (int i = 0; i < 2 * 1024; i++)
         x[i] = input_at(i, 0);
-    predict(x, y);
+    c.predict(x, y);
     for (int i = 0; i < 2; i++) {
         double sum = 0;
         for (int k = 0; k < 10; k++)
@@ -265,13 +221,9 @@ Test(emit_round, training)
     const double before = want;
     step(x, label, 0.1F, &got);
     cr_expect_lt((double)got, before);
-    dlclose(library);
 
     cr_assert_eq(adj_set_in_place(n.e, adj_find(g, "logits/w"), (void **)&last), ADJ_OK);
     last[0] = 0.3F; /* 127 * 0.3 / 2 is no integer */
-    emit_to(folder, "net", &n, &o);
-    cr_expect(has_text(folder, "net.c", "    0.3f,") ||
-              has_text(folder, "net.c", "    0.300000012f,"));
-    net_free(&n);
-    remove_folder(folder);
+    emit_to(c.folder.s, "net", &n, &o);
+    cr_expect(has_text(&c.folder, "    0.3f,") || has_text(&c.folder, "    0.300000012f,"));
 }

@@ -13,15 +13,13 @@ typedef struct {
     training t;
     adj_node *output;
     adj_exec *e, *predict;
-    temporary folder;
-    void *library;
+    compiled c;
     int (*step)(const float *, const int32_t *, float, float *);
-    int (*infer)(const float *, float *);
 } trained;
 
 static trained trained_new(training t)
 {
-    trained n = {.t = t, .folder = temporary_folder()};
+    trained n = {.t = t};
     n.output = adj_evaluation(adj_find(n.t.g, "logits"));
     cr_assert_not_null(n.output, "%s", adj_graph_message(n.t.g));
     n.e = plan_of(n.t.g, &(adj_exec_opts){.n_fetch = 1,
@@ -31,28 +29,19 @@ static trained trained_new(training t)
                                           .seed = 3});
     n.predict =
         plan_of(n.t.g, &(adj_exec_opts){.n_fetch = 1, .fetch = &n.output, .backend = "naive"});
-    char path[160];
-    adj_error error = {0};
-    snprintf(path, sizeof path, "%s/net.c", n.folder.s);
-    FILE *f = fopen(path, "w");
-    const adj_emit_opts emit = {.updates = n.t.updates, .loss = n.t.loss};
-    cr_assert_eq(adj_emit(n.e, n.output, &emit, f, &error), ADJ_OK, "%s", error.message);
-    fclose(f);
-    shell(n.folder.s, "cc " STRICT " -O2 -shared -fPIC net.c -o net.so -lm");
-    n.library = library_of(n.folder.s, "net");
-    *(void **)&n.step = dlsym(n.library, "net_train_step");
-    *(void **)&n.infer = dlsym(n.library, "net_predict");
-    cr_assert(n.step != NULL && n.infer != NULL);
+    const net all = {n.t.g, n.t.images, n.output, n.e};
+    n.c = compile_net(&all, &(adj_emit_opts){.updates = n.t.updates, .loss = n.t.loss}, "-O2");
+    *(void **)&n.step = dlsym(n.c.library, "net_train_step");
+    cr_assert_not_null(n.step);
     return n;
 }
 
 static void trained_free(trained *n)
 {
-    dlclose(n->library);
+    compiled_free(&n->c);
     adj_exec_free(n->predict);
     adj_exec_free(n->e);
     training_free(&n->t);
-    remove_folder(n->folder.s);
 }
 
 /* The values of a leaf that the last step's executor has been given. */
@@ -70,7 +59,7 @@ static double output_error(const trained *n)
                  ADJ_OK);
     cr_assert_eq(adj_run(n->predict), ADJ_OK);
     const float *want = adj_data(n->predict, n->output);
-    cr_assert_eq(n->infer(x, y), 0);
+    cr_assert_eq(n->c.predict(x, y), 0);
     for (int64_t i = 0; i < n_y; i++) {
         largest = fmax(largest, fabs((double)want[i]));
         error = fmax(error, fabs((double)(y[i] - want[i])));
@@ -162,10 +151,10 @@ Test(emit_training, the_last_layer)
     scoped(trained_free) trained n = trained_new(training_on(
         logits, &(adj_optimizer_opts){.momentum = 0.9, .trained = head, .n_trained = 2}));
     expect_steps(&n, 1e-5);
-    shell(n.folder.s, "grep -q '^static const float block1_conv1_w' net.c && "
-                      "grep -q '^static float logits_w' net.c && "
-                      "grep -q '^static float logits_w_momentum' net.c && "
-                      "! grep -E '^static void (conv|block).*(backprop|grad)' net.c");
+    shell(n.c.folder.s, "grep -q '^static const float block1_conv1_w' net.c && "
+                        "grep -q '^static float logits_w' net.c && "
+                        "grep -q '^static float logits_w_momentum' net.c && "
+                        "! grep -E '^static void (conv|block).*(backprop|grad)' net.c");
 }
 
 /* A loss of the user's own, labels as numbers, and updates whose next values no step computes: a
@@ -207,9 +196,9 @@ typedef struct {
 static state_functions state_functions_of(const trained *n)
 {
     state_functions s;
-    *(void **)&s.init = dlsym(n->library, "net_init");
-    *(void **)&s.save = dlsym(n->library, "net_save");
-    *(void **)&s.load = dlsym(n->library, "net_load");
+    *(void **)&s.init = dlsym(n->c.library, "net_init");
+    *(void **)&s.save = dlsym(n->c.library, "net_save");
+    *(void **)&s.load = dlsym(n->c.library, "net_load");
     cr_assert(s.init != NULL && s.save != NULL && s.load != NULL);
     return s;
 }
@@ -264,9 +253,9 @@ static void expect_initial(training t)
     static const int32_t labels[8];
     float loss;
     scoped(trained_free) trained n = trained_new(t);
-    dlclose(n.library);
-    n.library = visible(&n.folder);
-    *(void **)&n.step = dlsym(n.library, "net_train_step");
+    dlclose(n.c.library);
+    n.c.library = visible(&n.c.folder);
+    *(void **)&n.step = dlsym(n.c.library, "net_train_step");
     cr_assert_eq(n.step(x, labels, 0.1F, &loss), 0);
     state_functions_of(&n).init(seed);
     scoped(release_exec) adj_exec *e = plan_of(n.t.g, &(adj_exec_opts){.n_fetch = 1,
@@ -274,7 +263,7 @@ static void expect_initial(training t)
                                                                        .updates = n.t.updates,
                                                                        .backend = "naive",
                                                                        .seed = seed});
-    expect_arrays(n.library, e, 1.2e-6);
+    expect_arrays(n.c.library, e, 1.2e-6);
 }
 
 Test(emit_training, initial_values_uniform)
@@ -323,7 +312,7 @@ Test(emit_training, save_and_load)
     float want = 0, got = 0;
     trained n = trained_new(training_of("lenet5", (adj_model_opts){.batch = 1}, &with_momentum));
     const state_functions s = state_functions_of(&n);
-    shell(n.folder.s, "grep -q ' NET_STATE_BYTES = 493664,' net.c");
+    shell(n.c.folder.s, "grep -q ' NET_STATE_BYTES = 493664,' net.c");
     for (int i = 0; i < 1024; i++)
         x[i] = input_at(i, 1);
     for (int32_t label = 0; label < 3; label++)
@@ -376,20 +365,21 @@ Test(emit_training, arena_of_the_caller)
     trained n = trained_new(training_of("lenet5", (adj_model_opts){.batch = 1}, &with_momentum));
     adj_emit_opts emit = {.updates = n.t.updates, .loss = n.t.loss, .flags = ADJ_EMIT_CALLER_ARENA};
     const net all = {n.t.g, n.t.images, n.output, n.e};
-    emit_to(n.folder.s, "caller", &all, &emit);
+    emit_to(n.c.folder.s, "caller", &all, &emit);
     emit.updates = NULL;
     emit.loss = NULL;
-    emit_to(n.folder.s, "tested", &all, &emit);
-    shell(n.folder.s, "! grep '^static float arena' caller.c && cc " STRICT
-                      " -O2 -shared -fPIC caller.c -o caller.so -lm && "
-                      "echo 'int net_test(void); int main(void) { return net_test(); }' >main.c && "
-                      "cc " STRICT " -O2 -DNET_TEST tested.c main.c -o test -lm && ./test");
-    void *library = library_of(n.folder.s, "caller");
+    emit_to(n.c.folder.s, "tested", &all, &emit);
+    shell(n.c.folder.s,
+          "! grep '^static float arena' caller.c && cc " STRICT
+          " -O2 -shared -fPIC caller.c -o caller.so -lm && "
+          "echo 'int net_test(void); int main(void) { return net_test(); }' >main.c && "
+          "cc " STRICT " -O2 -DNET_TEST tested.c main.c -o test -lm && ./test");
+    void *library = library_of(n.c.folder.s, "caller");
     int (*step)(const float *, const int32_t *, float, float *, float *);
     int (*infer)(const float *, float *, float *);
     *(void **)&step = dlsym(library, "net_train_step");
     *(void **)&infer = dlsym(library, "net_predict");
-    const size_t bytes = number_in(n.folder.s, "caller.c", "NET_ARENA_BYTES = ");
+    const size_t bytes = number_in(n.c.folder.s, "caller.c", "NET_ARENA_BYTES = ");
     cr_assert_gt(bytes, 100000);
     scoped(release) float *arena = malloc(bytes + GUARD);
     for (int i = 0; i < 1024; i++)
@@ -400,7 +390,7 @@ Test(emit_training, arena_of_the_caller)
         cr_assert_eq(n.step(x, &label, 0.05F, &loss[0]), 0);
         cr_assert_eq(step(x, &label, 0.05F, &loss[1], arena), 0);
         cr_expect_eq((double)loss[0], (double)loss[1]);
-        cr_assert_eq(n.infer(x, y[0]), 0);
+        cr_assert_eq(n.c.predict(x, y[0]), 0);
         cr_assert_eq(infer(x, y[1], arena), 0);
         cr_expect_arr_eq(y[0], y[1], sizeof y[0]);
         for (int i = 0; i < GUARD; i++)
@@ -416,7 +406,7 @@ Test(emit_training, arena_of_the_caller)
 static void expect_accumulated(training t, double tolerance)
 {
     enum { SHARDS = 3, UPDATES = 3 };
-    const temporary folder = temporary_folder();
+    scoped(remove_folder) temporary folder = temporary_folder();
     net all = {t.g, t.images, adj_evaluation(adj_find(t.g, "logits")), NULL};
     adj_updates *accumulate, *apply,
         *whole = adj_data_parallel(t.updates, 1, 0, &(adj_data_parallel_opts){.shards = SHARDS});
@@ -451,7 +441,6 @@ static void expect_accumulated(training t, double tolerance)
     dlclose(library);
     adj_exec_free(all.e);
     training_free(&t);
-    remove_folder(folder.s);
 }
 
 Test(emit_training, accumulated_one_by_one)
@@ -486,7 +475,7 @@ Test(emit_training, accumulated_with_dropout)
     static float x[72];
     float loss;
     const adj_node *step = NULL;
-    const temporary folder = temporary_folder();
+    scoped(remove_folder) temporary folder = temporary_folder();
     adj_updates *accumulate, *apply;
     net all = {t.g, t.images, adj_evaluation(adj_find(t.g, "logits")), NULL};
     for (int i = 0; i < adj_graph_node_count(t.g) && step == NULL; i++)
@@ -510,7 +499,6 @@ Test(emit_training, accumulated_with_dropout)
     dlclose(library);
     adj_exec_free(all.e);
     training_free(&t);
-    remove_folder(folder.s);
 }
 
 Test(emit_training, wrong_labels)
@@ -518,12 +506,12 @@ Test(emit_training, wrong_labels)
     trained n = trained_new(training_of("lenet5", (adj_model_opts){.batch = 2}, &with_momentum));
     static float x[2 * 1024];
     float loss = 7, before[20], after[20];
-    cr_assert_eq(n.infer(x, before), 0);
+    cr_assert_eq(n.c.predict(x, before), 0);
     cr_expect_eq(n.step(x, (int32_t[]){3, 10}, 0.1F, &loss), -1);
     cr_expect_eq(n.step(x, (int32_t[]){-2, 1}, 0.1F, &loss), -1);
     cr_expect_eq(n.step(x, (int32_t[]){INT32_MAX, 1}, 0.1F, &loss), -1);
     cr_expect_eq((double)loss, 7);
-    cr_assert_eq(n.infer(x, after), 0);
+    cr_assert_eq(n.c.predict(x, after), 0);
     cr_expect_arr_eq(before, after, sizeof before);
     cr_expect_eq(n.step(x, (int32_t[]){-1, 9}, 0.1F, &loss), 0);
     trained_free(&n);
