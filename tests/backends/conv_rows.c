@@ -281,7 +281,7 @@ void expect_only_bf16(const tested_kernel *k, const char *isa, int n_less, const
         cr_assert_eq(results_of(k, bad[i], ADJ_BF16, isa), 0, "%zu", i);
 }
 
-int expect_exact(conv_problem *p, const test_backend *t, int direction, const char *isa)
+int expect_exact_candidates(conv_problem *p, const test_backend *t, int direction, const char *isa)
 {
     int candidate = 0;
     for (; p->n[direction] > 0; candidate++) {

@@ -77,6 +77,6 @@ void expect_only_bf16(const tested_kernel *k, const char *isa, int n_less,
                       const char *const less[]);
 
 /* All candidates of t for a direction, whose names must contain isa; returns how many there are. */
-int expect_exact(conv_problem *p, const test_backend *t, int direction, const char *isa);
+int expect_exact_candidates(conv_problem *p, const test_backend *t, int direction, const char *isa);
 
 #endif

@@ -149,7 +149,7 @@ static void expect_first_group(fixture *f, adj_node *y, int steps, int n_node)
     cr_assert_eq(s.n_node, n_node, "%d nodes", s.n_node);
 }
 
-static void expect_exact(fixture *f, adj_node *y, int64_t n)
+static void expect_as_naive(fixture *f, adj_node *y, int64_t n)
 {
     scoped(release) double *got = evaluate(f, y, "direct"), *want = evaluate(f, y, "naive");
     expect_close(got, want, n, 0, 0, adj_node_op(y));
@@ -166,7 +166,7 @@ static void one_slope_among_channels(const char *isa)
     adj_node *y =
         adj_sub(adj_bias_add_grad(dy, ADJ_NHWC), adj_prelu_grad_slope(dy, x, 1, ADJ_NHWC));
     expect_first_group(&f, y, 2, 3);
-    expect_exact(&f, y, 5);
+    expect_as_naive(&f, y, 5);
 }
 
 Test(direct_prelu, one_slope_among_channels)
@@ -191,7 +191,7 @@ static void many_slopes(const char *isa)
     for (int i = 1; i < NODES - 1; i++)
         all = adj_sub(all, ds[i]);
     expect_first_group(&f, all, 2, NODES);
-    expect_exact(&f, all, 5);
+    expect_as_naive(&f, all, 5);
 }
 
 Test(direct_prelu, many_slopes) { for_each_isa(N_ISA, all_isas, many_slopes); }
