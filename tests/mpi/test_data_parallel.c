@@ -3,31 +3,15 @@
  *
  * Prints what is wrong, and ends with 1 in the process that has seen it. */
 #include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "adjoint_mpi.h"
 #include "adjoint_nn.h"
 #include "graph/op.h"
+#include "tests/mpi/check.h"
 
 enum { SIDE = 8, CLASSES = 4, PER_PROCESS = 6, STEPS = 4, MAX_PROCESSES = 8 };
-
-static int n_wrong;
-
-static void check(int is_right, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void check(int is_right, const char *format, ...)
-{
-    va_list args;
-    if (is_right)
-        return;
-    va_start(args, format);
-    vfprintf(stderr, format, args);
-    va_end(args);
-    fputc('\n', stderr);
-    n_wrong++;
-}
 
 /* ---- all_reduce ---- */
 

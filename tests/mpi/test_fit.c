@@ -3,31 +3,15 @@
  * rank 0 cannot write a file.
  *
  * Prints what is wrong, and ends with 1 in the process that has seen it. */
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "adjoint_data.h"
 #include "adjoint_mpi.h"
+#include "tests/mpi/check.h"
 #include "train/internal.h"
 
 enum { IMAGES = 96, BATCH = 12 };
-
-static int n_wrong;
-
-static void check(int is_right, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void check(int is_right, const char *format, ...)
-{
-    va_list args;
-    if (is_right)
-        return;
-    va_start(args, format);
-    vfprintf(stderr, format, args);
-    va_end(args);
-    fputc('\n', stderr);
-    n_wrong++;
-}
 
 static adj_node *build(adj_node *images, int64_t classes, int training, void *user)
 {
@@ -53,12 +37,21 @@ static adj_trainer *trainer_new(const adj_mpi *group, const adj_dataset *d,
     return t;
 }
 
+/* Expects every rank to name the difference of the last one from rank 0, unless it is rank 0. */
+static void check_difference(int last, adj_status status, adj_status wanted, const adj_error *error,
+                             const char *difference)
+{
+    char expected[200];
+    snprintf(expected, sizeof expected, "rank %d: its %s", last, difference);
+    check(last == 0 ? status == ADJ_OK : status == wanted && strcmp(error->message, expected) == 0,
+          "status %d: %s", (int)status, error->message);
+}
+
 /* Another value in the last rank alone: found when the two are compared, by its name. */
 static void other_values(const adj_mpi *group, const adj_dataset *d)
 {
     const int last = adj_mpi_ranks(group)->size - 1;
     adj_error error = {0};
-    char expected[200];
     adj_trainer *t = trainer_new(group, d, &(adj_fit_opts){.distributed.compare_every = 2});
     for (int i = 0; i < 2; i++)
         check(adj_trainer_step(t, &error) == ADJ_OK, "%s", error.message);
@@ -73,11 +66,8 @@ static void other_values(const adj_mpi *group, const adj_dataset *d)
     }
     check(adj_trainer_step(t, &error) == ADJ_OK, "%s", error.message);
     const adj_status status = adj_trainer_step(t, &error);
-    snprintf(expected, sizeof expected,
-             "rank %d: its values of logits/b differ from rank 0's after step 4 of epoch 1", last);
-    check(last == 0 ? status == ADJ_OK
-                    : status == ADJ_EBACKEND && strcmp(error.message, expected) == 0,
-          "status %d: %s", (int)status, error.message);
+    check_difference(last, status, ADJ_EBACKEND, &error,
+                     "values of logits/b differ from rank 0's after step 4 of epoch 1");
     adj_trainer_free(t);
 }
 
@@ -122,14 +112,11 @@ static void other_options(const adj_mpi *group, const adj_dataset *d)
     const int last = adj_mpi_ranks(group)->size - 1;
     const adj_net net = {.name = "lenet"};
     adj_error error = {0};
-    char expected[200];
     adj_fit_opts o = {.batch = BATCH, .distributed.ranks = adj_mpi_ranks(group), .exec.threads = 1};
     adj_trainer *t = NULL;
     o.distributed.compare_every = adj_mpi_ranks(group)->rank == last ? 3 : 2;
     const adj_status status = adj_trainer_new(&net, d, NULL, &o, &t, &error);
-    snprintf(expected, sizeof expected, "rank %d: its compare_every differs from rank 0's", last);
-    check(last == 0 ? status == ADJ_OK : status == ADJ_EARG && strcmp(error.message, expected) == 0,
-          "status %d: %s", (int)status, error.message);
+    check_difference(last, status, ADJ_EARG, &error, "compare_every differs from rank 0's");
     adj_trainer_free(t);
 }
 
@@ -138,7 +125,6 @@ static void other_start(const adj_mpi *group, const adj_dataset *d)
 {
     const int last = adj_mpi_ranks(group)->size - 1;
     adj_error error = {0};
-    char expected[200];
     stopping s = {.stop_at = 1};
     adj_trainer *t = trainer_new(group, d, &(adj_fit_opts){.on.step = count_step, .on.user = &s});
     if (adj_mpi_ranks(group)->rank == last) {
@@ -149,12 +135,9 @@ static void other_start(const adj_mpi *group, const adj_dataset *d)
               adj_exec_message(e));
     }
     const adj_status status = adj_trainer_run(t, &error);
-    snprintf(expected, sizeof expected,
-             "rank %d: its values of logits/b differ from rank 0's after step 0 of epoch 1", last);
-    check(last == 0
-              ? status == ADJ_OK
-              : status == ADJ_EBACKEND && s.calls == 0 && strcmp(error.message, expected) == 0,
-          "status %d after %d steps: %s", (int)status, s.calls, error.message);
+    check_difference(last, status, ADJ_EBACKEND, &error,
+                     "values of logits/b differ from rank 0's after step 0 of epoch 1");
+    check(last == 0 || s.calls == 0, "%d steps", s.calls);
     adj_trainer_free(t);
 }
 
