@@ -7,6 +7,7 @@
 
 enum { N = 3, MAX_KEPT = 32 };
 
+static const adj_loss_scale usual = {0};
 static const char *const backends[] = {"naive", "onednn"};
 enum { BACKENDS = 2 };
 
@@ -17,7 +18,7 @@ typedef struct {
     adj_exec *e;
 } linear;
 
-static linear linear_new(const adj_optimizer_opts *o, const char *backend)
+static linear linear_new(const adj_loss_scale *scale, const char *backend)
 {
     linear l = {.g = adj_graph_new()};
     const adj_shape s = {1, {N}};
@@ -25,11 +26,11 @@ static linear linear_new(const adj_optimizer_opts *o, const char *backend)
     l.slope = adj_input(l.g, "slope", ADJ_F32, s);
     l.lr = adj_input(l.g, "learning_rate", ADJ_F32, (adj_shape){0});
     adj_node *loss = adj_reduce_sum(adj_mul(l.p, l.slope), (adj_axes){.n = ADJ_ALL});
-    const adj_exec_opts e = {.updates = adj_training_updates(loss, o),
-                             .backend = backend,
-                             .debug = &(adj_exec_debug){.canaries = 1}};
-    cr_assert_eq(adj_graph_status(l.g), ADJ_OK, "%s", adj_graph_message(l.g));
-    cr_assert_eq(adj_exec_new(l.g, &e, &l.e), ADJ_OK, "%s", adj_exec_message(l.e));
+    const adj_exec_opts e = {
+        .updates = adj_training_updates(loss, &(adj_optimizer_opts){.loss_scale = scale}),
+        .backend = backend,
+        .debug = &(adj_exec_debug){.canaries = 1}};
+    l.e = plan_of(l.g, &e);
     return l;
 }
 
@@ -72,21 +73,19 @@ Test(dynamic_loss_scale, course)
                  {1e33, 32768, 1, 4},      {-3e-44, 65536, 0, 4}};
     const adj_loss_scale two = {.interval = 2};
     for (int k = 0; k < BACKENDS; k++) {
-        linear l = linear_new(&(adj_optimizer_opts){.loss_scale = &two}, backends[k]);
+        scoped(linear_free) linear l = linear_new(&two, backends[k]);
         cr_assert_eq(state(&l, "loss_scale"), 65536);
         for (int i = 0; i < (int)(sizeof steps / sizeof *steps); i++) {
             step(&l, steps[i].slope);
             expect_scale(&l, steps[i].scale, steps[i].good_steps, steps[i].skipped, i);
         }
-        linear_free(&l);
     }
 }
 
 /* GradScaler's defaults: 65536, twice that after 2,000 steps. */
 Test(dynamic_loss_scale, defaults)
 {
-    const adj_loss_scale usual = {0};
-    scoped(linear_free) linear l = linear_new(&(adj_optimizer_opts){.loss_scale = &usual}, "naive");
+    scoped(linear_free) linear l = linear_new(&usual, "naive");
     for (int i = 1; i <= 4000; i++) {
         step(&l, 0);
         if (i % 2000 >= 1999 || i % 2000 == 0)
@@ -99,29 +98,22 @@ Test(dynamic_loss_scale, defaults)
 /* Other numbers, and the bounds that the header gives. */
 Test(dynamic_loss_scale, options)
 {
-    const adj_loss_scale thirds = {.initial = 12, .growth = 1.5, .backoff = 0.25, .interval = 1};
-    linear l = linear_new(&(adj_optimizer_opts){.loss_scale = &thirds}, "naive");
-    step(&l, 1);
-    expect_scale(&l, 18, 0, 0, 1);
-    step(&l, NAN);
-    expect_scale(&l, 4.5, 0, 1, 2);
-    linear_free(&l);
-
-    const adj_loss_scale large = {.initial = 0x1p125, .interval = 1};
-    l = linear_new(&(adj_optimizer_opts){.loss_scale = &large}, "naive");
-    for (int i = 0; i < 4; i++) {
-        step(&l, 0);
-        expect_scale(&l, 0x1p126, 0, 0, i);
+    static const struct {
+        adj_loss_scale o;
+        double slope, scale[3];
+    } cases[] = {
+        {{.initial = 12, .growth = 1.5, .interval = 1}, 1, {18, 27, 40.5}},
+        {{.initial = 12, .backoff = 0.25, .interval = 1}, NAN, {3, 0.75, 0.1875}},
+        {{.initial = 0x1p125, .interval = 1}, 0, {0x1p126, 0x1p126, 0x1p126}},
+        {{.initial = 0x1p-23}, INFINITY, {0x1p-24, 0x1p-24, 0x1p-24}},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        scoped(linear_free) linear l = linear_new(&cases[k].o, "naive");
+        for (int i = 0; i < 3; i++) {
+            step(&l, cases[k].slope);
+            expect_scale(&l, cases[k].scale[i], 0, isfinite(cases[k].slope) ? 0 : i + 1, i);
+        }
     }
-    linear_free(&l);
-
-    const adj_loss_scale small = {.initial = 0x1p-23};
-    l = linear_new(&(adj_optimizer_opts){.loss_scale = &small}, "naive");
-    for (int i = 0; i < 4; i++) {
-        step(&l, INFINITY);
-        expect_scale(&l, 0x1p-24, 0, i + 1, i);
-    }
-    linear_free(&l);
 }
 
 /* ---- what is skipped ---- */
@@ -180,11 +172,16 @@ static net net_new(const adj_optimizer_opts *o, const char *backend)
                              .backend = backend,
                              .seed = 1,
                              .debug = &(adj_exec_debug){.canaries = 1}};
-    cr_assert_eq(adj_graph_status(n.g), ADJ_OK, "%s", adj_graph_message(n.g));
-    cr_assert_eq(adj_exec_new(n.g, &e, &n.e), ADJ_OK, "%s", adj_exec_message(n.e));
+    n.e = plan_of(n.g, &e);
     set_sine(n.e, n.x, 1, 1);
     set_values(n.e, n.lr, (double[]){0.01});
     return n;
+}
+
+static void net_free(net *n)
+{
+    adj_exec_free(n->e);
+    adj_graph_free(n->g);
 }
 
 static void train_net(const net *n, double weight)
@@ -207,13 +204,13 @@ static int belongs_to_scale(const adj_node *p)
 
 static void check_skipped(const adj_optimizer_opts *o, const char *backend)
 {
-    net n = net_new(o, backend);
+    scoped(net_free) net n = net_new(o, backend);
     train_net(&n, 1);
-    kept_values before = take(n.e);
+    scoped(discard) kept_values before = take(n.e);
     train_net(&n, 1e37); /* 1e37 * 65536 is more than f32's largest number */
-    kept_values skipped = take(n.e);
+    scoped(discard) kept_values skipped = take(n.e);
     train_net(&n, 1);
-    kept_values after = take(n.e);
+    scoped(discard) kept_values after = take(n.e);
     for (int i = 0; i < before.n; i++) {
         const adj_node *p = adj_exec_param_at(n.e, i);
         const int goes_on = belongs_to_forward(p);
@@ -226,18 +223,12 @@ static void check_skipped(const adj_optimizer_opts *o, const char *backend)
     }
     cr_expect_eq(get_scalar(n.e, adj_find(n.g, "loss_scale")), 32768);
     cr_expect_eq(get_scalar(n.e, adj_find(n.g, "loss_scale/skipped")), 1);
-    discard(&before);
-    discard(&skipped);
-    discard(&after);
-    adj_exec_free(n.e);
-    adj_graph_free(n.g);
 }
 
 /* One gradient of several is enough, whichever it is, to skip the step of all. */
 Test(dynamic_loss_scale, any_gradient)
 {
     enum { PARAMS = 3 };
-    const adj_loss_scale usual = {0};
     for (int broken = 0; broken < PARAMS; broken++) {
         scoped(release_graph) adj_graph *g = adj_graph_new();
         adj_node *p[PARAMS], *slope[PARAMS], *loss = NULL;
@@ -266,7 +257,6 @@ Test(dynamic_loss_scale, any_gradient)
 /* Parameters, momenta, averages and counters stay bit by bit, whichever optimizer. */
 Test(dynamic_loss_scale, skipped_step_leaves_everything)
 {
-    const adj_loss_scale usual = {0};
     const adj_optimizer_opts opts[] = {
         {.loss_scale = &usual, .weight_decay = 0.1},
         {.loss_scale = &usual, .momentum = 0.9},
@@ -317,7 +307,7 @@ static f16_result train_f16(double tiny, const adj_loss_scale *scale, int steps)
  * steps are skipped, the sixth is made. Gradients of 2^-30 are 0 without a scale, exact with it. */
 Test(dynamic_loss_scale, in_f16)
 {
-    const adj_loss_scale large = {.initial = 0x1p20}, usual = {0};
+    const adj_loss_scale large = {.initial = 0x1p20};
     f16_result r = train_f16(1, &large, 5);
     cr_expect(r.skipped == 5 && r.w[0] == 0 && r.w[1] == 0, "%g skipped, w %g %g", r.skipped,
               (double)r.w[0], (double)r.w[1]);
@@ -366,7 +356,6 @@ Test(dynamic_loss_scale, nothing_to_train)
 {
     scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *p = adj_param(g, "p", ADJ_F32, (adj_shape){0}, adj_init_constant(1));
-    const adj_loss_scale usual = {0};
     const adj_optimizer_opts o = {.trained = &p, .loss_scale = &usual};
     cr_assert_eq(adj_updates_count(adj_optimizer(adj_square(p), &o)), 0);
     cr_assert_null(adj_find(g, "loss_scale"));

@@ -2,11 +2,10 @@
  * their parameters, initial values, what is refused. */
 #include <string.h>
 
+#include "expect.h"
 #include "nn_test.h"
 
 /* ---- values ---- */
-
-typedef adj_node *(*make_layer)(adj_node *x);
 
 static adj_node *grouped_conv(adj_node *x)
 {
@@ -59,15 +58,14 @@ static adj_node *upsample(adj_node *x) { return adj_label(adj_layer_upsample(x, 
 
 /* x is [1, 5, 4, 4], sine with phase 0.5. Weights have phase 1 (pointwise 3), biases 2, scale 0.5.
  * want: n elements from first on, and the sum of all (NAN: not compared). PyTorch's. */
-typedef struct {
-    const char *name;
-    make_layer make;
-    int64_t params, first;
-    int n;
-    double sum;
-} layer_case;
 static const struct {
-    layer_case of;
+    struct {
+        const char *name;
+        adj_node *(*make)(adj_node *x);
+        int64_t params, first;
+        int n;
+        double sum;
+    } of;
     double want[8];
 } values[] = {
     {{"conv2d", grouped_conv, 3 * 3 * 2 * 6 + 6, 36, 8, 10.385227237149037},
@@ -111,11 +109,11 @@ static const struct {
       0.998941341839772, 0.9147052511191576}},
 };
 
-static void set_if_there(adj_exec *e, const adj_graph *g, const char *name, double phase)
-{
-    if (adj_find(g, name) != NULL)
-        set_sine(e, adj_find(g, name), phase, 0.5);
-}
+static const struct {
+    const char *param;
+    double phase;
+} phases[] = {{"l/w", 1},     {"l/depthwise", 1}, {"l/pointwise", 3}, {"l/b", 2},
+              {"l/gamma", 1}, {"l/beta", 2},      {"l/slope", 1}};
 
 Test(layers, values_like_torch)
 {
@@ -129,13 +127,9 @@ Test(layers, values_like_torch)
         cr_assert_eq(adj_find(g, "l"), y);
         cr_assert_eq(adj_trainable_elems(y), values[i].of.params, "%s", values[i].of.name);
         set_sine(e, x, 0.5, 1);
-        set_if_there(e, g, "l/w", 1);
-        set_if_there(e, g, "l/depthwise", 1);
-        set_if_there(e, g, "l/pointwise", 3);
-        set_if_there(e, g, "l/b", 2);
-        set_if_there(e, g, "l/gamma", 1);
-        set_if_there(e, g, "l/beta", 2);
-        set_if_there(e, g, "l/slope", 1);
+        for (size_t k = 0; k < sizeof phases / sizeof *phases; k++)
+            if (adj_find(g, phases[k].param) != NULL)
+                set_sine(e, adj_find(g, phases[k].param), phases[k].phase, 0.5);
         run(e);
         scoped(release) double *got = fixture_get(e, y);
         for (int64_t k = 0; k < adj_shape_elems(adj_node_type(y).shape); k++)
@@ -308,135 +302,80 @@ Test(layers, half_types_keep_f32_parameters)
 
 /* ---- what is refused ---- */
 
-static adj_node *input(adj_graph *g, int64_t rank)
+static const char *const image = "f32[1, 5, 4, 4]";
+
+static adj_node *conv_of(fixture *f, const char *x, adj_conv_layer o)
 {
-    return adj_input(g, "x", ADJ_F32, (adj_shape){rank, {1, 5, 4, 4}});
+    return adj_layer_conv2d(input(f, x), "l", &o);
 }
 
-static adj_node *no_filters(adj_graph *g) { return adj_layer_conv2d(input(g, 4), "l", NULL); }
-
-static adj_node *negative_kernel(adj_graph *g)
+static adj_node *name_twice(fixture *f)
 {
-    return adj_layer_conv2d(input(g, 4), "l", &(adj_conv_layer){.filters = 2, .kernel = {-3}});
+    const adj_conv_layer four = {.filters = 4};
+    return adj_layer_conv2d(adj_layer_conv2d(input(f, image), "l", &four), "l", &four);
 }
-
-static adj_node *huge_multiplier(adj_graph *g)
-{
-    return adj_layer_depthwise_conv2d(input(g, 4), "l", &(adj_conv_layer){.multiplier = INT64_MAX});
-}
-
-static adj_node *three_groups(adj_graph *g)
-{
-    return adj_layer_conv2d(input(g, 4), "l", &(adj_conv_layer){.filters = 3, .groups = 3});
-}
-
-static adj_node *rank_3(adj_graph *g)
-{
-    return adj_layer_conv2d(input(g, 3), "l", &(adj_conv_layer){.filters = 3});
-}
-
-static adj_node *pad_with_same(adj_graph *g)
-{
-    return adj_layer_conv2d(input(g, 4), "l",
-                            &(adj_conv_layer){.filters = 3, .padding = ADJ_SAME, .pad = {1}});
-}
-
-static adj_node *no_name(adj_graph *g)
-{
-    return adj_layer_conv2d(input(g, 4), NULL, &(adj_conv_layer){.filters = 3});
-}
-
-static adj_node *name_twice(adj_graph *g)
-{
-    adj_node *h = adj_layer_conv2d(input(g, 4), "l", &(adj_conv_layer){.filters = 4});
-    return adj_layer_conv2d(h, "l", &(adj_conv_layer){.filters = 4});
-}
-
-static adj_node *long_name(adj_graph *g)
-{
-    char name[400];
-    memset(name, 'x', sizeof name - 1);
-    name[sizeof name - 1] = 0;
-    return adj_layer_dense(input(g, 4), name, 3, NULL);
-}
-
-static adj_node *no_units(adj_graph *g) { return adj_layer_dense(input(g, 4), "l", 0, NULL); }
-static adj_node *dense_scalar(adj_graph *g) { return adj_layer_dense(input(g, 0), "l", 2, NULL); }
-
-static adj_node *bn_rank(adj_graph *g) { return adj_layer_batch_norm(input(g, 2), "l", NULL); }
-static adj_node *dropout_name(adj_graph *g) { return adj_layer_dropout(input(g, 2), "", 0.5, 1); }
-static adj_node *dropout_rate(adj_graph *g) { return adj_layer_dropout(input(g, 2), "l", 1.5, 1); }
-
-/* Errors of the ops that layers are made of, whose input is an image of 5 x 4 pixels. */
-static const adj_conv_layer large = {.filters = 4, .kernel = {7}};
-static adj_node *large_conv(adj_graph *g) { return adj_layer_conv2d(input(g, 4), "conv3", &large); }
-static adj_node *large_depthwise(adj_graph *g)
-{
-    return adj_layer_depthwise_conv2d(input(g, 4), "dw3", &large);
-}
-static adj_node *large_separable(adj_graph *g)
-{
-    return adj_layer_separable_conv2d(input(g, 4), "sep3", &large);
-}
-static adj_node *integers(adj_graph *g)
-{
-    return adj_layer_conv2d(adj_input(g, "i", ADJ_I32, (adj_shape){4, {1, 5, 4, 4}}), "conv3",
-                            &(adj_conv_layer){.filters = 4});
-}
-static adj_node *bn_integers(adj_graph *g)
-{
-    return adj_layer_batch_norm(adj_input(g, "i", ADJ_I32, (adj_shape){4, {1, 5, 4, 4}}), "bn3",
-                                NULL);
-}
-/* A layer's name stands before no error but its own. */
-static adj_node *after_a_layer(adj_graph *g)
-{
-    const adj_pool p = {.ksize = {1, 9, 9, 1}};
-    return adj_max_pool(adj_layer_conv2d(input(g, 4), "conv3", &(adj_conv_layer){.filters = 4}),
-                        &p);
-}
-
-static const struct {
-    adj_node *(*make)(adj_graph *g);
-    adj_status status;
-    const char *words[4];
-} refused[] = {
-    {no_filters, ADJ_EARG, {"l: ", "filters", "got 0"}},
-    {negative_kernel, ADJ_EARG, {"l: ", "kernel", "-3"}},
-    {huge_multiplier, ADJ_EARG, {"l: ", "multiplier"}},
-    {three_groups, ADJ_ESHAPE, {"l: ", "groups", "3 of 4"}},
-    {rank_3, ADJ_ESHAPE, {"l: ", "input", "rank"}},
-    {pad_with_same, ADJ_EARG, {"l: ", "pad"}},
-    {no_name, ADJ_EARG, {"layer", "name"}},
-    {name_twice, ADJ_EARG, {"l/w"}},
-    {long_name, ADJ_EARG, {"xxx: ", "name is too long"}},
-    {no_units, ADJ_EARG, {"l: ", "units"}},
-    {dense_scalar, ADJ_ESHAPE, {"l: ", "input"}},
-    {bn_rank, ADJ_ESHAPE, {"l: ", "input", "rank"}},
-    {dropout_name, ADJ_EARG, {"dropout", "name"}},
-    {dropout_rate, ADJ_EARG, {"l: dropout", "rate"}},
-    {large_conv, ADJ_ESHAPE, {"conv3: conv2d: ", "computed output height is negative"}},
-    {large_depthwise, ADJ_ESHAPE, {"dw3: depthwise", "computed output height is negative"}},
-    {large_separable, ADJ_ESHAPE, {"sep3: ", "computed output height is negative"}},
-    {integers, ADJ_EDTYPE, {"conv3: "}},
-    {bn_integers, ADJ_EDTYPE, {"bn3: "}},
-};
 
 Test(layers, refusals)
 {
-    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
-        scoped(release_graph) adj_graph *g = adj_graph_new();
-        cr_assert_null(refused[i].make(g), "case %zu", i);
-        expect_error(g, refused[i].status, refused[i].words);
-    }
-    adj_graph *g = adj_graph_new();
-    cr_assert_null(after_a_layer(g));
-    cr_expect_eq(strncmp(adj_graph_message(g), "max_pool: ", 10), 0, "%s", adj_graph_message(g));
-    adj_graph_free(g);
+    const adj_conv_layer three = {.filters = 3}, many = {.multiplier = INT64_MAX};
+    char name[400] = "";
+    memset(name, 'x', sizeof name - 1);
+    scoped(fixture_free) fixture f = fixture_new();
+    expect_refusal(&f, adj_layer_conv2d(input(&f, image), "l", NULL), ADJ_EARG, "l: ", "filters",
+                   "got 0", NULL);
+    expect_refusal(&f, conv_of(&f, image, (adj_conv_layer){.filters = 2, .kernel = {-3}}), ADJ_EARG,
+                   "l: ", "kernel", "-3", NULL);
+    expect_refusal(&f, adj_layer_depthwise_conv2d(input(&f, image), "l", &many), ADJ_EARG,
+                   "l: ", "multiplier", NULL);
+    expect_refusal(&f, conv_of(&f, image, (adj_conv_layer){.filters = 3, .groups = 3}), ADJ_ESHAPE,
+                   "l: ", "groups", "3 of 4", NULL);
+    expect_refusal(&f, conv_of(&f, "f32[1, 5, 4]", three), ADJ_ESHAPE, "l: ", "input", "rank",
+                   NULL);
+    expect_refusal(
+        &f, conv_of(&f, image, (adj_conv_layer){.filters = 3, .padding = ADJ_SAME, .pad = {1}}),
+        ADJ_EARG, "l: ", "pad", NULL);
+    expect_refusal(&f, adj_layer_conv2d(input(&f, image), NULL, &three), ADJ_EARG, "layer", "name",
+                   NULL);
+    expect_refusal(&f, name_twice(&f), ADJ_EARG, "l/w", NULL);
+    expect_refusal(&f, adj_layer_dense(input(&f, image), name, 3, NULL), ADJ_EARG,
+                   "xxx: ", "name is too long", NULL);
+    expect_refusal(&f, adj_layer_dense(input(&f, image), "l", 0, NULL), ADJ_EARG, "l: ", "units",
+                   NULL);
+    expect_refusal(&f, adj_layer_dense(input(&f, "f32[]"), "l", 2, NULL), ADJ_ESHAPE,
+                   "l: ", "input", NULL);
+    expect_refusal(&f, adj_layer_batch_norm(input(&f, "f32[1, 5]"), "l", NULL), ADJ_ESHAPE,
+                   "l: ", "input", "rank", NULL);
+    expect_refusal(&f, adj_layer_dropout(input(&f, "f32[1, 5]"), "", 0.5, 1), ADJ_EARG, "dropout",
+                   "name", NULL);
+    expect_refusal(&f, adj_layer_dropout(input(&f, "f32[1, 5]"), "l", 1.5, 1), ADJ_EARG,
+                   "l: dropout", "rate", NULL);
     cr_assert_null(adj_layer_conv2d(NULL, "l", NULL));
     cr_assert_null(adj_layer_depthwise_conv2d(NULL, "l", NULL));
     cr_assert_null(adj_layer_separable_conv2d(NULL, "l", NULL));
     cr_assert_null(adj_layer_dense(NULL, "l", 3, NULL));
     cr_assert_null(adj_layer_batch_norm(NULL, "l", NULL));
     cr_assert_null(adj_layer_dropout(NULL, "l", 0.5, 1));
+}
+
+/* Errors of the ops that layers are made of, whose input is an image of 5 x 4 pixels. A layer's
+ * name stands before no error but its own. */
+Test(layers, refusals_of_their_ops)
+{
+    const adj_conv_layer large = {.filters = 4, .kernel = {7}}, four = {.filters = 4};
+    const adj_pool pool = {.ksize = {1, 9, 9, 1}};
+    const char *const negative = "computed output height is negative";
+    scoped(fixture_free) fixture f = fixture_new();
+    expect_refusal(&f, adj_layer_conv2d(input(&f, image), "conv3", &large), ADJ_ESHAPE,
+                   "conv3: conv2d: ", negative, NULL);
+    expect_refusal(&f, adj_layer_depthwise_conv2d(input(&f, image), "dw3", &large), ADJ_ESHAPE,
+                   "dw3: depthwise", negative, NULL);
+    expect_refusal(&f, adj_layer_separable_conv2d(input(&f, image), "sep3", &large), ADJ_ESHAPE,
+                   "sep3: ", negative, NULL);
+    expect_refusal(&f, adj_layer_conv2d(input(&f, "i32[1, 5, 4, 4]"), "conv3", &four), ADJ_EDTYPE,
+                   "conv3: ", NULL);
+    expect_refusal(&f, adj_layer_batch_norm(input(&f, "i32[1, 5, 4, 4]"), "bn3", NULL), ADJ_EDTYPE,
+                   "bn3: ", NULL);
+    cr_assert_null(adj_max_pool(adj_layer_conv2d(input(&f, image), "conv3", &four), &pool));
+    cr_expect_eq(strncmp(adj_graph_message(f.g), "max_pool: ", 10), 0, "%s",
+                 adj_graph_message(f.g));
 }

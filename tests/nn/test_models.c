@@ -47,12 +47,11 @@ Test(models, parameter_counts)
 
 /* ---- training steps ---- */
 
-static void set_noise(adj_exec *e, const adj_node *images)
+static void set_drawn(adj_exec *e, const adj_node *images, adj_init init, uint64_t seed)
 {
-    int64_t n = adj_shape_elems(adj_node_type(images).shape);
+    const int64_t n = adj_shape_elems(adj_node_type(images).shape);
     scoped(release) double *v = malloc((size_t)n * sizeof *v);
-
-    adj_draw(ADJ_F64, v, n, adj_init_normal(0, 1), 1, 1);
+    adj_draw(ADJ_F64, v, n, init, seed, 1);
     set_values(e, images, v);
 }
 
@@ -68,7 +67,7 @@ static void overfit(const char *name, adj_model_opts o, double rate, int steps, 
     scoped(release_exec) adj_exec *e = exec_new(g, 1, &loss, u);
     const double of_rows[] = {0, 1, 1, 0};
 
-    set_noise(e, adj_find(g, "images"));
+    set_drawn(e, adj_find(g, "images"), adj_init_normal(0, 1), 1);
     set_values(e, labels, of_rows);
     set_values(e, lr, &rate);
     for (int i = 0; i < steps; i++) {
@@ -204,14 +203,6 @@ Test(models, out_of_memory)
 
 enum { EVALUATED = 4, TRAINED = 2 };
 
-static void set_seeded(adj_exec *e, const adj_node *images, uint64_t seed)
-{
-    const int64_t n = adj_shape_elems(adj_node_type(images).shape);
-    scoped(release) double *v = malloc((size_t)n * sizeof *v);
-    adj_draw(ADJ_F64, v, n, adj_init_normal(1, 2), seed, 1);
-    set_values(e, images, v);
-}
-
 /* Running statistics differ from their initial values: two steps are trained first. */
 static void expect_separate_build(const char *name, adj_model_opts o)
 {
@@ -232,13 +223,13 @@ static void expect_separate_build(const char *name, adj_model_opts o)
 
     set_values(train, labels, of_rows);
     for (int i = 0; i < TRAINED; i++) {
-        set_seeded(train, adj_find(g, "images"), 1 + (uint64_t)i);
+        set_drawn(train, adj_find(g, "images"), adj_init_normal(1, 2), 1 + (uint64_t)i);
         run(train);
     }
     cr_assert_eq(adj_copy_params(a, train), ADJ_OK, "%s", adj_exec_message(a));
     cr_assert_eq(adj_copy_params(b, train), ADJ_OK, "%s", adj_exec_message(b));
-    set_seeded(a, adj_find(g, "images"), 9);
-    set_seeded(b, adj_find(other, "images"), 9);
+    set_drawn(a, adj_find(g, "images"), adj_init_normal(1, 2), 9);
+    set_drawn(b, adj_find(other, "images"), adj_init_normal(1, 2), 9);
     run(a);
     run(b);
     const size_t bytes = adj_type_bytes(adj_node_type(expected));
