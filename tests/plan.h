@@ -3,6 +3,7 @@
 #define TESTS_PLAN_H
 
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,6 +33,17 @@ static inline int times_in(const char *text, const char *word)
     for (const char *p = text; (p = strstr(p, word)) != NULL; p++)
         n++;
     return n;
+}
+
+/* Returns the plan as adj_exec_print writes it; the caller frees. */
+static inline char *plan_text(const adj_exec *e)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream(&text, &size);
+    adj_exec_print(f, e);
+    fclose(f);
+    return text;
 }
 
 /* How often a test tries seeds, or kills a process: so often in the suite, and with REPEAT=N in the

@@ -101,22 +101,19 @@ static const struct {
     {"layer", layer, {4, {2, 8, 8, 16}}, {4, {3, 3, 16, 16}}, {4, {1, 1, 1, 16}}, 2, 0},
 };
 
-/* Sets x to random f16 values in dtype, and returns them as doubles. */
-static double *set_random(adj_exec *e, adj_node *x, adj_dtype dtype, int seed)
+/* Sets x to f16 values, whatever its type is. */
+static void set_halves(adj_exec *e, adj_node *x, int seed)
 {
     int64_t n = adj_shape_elems(adj_node_type(x).shape);
-    double *v = malloc((size_t)n * sizeof *v);
-    scoped(release) char *data = malloc((size_t)n * 8);
-    for (int64_t i = 0; i < n; i++) {
-        uint16_t bits;
-        adj_store(ADJ_F16, &bits, 0, sin((double)(i * 7 + seed * 1000)));
-        adj_store(dtype, data, i, v[i] = adj_load(ADJ_F16, &bits, 0));
-    }
-    adj_set(e, x, data, (size_t)n * adj_dtype_size(dtype));
-    return v;
+    scoped(release) double *v = malloc((size_t)n * sizeof *v);
+    for (int64_t i = 0; i < n; i++)
+        v[i] = as_stored(ADJ_F16, sin((double)(i * 7 + seed * 1000)));
+    set_values(e, x, v);
 }
 
-static double *result(size_t row, adj_dtype dtype, const char *backend, adj_exec_info *info)
+/* Returns y's elements, *n of them. */
+static double *result(size_t row, adj_dtype dtype, const char *backend, adj_exec_info *info,
+                      int64_t *n)
 {
     scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", dtype, rows[row].x), *w = adj_input(g, "w", dtype, rows[row].w);
@@ -127,28 +124,13 @@ static double *result(size_t row, adj_dtype dtype, const char *backend, adj_exec
                        .threads = 1,
                        .debug = &(adj_exec_debug){.canaries = 1}};
     scoped(release_exec) adj_exec *e = plan_of(g, &o);
-    free(set_random(e, x, dtype, 1));
-    free(set_random(e, w, dtype, 2));
-    free(set_random(e, dy, dtype, 3));
+    set_halves(e, x, 1);
+    set_halves(e, w, 2);
+    set_halves(e, dy, 3);
     cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
-    int64_t n = adj_shape_elems(adj_node_type(y).shape);
-    double *v = malloc((size_t)n * sizeof *v);
-    cr_assert_eq(adj_get(e, y, v, (size_t)n * adj_dtype_size(dtype)), ADJ_OK);
-    for (int64_t i = n - 1; i >= 0; i--)
-        v[i] = adj_load(dtype, v, i);
+    *n = adj_shape_elems(adj_node_type(y).shape);
     *info = adj_exec_stats(e);
-    return v;
-}
-
-static int64_t elems(size_t row)
-{
-    scoped(release_graph) adj_graph *g = adj_graph_new();
-    adj_node *x = adj_input(g, "x", ADJ_F16, rows[row].x),
-             *w = adj_input(g, "w", ADJ_F16, rows[row].w);
-    adj_node *y = rows[row].y(x, w, adj_input(g, "dy", ADJ_F16, rows[row].dy));
-    cr_assert_not_null(y, "%s", adj_graph_message(g));
-    int64_t n = adj_shape_elems(adj_node_type(y).shape);
-    return n;
+    return fixture_get(e, y);
 }
 
 /* Fused groups are inspected, so plans are the default ones even if ADJOINT_PLAN is set. */
@@ -166,16 +148,17 @@ Test(half_in_f32, rounded_once)
 {
     for (size_t row = 0; row < sizeof rows / sizeof *rows; row++) {
         adj_exec_info info, naive, ignored;
-        scoped(release) double *want = result(row, ADJ_F64, "naive", &ignored);
-        scoped(release) double *got = result(row, ADJ_F16, "onednn", &info);
-        free(result(row, ADJ_F16, "naive", &naive));
+        int64_t n;
+        scoped(release) double *want = result(row, ADJ_F64, "naive", &ignored, &n);
+        scoped(release) double *got = result(row, ADJ_F16, "onednn", &info, &n);
+        free(result(row, ADJ_F16, "naive", &naive, &n));
         cr_expect_eq(naive.steps, naive.naive_steps);
         cr_expect(!rows[row].all_fast || info.naive_steps == 0, "%s: %d steps on naive",
                   rows[row].name, info.naive_steps);
         cr_expect(!rows[row].all_fast || naive.steps == 1, "%s: %d steps alone", rows[row].name,
                   naive.steps);
-        const double max = largest_of(want, elems(row)), inner = (rows[row].roundings - 1) * max;
-        for (int64_t i = 0; i < elems(row); i++)
+        const double max = largest_of(want, n), inner = (rows[row].roundings - 1) * max;
+        for (int64_t i = 0; i < n; i++)
             cr_assert_float_eq(got[i], want[i], 0x1p-11 * (inner + fabs(want[i])) + 0x1p-25 + 1e-5,
                                "%s: [%d] is %.9g, not %.9g", rows[row].name, (int)i, got[i],
                                want[i]);

@@ -21,6 +21,8 @@ typedef struct {
     int whole; /* inputs are small integers */
 } subject;
 
+static void subject_free(subject *s) { adj_graph_free(s->g); }
+
 static int64_t elems(const adj_node *n) { return adj_shape_elems(adj_node_type(n).shape); }
 
 /* Every f32 value fetched, one after the other; to be freed. */
@@ -63,7 +65,7 @@ static float *fetched(const subject *s, const char *backend, adj_precision preci
  * exact, without they are all 0. */
 Test(loss_scale, tiny_gradients)
 {
-    subject s = {.g = adj_graph_new(), .whole = 1};
+    scoped(subject_free) subject s = {.g = adj_graph_new(), .whole = 1};
     const adj_conv same = {.padding = ADJ_SAME};
     const adj_pool half = {.ksize = {1, 2, 2, 1}};
     adj_node *x = adj_input(s.g, "x", ADJ_F32, (adj_shape){4, {2, 8, 8, 8}});
@@ -96,10 +98,25 @@ Test(loss_scale, tiny_gradients)
         }
         cr_assert_gt(n_not_zero, n / 2);
     }
-    adj_graph_free(s.g);
 }
 
-/* <got, want> / <want, want> of each value fetched. */
+/* <got, want>, <want, want> and the square of the distance, of n elements. */
+typedef struct {
+    double product, square, error;
+} sums;
+
+static sums sums_of(const float *got, const float *want, int64_t n)
+{
+    sums s = {0};
+    for (int64_t i = 0; i < n; i++) {
+        s.product += (double)want[i] * (double)got[i];
+        s.square += (double)want[i] * (double)want[i];
+        s.error += (double)(want[i] - got[i]) * (double)(want[i] - got[i]);
+    }
+    return s;
+}
+
+/* <got, want> / <want, want> of each value fetched is near 1. */
 static void expect_own_size(const subject *s, const char *label)
 {
     static const double scales[] = {1, 1024, 100, 0x1p-3};
@@ -108,23 +125,16 @@ static void expect_own_size(const subject *s, const char *label)
         for (size_t j = 0; j < sizeof scales / sizeof *scales; j++) {
             if (k == 0 && scales[j] != 100) /* naive is slow, and scales nothing by itself */
                 continue;
-            float *w = want;
-            float *got = fetched(s, backends[k], ADJ_PRECISION_F16, scales[j]), *g = got;
-            for (int i = 0; i < s->n;
-                 i++, w += elems(s->fetch[i - 1]), g += elems(s->fetch[i - 1])) {
-                double product = 0, square = 0, error = 0;
-                for (int64_t m = 0; m < elems(s->fetch[i]); m++) {
-                    product += (double)w[m] * (double)g[m];
-                    square += (double)w[m] * (double)w[m];
-                    error += (double)(w[m] - g[m]) * (double)(w[m] - g[m]);
-                }
-                if (square > 1e-12) /* not a bias before a batch norm: its gradient is rounding */
-                    cr_expect(product > 0.85 * square && product < 1.15 * square &&
-                                  error < 0.05 * square,
+            scoped(release) float *got = fetched(s, backends[k], ADJ_PRECISION_F16, scales[j]);
+            for (int64_t i = 0, at = 0; i < s->n; at += elems(s->fetch[i++])) {
+                const sums v = sums_of(got + at, want + at, elems(s->fetch[i]));
+                if (v.square > 1e-12) /* not a bias before a batch norm: its gradient is rounding */
+                    cr_expect(v.product > 0.85 * v.square && v.product < 1.15 * v.square &&
+                                  v.error < 0.05 * v.square,
                               "%s on %s, scale %g: %d is %g times as large, error %g", label,
-                              backends[k], scales[j], i, product / square, sqrt(error / square));
+                              backends[k], scales[j], (int)i, v.product / v.square,
+                              sqrt(v.error / v.square));
             }
-            free(got);
         }
 }
 
@@ -134,7 +144,7 @@ Test(loss_scale, networks)
     static const char *const models[] = {"lenet", "resnet8"};
     for (int i = 0; i < 2; i++) {
         adj_model_opts o = {.batch = 2, .training = 1};
-        subject s = {.g = adj_graph_new()};
+        scoped(subject_free) subject s = {.g = adj_graph_new()};
         const adj_model *model = adj_model_find(models[i], &o);
         cr_assert_not_null(model, "%s", models[i]);
         adj_node *logits = adj_model_logits(s.g, model, &o), *of[MAX];
@@ -148,14 +158,13 @@ Test(loss_scale, networks)
         s.n = n;
         s.fetch[s.n++] = loss;
         expect_own_size(&s, models[i]);
-        adj_graph_free(s.g);
     }
 }
 
 /* The gradient of a batch norm is linear in dy and in sums of dy, together. */
 Test(loss_scale, tiny_through_batch_norm)
 {
-    subject s = {.g = adj_graph_new()};
+    scoped(subject_free) subject s = {.g = adj_graph_new()};
     adj_node *x = adj_input(s.g, "x", ADJ_F32, (adj_shape){4, {4, 6, 6, 8}});
     adj_node *w = adj_input(s.g, "w", ADJ_F32, (adj_shape){4, {1, 1, 8, 8}});
     adj_node *gamma = adj_input(s.g, "gamma", ADJ_F32, (adj_shape){1, {8}});
@@ -169,28 +178,21 @@ Test(loss_scale, tiny_through_batch_norm)
     s.n = 4;
     memcpy(s.fetch, dx, sizeof dx);
     for (int k = 0; k < BACKENDS; k++) {
-        float *want = fetched(&s, "naive", ADJ_PRECISION_AS_BUILT, 0), *v = want;
-        float *got = fetched(&s, backends[k], ADJ_PRECISION_F16, 0), *g = got;
-        for (int i = 0; i < s.n; v += elems(dx[i]), g += elems(dx[i]), i++) {
-            double square = 0, error = 0;
-            for (int64_t m = 0; m < elems(dx[i]); m++) {
-                square += (double)v[m] * (double)v[m];
-                error += (double)(v[m] - g[m]) * (double)(v[m] - g[m]);
-            }
-            cr_assert(square > 0 && error < 1e-3 * square, "%s: gradient %d: error %g of %g",
-                      backends[k], i, sqrt(error), sqrt(square));
+        scoped(release) float *want = fetched(&s, "naive", ADJ_PRECISION_AS_BUILT, 0);
+        scoped(release) float *got = fetched(&s, backends[k], ADJ_PRECISION_F16, 0);
+        for (int64_t i = 0, at = 0; i < s.n; at += elems(dx[i++])) {
+            const sums v = sums_of(got + at, want + at, elems(dx[i]));
+            cr_assert(v.square > 0 && v.error < 1e-3 * v.square, "%s: gradient %d: error %g of %g",
+                      backends[k], (int)i, sqrt(v.error), sqrt(v.square));
         }
-        free(want);
-        free(got);
     }
-    adj_graph_free(s.g);
 }
 
 /* Products of gradients with each other and with values, sums of gradients and values, and second
  * derivatives: scaled and unscaled values are kept apart. */
 Test(loss_scale, mixtures)
 {
-    subject s = {.g = adj_graph_new()};
+    scoped(subject_free) subject s = {.g = adj_graph_new()};
     const adj_conv same = {.padding = ADJ_SAME};
     adj_node *x = adj_input(s.g, "x", ADJ_F32, (adj_shape){4, {2, 6, 6, 8}});
     adj_node *w = adj_input(s.g, "w", ADJ_F32, (adj_shape){4, {3, 3, 8, 8}});
@@ -222,7 +224,6 @@ Test(loss_scale, mixtures)
     s.n = sizeof all / sizeof *all;
     memcpy(s.fetch, all, sizeof all);
     expect_own_size(&s, "mixtures");
-    adj_graph_free(s.g);
 }
 
 Test(loss_scale, refused)

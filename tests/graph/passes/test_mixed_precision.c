@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "graph/op.h"
-#include "tests/temporary.h"
 #include "tests/training.h"
 
 enum { BATCH = 4 };
@@ -29,83 +28,72 @@ static adj_exec *planned(const training *n, const char *backend, adj_precision p
     return plan_of(n->g, &o);
 }
 
-/* Lines of the graph after the pass that hold both words. */
-static int lines_with(const char *text, const char *op, const char *type)
+/* Lines of a text that hold both words. */
+static int lines_with(const char *text, const char *word, const char *other)
 {
     int n = 0;
-    char line[1024];
+    char line[4096];
     for (const char *at = text; *at != '\0'; at += strcspn(at, "\n") + (strchr(at, '\n') != NULL)) {
         snprintf(line, sizeof line, "%.*s", (int)strcspn(at, "\n"), at);
-        n += strstr(line, op) != NULL && strstr(line, type) != NULL;
+        n += strstr(line, word) != NULL && strstr(line, other) != NULL;
     }
     return n;
 }
 
-static void check_types(adj_precision precision, const char *half)
+/* An op, whether its results are wide, and the least number of lines that it has. */
+typedef struct {
+    const char *op;
+    int is_wide, at_least;
+} op_row;
+
+static void check_types(const char *model, const adj_optimizer_opts *optimizer, int n_row,
+                        const op_row rows[])
 {
-    scoped(release) char *text = NULL;
-    size_t size = 0;
-    FILE *f = open_memstream(&text, &size);
-    scoped(training_free) training n = new_network("resnet8", &with_momentum);
-    adj_exec_free(planned(&n, "naive", precision, f));
-    fclose(f);
-    const char *after = strstr(text, "after copy");
-    cr_assert_not_null(after);
-    static const struct {
-        const char *op, *type;
-        int at_least;
-    } rows[] = {{" conv2d(", " bf16", 9},
-                {" conv2d_backprop_input(", " bf16", 8},
-                {" conv2d_backprop_filter(", " bf16", 9},
-                {" relu(", " bf16", 7},
-                {" relu_grad(", " bf16", 6},
-                {" batch_norm(", " bf16", 7},
-                {" batch_norm_stats(", " f32", 7},
-                {" batch_norm_grad_sums(", " f32", 7},
-                {" batch_norm_grad(", " bf16", 7},
-                {" param", " f32", 20},
-                {" momentum(", " f32", 20},
-                {" ema(", " f32", 7},
-                {"sparse_softmax_cross_entropy", " f32", 2}};
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        int is_wide = strcmp(rows[i].type, " f32") == 0;
-        const char *type = is_wide ? " f32" : half, *other = is_wide ? half : " f32";
-        cr_expect_geq(lines_with(after, rows[i].op, type), rows[i].at_least, "%d%s%s of\n%s",
-                      lines_with(after, rows[i].op, type), rows[i].op, type, after);
-        cr_expect_eq(lines_with(after, rows[i].op, other), 0, "%s in%s", rows[i].op, other);
+    static const char *const half[] = {" bf16", " f16"};
+    static const adj_precision precision[] = {ADJ_PRECISION_BF16, ADJ_PRECISION_F16};
+    for (int p = 0; p < 2; p++) {
+        scoped(release) char *text = NULL;
+        size_t size = 0;
+        FILE *f = open_memstream(&text, &size);
+        scoped(training_free) training n = new_network(model, optimizer);
+        adj_exec_free(planned(&n, "naive", precision[p], f));
+        fclose(f);
+        const char *after = strstr(text, "after copy");
+        cr_assert_not_null(after);
+        for (int i = 0; i < n_row; i++) {
+            const char *type = rows[i].is_wide ? " f32" : half[p];
+            const char *other = rows[i].is_wide ? half[p] : " f32";
+            const int found = lines_with(after, rows[i].op, type);
+            cr_expect_geq(found, rows[i].at_least, "%d%s%s of\n%s", found, rows[i].op, type, after);
+            cr_expect_eq(lines_with(after, rows[i].op, other), 0, "%s in%s", rows[i].op, other);
+        }
     }
 }
 
 Test(mixed_precision, types)
 {
-    check_types(ADJ_PRECISION_BF16, " bf16");
-    check_types(ADJ_PRECISION_F16, " f16");
+    static const op_row rows[] = {{" conv2d(", 0, 9},
+                                  {" conv2d_backprop_input(", 0, 8},
+                                  {" conv2d_backprop_filter(", 0, 9},
+                                  {" relu(", 0, 7},
+                                  {" relu_grad(", 0, 6},
+                                  {" batch_norm(", 0, 7},
+                                  {" batch_norm_stats(", 1, 7},
+                                  {" batch_norm_grad_sums(", 1, 7},
+                                  {" batch_norm_grad(", 0, 7},
+                                  {" param", 1, 20},
+                                  {" momentum(", 1, 20},
+                                  {" ema(", 1, 7},
+                                  {"sparse_softmax_cross_entropy", 1, 2}};
+    check_types("resnet8", &with_momentum, sizeof rows / sizeof *rows, rows);
 }
 
 /* Each step of an optimizer is in f32, also that which reads nothing but a gradient that a matmul
  * has made in the half type: Adam's squares. Only updates have squares in LeNet. */
-static void check_update_types(adj_precision precision, const char *half)
-{
-    static const char *const ops[] = {" square(", " ema(", " adam_step("};
-    scoped(release) char *text = NULL;
-    size_t size = 0;
-    FILE *f = open_memstream(&text, &size);
-    scoped(training_free) training n =
-        new_network("lenet", &(adj_optimizer_opts){.kind = ADJ_ADAM});
-    adj_exec_free(planned(&n, "naive", precision, f));
-    fclose(f);
-    const char *after = strstr(text, "after copy");
-    cr_assert_not_null(after);
-    for (int i = 0; i < 3; i++) {
-        cr_expect_geq(lines_with(after, ops[i], " f32"), 8, "%s of\n%s", ops[i], after);
-        cr_expect_eq(lines_with(after, ops[i], half), 0, "%s of\n%s", ops[i], after);
-    }
-}
-
 Test(mixed_precision, types_of_updates)
 {
-    check_update_types(ADJ_PRECISION_BF16, " bf16");
-    check_update_types(ADJ_PRECISION_F16, " f16");
+    static const op_row rows[] = {{" square(", 1, 8}, {" ema(", 1, 8}, {" adam_step(", 1, 8}};
+    check_types("lenet", &(adj_optimizer_opts){.kind = ADJ_ADAM}, 3, rows);
 }
 
 /* Updates of a gradient {1, 1 + 2^-7}, which a matmul stores exactly in the half type, have more
@@ -237,21 +225,6 @@ Test(mixed_precision, unknown_precision)
     expect_text(adj_exec_message(e), "precision is wrong (got 9");
 }
 
-/* Lines of the printed plan in which a leaf is assigned, and those of them that say so in place. */
-static void count_updates(const adj_exec *e, int *all, int *in_place)
-{
-    char line[4096];
-    FILE *f = temporary_stream();
-    adj_exec_print(f, e);
-    rewind(f);
-    while (fgets(line, sizeof line, f) != NULL) {
-        int assigns = strstr(line, " :=") != NULL;
-        *all += assigns;
-        *in_place += assigns && strstr(line, "(in place)") != NULL;
-    }
-    fclose(f);
-}
-
 /* A step with momentum writes both its results over what they replace, also where the gradient of a
  * last layer, in a half type, is widened in the step that computes it. */
 Test(mixed_precision, updates_are_made_in_place)
@@ -259,10 +232,10 @@ Test(mixed_precision, updates_are_made_in_place)
     unsetenv("ADJOINT_PLAN"); /* whatever all tests are run with */
     scoped(training_free) training n = new_network("lenet", &with_momentum);
     for (int p = ADJ_PRECISION_AS_BUILT; p <= ADJ_PRECISION_BF16; p++) {
-        int all = 0, in_place = 0;
         scoped(release_exec) adj_exec *e = planned(&n, "onednn", (adj_precision)p, NULL);
-        count_updates(e, &all, &in_place);
-        cr_assert_eq(all, 16);
-        cr_assert_eq(in_place, all, "precision %d: %d of %d", p, in_place, all);
+        scoped(release) char *plan = plan_text(e);
+        const int in_place = lines_with(plan, " :=", "(in place)");
+        cr_assert_eq(times_in(plan, " :="), 16);
+        cr_assert_eq(in_place, 16, "precision %d: %d of 16", p, in_place);
     }
 }
