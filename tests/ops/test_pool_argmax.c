@@ -120,12 +120,9 @@ static void expect_same_gradient(const pool_row *r, adj_dtype dtype, adj_format 
     adj_node *x = given(&f, dtype, shape, v), *y = adj_max_pool(x, &a);
     cr_assert_not_null(y, "%s", adj_graph_message(f.g));
     adj_node *dy = given_integers(&f, dtype, y->type.shape, -9, 9);
-    int64_t n = adj_shape_elems(shape);
     scoped(release) double *want = evaluate(&f, adj_max_pool_grad(x, y, dy, &a), "naive");
     scoped(release) double *got = evaluate(&f, argmax_gradient(y, argmax_of(y), dy), "naive");
-    cr_expect(memcmp(got, want, (size_t)n * sizeof *got) == 0, "%s %s k%ldx%ld",
-              adj_dtype_name(dtype), format == ADJ_NHWC ? "NHWC" : "NCHW", (long)r->ksize[1],
-              (long)r->ksize[2]);
+    expect_same_bits(got, want, elems_of(x), format == ADJ_NHWC ? "NHWC" : "NCHW");
 }
 
 Test(pool_argmax, same_bits_as_max_pool_grad)

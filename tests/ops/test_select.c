@@ -28,12 +28,7 @@ Test(select, literal_numbers)
                     adj_node *x = given(&f, dtypes[d], (adj_shape){2, {2, 2}}, a);
                     adj_node *y = given(&f, dtypes[d], (adj_shape){2, {2, 2}}, b);
                     scoped(release) double *got = evaluate(&f, adj_select(cond, x, y), backends[k]);
-                    const double *want = conditions[i].is_a ? a : b;
-                    for (int j = 0; j < 4; j++)
-                        cr_assert((isnan(got[j]) && isnan(want[j])) ||
-                                      (got[j] == want[j] && !signbit(got[j]) == !signbit(want[j])),
-                                  "%s, %g: element %d is %g", backends[k], conditions[i].cond, j,
-                                  got[j]);
+                    expect_same_bits(got, conditions[i].is_a ? a : b, 4, backends[k]);
                 }
 }
 

@@ -180,10 +180,7 @@ static void expect_case(const test_case *t)
     int64_t n;
     double *want = run(&l, "naive", &n, &plain), *got = run(&l, NULL, &n, &graph);
     name_case(t, label, sizeof label);
-    for (int64_t i = 0; i < n; i++)
-        cr_assert((isnan(got[i]) && isnan(want[i])) ||
-                      (got[i] == want[i] && signbit(got[i]) == signbit(want[i])),
-                  "%s: [%ld] is %g, not %g\n%s", label, (long)i, got[i], want[i], graph);
+    expect_same_bits(got, want, n, label);
     cr_expect_eq(count(plain, "argmax"), 0, "%s", label);
     expect_graph(t, graph, label);
     free(want), free(got), free(graph), free(plain);
