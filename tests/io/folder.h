@@ -67,6 +67,17 @@ static inline void put_file(const char *path, const void *bytes, size_t n)
     fclose(f);
 }
 
+/* Reads a file that is shorter than the room. Returns its length. */
+static inline size_t get_file(const char *path, void *bytes, size_t room)
+{
+    FILE *f = fopen(path, "rb");
+    cr_assert_not_null(f, "%s", path);
+    const size_t n = fread(bytes, 1, room, f);
+    cr_assert_lt(n, room, "%s", path);
+    fclose(f);
+    return n;
+}
+
 static inline int same_file(const char *a, const char *b)
 {
     char command[900];

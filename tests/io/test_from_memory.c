@@ -8,6 +8,7 @@
 #include "adjoint_io.h"
 #include "io/folder.h"
 #include "io/tensors/formats.h"
+#include "tests/io/safetensors_bytes.h"
 #include "tests/io/scoped.h"
 #include "tests/io/weights/net.h"
 
@@ -34,35 +35,23 @@ static guarded guard(const void *bytes, size_t n)
 
 static void unguard(const guarded *g) { munmap(g->pages, (size_t)ROOM * 2); }
 
-static const char header[] = "{\"__metadata__\":{\"k\":\"v\",\"l\":\"w\"},"
-                             "\"b\":{\"dtype\":\"U8\",\"shape\":[2,1],\"data_offsets\":[3,5]},"
-                             "\"a\":{\"dtype\":\"I8\",\"shape\":[3],\"data_offsets\":[0,3]}}";
-enum { DATA = 5, HEADER = sizeof header - 1, WHOLE = 8 + HEADER + DATA };
-
-/* The length, the header, and 1, 2, 3, ... */
-static void make(uint8_t file[WHOLE])
-{
-    memset(file, 0, 8);
-    file[0] = (uint8_t)HEADER;
-    memcpy(file + 8, header, HEADER);
-    for (int i = 0; i < DATA; i++)
-        file[8 + HEADER + i] = (uint8_t)(i + 1);
-}
-
 Test(from_memory, tensors_lie_in_it)
 {
-    uint8_t file[WHOLE];
-    make(file);
-    guarded g = guard(file, WHOLE);
+    static const char header[] = "{\"__metadata__\":{\"k\":\"v\",\"l\":\"w\"},"
+                                 "\"b\":{\"dtype\":\"U8\",\"shape\":[2,1],\"data_offsets\":[3,5]},"
+                                 "\"a\":{\"dtype\":\"I8\",\"shape\":[3],\"data_offsets\":[0,3]}}";
+    const file_bytes file = safetensors_of(header, 5);
+    guarded g = guard(file.bytes, file.n);
+    const uint8_t *data = g.bytes + 8 + strlen(header);
     scoped(release_tensors) adj_tensors *t = NULL;
     cr_assert_eq(adj_tensors_from_memory(g.bytes, g.n, &t), ADJ_OK, "%s", t->message);
     cr_assert_eq(t->n, 2);
     cr_expect_str_eq(t->tensor[0].name, "a");
     cr_expect_str_eq(t->tensor[1].name, "b");
-    cr_expect_eq(t->tensor[0].data, (void *)(g.bytes + 8 + HEADER));
-    cr_expect_eq(t->tensor[1].data, (void *)(g.bytes + 8 + HEADER + 3));
-    cr_expect_eq(adj_tensor_value(&t->tensor[0], 2), 3);
-    cr_expect_eq(adj_tensor_value(&t->tensor[1], 1), 5);
+    cr_expect_eq(t->tensor[0].data, (const void *)data);
+    cr_expect_eq(t->tensor[1].data, (const void *)(data + 3));
+    cr_expect_eq(adj_tensor_value(&t->tensor[0], 2), 2);
+    cr_expect_eq(adj_tensor_value(&t->tensor[1], 1), 4);
     cr_assert_eq(t->n_metadata, 2);
     cr_expect_str_eq(t->metadata[1].key, "l");
     cr_expect_str_eq(t->metadata[1].value, "w");
@@ -100,12 +89,11 @@ Test(from_memory, truncated_at_every_byte)
 {
     scoped(folder_remove) folder f = folder_new();
     const file_name path = in_folder(&f, "x");
-    uint8_t file[WHOLE + 1] = {0};
-    make(file);
-    for (size_t n = 0; n < WHOLE; n++)
-        cr_expect_eq(expect_as_file(path.s, file, n), ADJ_EIO, "%zu bytes", n);
-    cr_expect_eq(expect_as_file(path.s, file, WHOLE), ADJ_OK);
-    cr_expect_eq(expect_as_file(path.s, file, WHOLE + 1), ADJ_EIO);
+    const file_bytes file = safetensors_of(good_header, 24);
+    for (size_t n = 0; n < file.n; n++)
+        cr_expect_eq(expect_as_file(path.s, file.bytes, n), ADJ_EIO, "%zu bytes", n);
+    cr_expect_eq(expect_as_file(path.s, file.bytes, file.n), ADJ_OK);
+    cr_expect_eq(expect_as_file(path.s, file.bytes, file.n + 1), ADJ_EIO);
 }
 
 Test(from_memory, changed_at_every_byte)
@@ -113,16 +101,15 @@ Test(from_memory, changed_at_every_byte)
     static const uint8_t change[] = {0x01, 0x10, 0x80, 0xff};
     scoped(folder_remove) folder f = folder_new();
     const file_name path = in_folder(&f, "x");
-    uint8_t file[WHOLE];
-    int refused = 0;
-    make(file);
-    for (size_t i = 0; i < 8 + HEADER; i++)
+    file_bytes file = safetensors_of(good_header, 24);
+    size_t refused = 0;
+    for (size_t i = 0; i < file.n - 24; i++)
         for (size_t k = 0; k < sizeof change; k++) {
-            file[i] ^= change[k];
-            refused += expect_as_file(path.s, file, WHOLE) != ADJ_OK;
-            file[i] ^= change[k];
+            file.bytes[i] ^= change[k];
+            refused += expect_as_file(path.s, file.bytes, file.n) != ADJ_OK;
+            file.bytes[i] ^= change[k];
         }
-    cr_expect_gt(refused, 2 * HEADER);
+    cr_expect_gt(refused, 2 * strlen(good_header));
 }
 
 Test(from_memory, what_is_no_file)
@@ -165,9 +152,7 @@ Test(from_memory, weights)
         cr_assert_eq(adj_set(to.e, p, bytes, adj_type_bytes(adj_node_type(p))), ADJ_OK); /* zeros */
     }
     cr_assert_eq(adj_weights_save(from.e, path.s, 0, NULL, &error), ADJ_OK, "%s", error.message);
-    FILE *file = fopen(path.s, "rb");
-    const size_t n = fread(bytes, 1, sizeof bytes, file);
-    fclose(file);
+    const size_t n = get_file(path.s, bytes, sizeof bytes);
     cr_assert_eq(adj_tensors_from_memory(bytes, n, &t), ADJ_OK, "%s", t->message);
     cr_expect_eq(t->n, adj_exec_param_count(to.e));
     cr_expect_eq(adj_weights_set(to.e, t, NULL, &error), ADJ_OK, "%s", error.message);
@@ -189,17 +174,12 @@ Test(from_memory, weights)
 
 /* ---- checksums ---- */
 
-enum { MAX = 4096, TENSORS = 4 };
-
-typedef struct {
-    uint8_t bytes[MAX];
-    size_t n;
-} content;
+enum { TENSORS = 4 };
 
 static const adj_metadata entries[] = {{"epoch", "3"}, {"lr", "0x1.0624dd2f1a9fcp-10"}};
 
 /* Four tensors, one of them empty, and two strings, in path. */
-static content write_example(const char *path)
+static file_bytes write_example(const char *path)
 {
     static const float w[6] = {1, -2, 3.5f, 0, 1e-30f, -0.0f};
     static const double d[3] = {0.5, 1, -1};
@@ -209,13 +189,10 @@ static content write_example(const char *path)
                                          {"empty", ADJ_ELEM_F32, {2, {0, 3}}, w},
                                          {"step", ADJ_ELEM_I32, {0}, &step}};
     adj_error error = {0};
-    content c;
+    file_bytes c;
     cr_assert_eq(adj_tensors_write(path, TENSORS, tensors, 2, entries, &error), ADJ_OK, "%s",
                  error.message);
-    FILE *f = fopen(path, "rb");
-    c.n = fread(c.bytes, 1, sizeof c.bytes, f);
-    fclose(f);
-    cr_assert_lt(c.n, sizeof c.bytes);
+    c.n = get_file(path, c.bytes, sizeof c.bytes);
     return c;
 }
 
@@ -243,7 +220,7 @@ Test(safetensors_sum, every_flipped_bit_is_refused_or_equal)
 {
     scoped(folder_remove) folder f = folder_new();
     const file_name path = in_folder(&f, "w"), bad = in_folder(&f, "bad");
-    content c = write_example(path.s);
+    file_bytes c = write_example(path.s);
     scoped(release_tensors) adj_tensors *whole = NULL;
     size_t refused = 0, header = 8 + c.bytes[0] + 256U * c.bytes[1];
     cr_assert_eq(adj_safetensors_read(path.s, &whole), ADJ_OK, "%s", whole->message);
@@ -271,28 +248,13 @@ Test(safetensors_sum, sentence_names_the_tensor)
 {
     scoped(folder_remove) folder f = folder_new();
     const file_name path = in_folder(&f, "w");
-    content c = write_example(path.s);
+    file_bytes c = write_example(path.s);
     scoped(release_tensors) adj_tensors *t = NULL;
     c.bytes[c.n - 1] ^= 0x40; /* of step, the last four bytes */
     put_file(path.s, c.bytes, c.n);
     cr_expect_eq(adj_safetensors_read(path.s, &t), ADJ_EIO);
     expect_text(t->message, "tensor step: its data is damaged (checksum: got bf3dae76, expected "
                             "c9e1efe6)");
-}
-
-/* length, header, then data_bytes zeros. */
-static adj_status read_header(const folder *f, const char *header, size_t data_bytes,
-                              adj_tensors **t)
-{
-    content c = {.n = 8 + strlen(header) + data_bytes};
-    const file_name path = in_folder(f, "x");
-    cr_assert_leq(c.n, sizeof c.bytes);
-    memset(c.bytes, 0, sizeof c.bytes);
-    c.bytes[0] = (uint8_t)strlen(header);
-    c.bytes[1] = (uint8_t)(strlen(header) >> 8);
-    memcpy(c.bytes + 8, header, strlen(header));
-    put_file(path.s, c.bytes, c.n);
-    return adj_safetensors_read(path.s, t);
 }
 
 #define A "\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}"
@@ -317,9 +279,13 @@ Test(safetensors_sum, literal_headers)
          "{\"__metadata__\":{\"adjoint.crc32\":\"b4576e19\"}," A "}"},
     };
     scoped(folder_remove) folder f = folder_new();
+    const file_name path = in_folder(&f, "x");
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         scoped(release_tensors) adj_tensors *t = NULL;
-        adj_status status = read_header(&f, rows[i].header, 4, &t);
+        file_bytes c = safetensors_of(rows[i].header, 4);
+        memset(c.bytes + c.n - 4, 0, 4);
+        put_file(path.s, c.bytes, c.n);
+        const adj_status status = adj_safetensors_read(path.s, &t);
         cr_expect_eq(status, rows[i].wrong != NULL ? ADJ_EIO : ADJ_OK, "%zu: %s", i, t->message);
         if (rows[i].wrong != NULL)
             expect_text(t->message, rows[i].wrong);

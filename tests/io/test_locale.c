@@ -29,10 +29,7 @@ TestSuite(locale, .init = begin, .fini = end);
 static char *contents(const char *path)
 {
     static char text[1 << 16];
-    FILE *file = fopen(path, "r");
-    cr_assert_not_null(file, "%s", path);
-    text[fread(text, 1, sizeof text - 1, file)] = '\0';
-    fclose(file);
+    text[get_file(path, text, sizeof text)] = '\0';
     return text;
 }
 

@@ -113,10 +113,7 @@ Test(replace, any_text)
                  error.message);
     cr_expect_eq(adj_file_replace(path.s, write_half, "half", &error), ADJ_EIO);
     expect_text(error.message, "cannot be written");
-    FILE *file = fopen(path.s, "r");
-    cr_assert_not_null(file);
-    cr_expect_eq(fread(text, 1, sizeof text - 1, file), 5);
-    fclose(file);
+    cr_expect_eq(get_file(path.s, text, sizeof text), 5);
     cr_expect_str_eq(text, "first");
     cr_expect_eq(adj_file_replace("", write_text, "x", &error), ADJ_EARG);
     cr_expect_eq(adj_file_replace(NULL, write_text, "x", &error), ADJ_EARG);

@@ -16,6 +16,7 @@
 #include "cli/child.h"
 #include "io/folder.h"
 #include "io/tensors/formats.h"
+#include "tests/io/safetensors_bytes.h"
 #include "tests/io/scoped.h"
 
 typedef struct {
@@ -226,7 +227,6 @@ static const char header[] =
     "\"r\":{\"dtype\":\"U8\",\"shape\":[1,1,1,1,1,1,1,1,3],\"data_offsets\":[49,52]},"
     "\"s\\u001b\":{\"dtype\":\"\\u001b[31m\",\"shape\":[],\"data_offsets\":[52,52]},"
     "\"w\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[52,54]}}";
-enum { HEADER = sizeof header - 1, DATA = 54 };
 
 /* numpy.savez_compressed of NumPy 2: c complex64 [1], f float32 [2, 2] in Fortran's order, w
  * float32 [0.5, -2]. */
@@ -250,11 +250,8 @@ static const char npz[] =
 
 static void put_safetensors(const char *path)
 {
-    char bytes[8 + HEADER + DATA] = {(char)(HEADER & 255), (char)(HEADER >> 8)};
-    memcpy(bytes + 8, header, HEADER);
-    for (int i = 0; i < DATA; i++)
-        bytes[8 + HEADER + i] = (char)i;
-    put_file(path, bytes, sizeof bytes);
+    const file_bytes file = safetensors_of(header, 54);
+    put_file(path, file.bytes, file.n);
 }
 
 Test(unreadable, safetensors)

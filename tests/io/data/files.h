@@ -19,11 +19,7 @@ static inline sample sample_of(const char *name)
     sample s;
     char path[80];
     snprintf(path, sizeof path, "tests/io/data/files/%s", name);
-    FILE *f = fopen(path, "rb");
-    cr_assert_not_null(f, "%s", path);
-    s.n = fread(s.bytes, 1, sizeof s.bytes, f);
-    cr_assert_lt(s.n, sizeof s.bytes, "%s", path);
-    fclose(f);
+    s.n = get_file(path, s.bytes, sizeof s.bytes);
     return s;
 }
 
