@@ -127,16 +127,27 @@ double *run_tested(const tested_kernel *k, fixture *f, const char *isa, int thre
     return y;
 }
 
+/* Result r by k, malloc'ed. */
+static double *run_result(const tested_kernel *k, conv_problem *p, int r, const char *isa,
+                          int threads)
+{
+    adj_node *y = p->result[r];
+    const adj_node *const node[] = {y, k->is_cast ? adj_cast(y, ADJ_F32) : NULL};
+    return run_tested(k, &p->f, isa, threads, k->is_cast ? 2 : 1, node, p->text);
+}
+
 void expect_exact_row(const tested_kernel *k, oracle_conv row, adj_dtype dtype, const char *isa)
 {
     scoped(conv_problem_free) conv_problem p = conv_problem_new(row, dtype, INTEGERS);
-    conv_problem_solve(&p);
-    for (int r = k->first; r <= k->last; r++)
+    for (int r = k->first; r <= k->last; r++) {
+        scoped(release) double *want = conv_problem_exact(&p, r);
+        for (int64_t i = 0; i < p.n[r] && !k->is_cast; i++)
+            want[i] = as_stored(dtype, want[i]);
         for (int threads = min_threads(); p.n[r] > 0 && threads <= 3; threads += 2) {
-            const adj_node *node = p.result[r];
-            scoped(release) double *got = run_tested(k, &p.f, isa, threads, 1, &node, p.text);
-            expect_close(got, p.want[r], p.n[r], 0, 0, p.text);
+            scoped(release) double *got = run_result(k, &p, r, isa, threads);
+            expect_close(got, want, p.n[r], 0, 0, p.text);
         }
+    }
 }
 
 void expect_special(const tested_kernel *k, oracle_conv row, adj_dtype dtype, const char *isa,
@@ -222,13 +233,12 @@ void expect_small_errors(const tested_kernel *k, oracle_conv row, adj_dtype dtyp
 {
     scoped(conv_problem_free) conv_problem p = conv_problem_new(row, dtype, POSITIVE);
     for (int r = k->first; r <= k->last; r++) {
-        const adj_node *node = p.result[r];
-        double *got = run_tested(k, &p.f, isa, 2, 1, &node, p.text), worst = 0;
-        scoped(release) double *want = conv_problem_exact(&p, r);
+        double worst = 0;
+        scoped(release) double *got = run_result(k, &p, r, isa, 2),
+                               *want = conv_problem_exact(&p, r);
         for (int64_t i = 0; i < p.n[r]; i++)
             worst = fmax(worst, fabs(got[i] - want[i]) / want[i]);
-        cr_assert_leq(worst, most, "%s %s: %g", isa, node->op->name, worst);
-        free(got);
+        cr_assert_leq(worst, most, "%s %s: %g", isa, p.result[r]->op->name, worst);
     }
 }
 
@@ -237,10 +247,9 @@ void expect_same_bits_for_any_threads(const tested_kernel *k, oracle_conv row, a
 {
     scoped(conv_problem_free) conv_problem p = conv_problem_new(row, dtype, REALS);
     for (int r = k->first; r <= k->last; r++) {
-        const adj_node *node = p.result[r];
-        scoped(release) double *want = run_tested(k, &p.f, isa, 1, 1, &node, p.text);
+        scoped(release) double *want = run_result(k, &p, r, isa, 1);
         for (int threads = 2; threads <= 8; threads++) {
-            scoped(release) double *got = run_tested(k, &p.f, isa, threads, 1, &node, p.text);
+            scoped(release) double *got = run_result(k, &p, r, isa, threads);
             expect_same_bits(got, want, p.n[r], p.text);
         }
     }

@@ -34,6 +34,7 @@ typedef struct {
     const char *packed;  /* in its layouts if operands never change; NULL: not looked at */
     const adj_op *never_packed; /* but for this op */
     int first, last;            /* enum oracle_result: what it computes */
+    int is_cast;                /* with a cast to f32 behind it */
     adj_math math;
 } tested_kernel;
 

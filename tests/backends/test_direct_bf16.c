@@ -64,27 +64,16 @@ Test(direct_conv_bf16, refused)
 
 static const tested_kernel filter = {
     .impl = {"filter_bf16"}, .is_only = 1, .first = ORACLE_DW, .last = ORACLE_DW};
+static const tested_kernel filter_in_f32 = {
+    .impl = {"filter_bf16"}, .is_only = 1, .first = ORACLE_DW, .last = ORACLE_DW, .is_cast = 1};
 
 enum { N_OURS = 2 };
 static const char *const isas[N_OURS] = {"avx512_bf16", "amx"};
 
-/* dw with the cast to f32 behind it. */
-static double *run_in_f32(conv_problem *p, const char *isa, int threads)
-{
-    adj_node *dw = p->result[ORACLE_DW];
-    const adj_node *group[] = {dw, adj_cast(dw, ADJ_F32)};
-    return run_tested(&filter, &p->f, isa, threads, 2, group, p->text);
-}
-
 static void expect_filter_row(oracle_conv row, const char *isa)
 {
     expect_exact_row(&filter, row, ADJ_BF16, isa);
-    scoped(conv_problem_free) conv_problem p = conv_problem_new(row, ADJ_BF16, INTEGERS);
-    scoped(release) double *exact = conv_problem_exact(&p, ORACLE_DW);
-    for (int threads = min_threads(); threads <= 3; threads += 2) {
-        scoped(release) double *got = run_in_f32(&p, isa, threads);
-        expect_close(got, exact, p.n[ORACLE_DW], 0, 0, p.text);
-    }
+    expect_exact_row(&filter_in_f32, row, ADJ_BF16, isa);
 }
 
 static void filter_listed(const char *isa)
@@ -115,25 +104,14 @@ static const oracle_conv many_pixels = {25, 30, 33, 16, 3, 3, 24, .padding = ADJ
 /* Products are exact: all of the error is that of sums of 24,750 terms of one sign. */
 static void filter_errors(const char *isa)
 {
-    scoped(conv_problem_free) conv_problem p = conv_problem_new(many_pixels, ADJ_BF16, POSITIVE);
-    double *got = run_in_f32(&p, isa, 2), *want = conv_problem_exact(&p, ORACLE_DW), worst = 0;
-    for (int64_t i = 0; i < p.n[ORACLE_DW]; i++)
-        worst = fmax(worst, fabs(got[i] - want[i]) / want[i]);
-    cr_assert_leq(worst, 2e-6, "%g", worst);
-    free(got);
-    free(want);
+    expect_small_errors(&filter_in_f32, many_pixels, ADJ_BF16, isa, 2e-6);
 }
 
 Test(direct_filter_bf16, filter_errors) { for_each_isa(N_OURS, isas, filter_errors); }
 
 static void filter_same_bits(const char *isa)
 {
-    scoped(conv_problem_free) conv_problem p = conv_problem_new(many_pixels, ADJ_BF16, REALS);
-    scoped(release) double *one = run_in_f32(&p, isa, 1);
-    for (int threads = 2; threads <= 7; threads++) {
-        scoped(release) double *other = run_in_f32(&p, isa, threads);
-        expect_same_bits(other, one, p.n[ORACLE_DW], p.text);
-    }
+    expect_same_bits_for_any_threads(&filter_in_f32, many_pixels, ADJ_BF16, isa);
 }
 
 Test(direct_filter_bf16, same_bits_for_any_threads)

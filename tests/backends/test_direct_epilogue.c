@@ -26,14 +26,24 @@ typedef struct {
     fixture *f;
     adj_node *y; /* the product */
     const double *product;
-    adj_node *bias, *addend;
-    int bias_at, addend_at; /* among the fixture's values */
+    adj_node *bias, *addend; /* the last of the fixture's inputs */
 } problem;
+
+/* A product of the fixture's inputs, and the bias and the addend that may follow it. */
+static problem problem_of(fixture *f, adj_node *y, const double *product)
+{
+    const adj_type t = y->type;
+    problem p = {.f = f, .y = y, .product = product};
+    p.bias = given_integers(f, t.dtype, (adj_shape){1, {t.shape.dim[t.shape.rank - 1]}}, -9, 9);
+    p.addend = given_integers(f, t.dtype, t.shape, -20, 20);
+    return p;
+}
 
 /* The group, and by want its value on integers; returns how many nodes. */
 static int follow(const problem *p, int kind, const adj_node *node[MAX_NODES], double *want)
 {
     const int64_t count = adj_shape_elems(p->y->type.shape), channels = p->bias->type.shape.dim[0];
+    double *const *value = p->f->value + p->f->n_in - 2;
     adj_node *y = p->y;
     int n = 0;
     node[n++] = y;
@@ -46,8 +56,8 @@ static int follow(const problem *p, int kind, const adj_node *node[MAX_NODES], d
     cr_assert_not_null(y, "%s", adj_graph_message(p->f->g));
     for (int64_t i = 0; i < count; i++) {
         want[i] = p->product[i];
-        want[i] += kind & BIAS ? p->f->value[p->bias_at][i % channels] : 0;
-        want[i] += kind & ADDEND ? p->f->value[p->addend_at][i] : 0;
+        want[i] += kind & BIAS ? value[0][i % channels] : 0;
+        want[i] += kind & ADDEND ? value[1][i] : 0;
         want[i] = kind & RELU && want[i] < 0 ? 0 : want[i];
     }
     return n;
@@ -120,12 +130,7 @@ static void expect_conv(oracle_conv row, adj_dtype dtype, const char *isa, const
 {
     scoped(conv_problem_free) conv_problem c = conv_problem_new(row, dtype, INTEGERS);
     conv_problem_solve(&c);
-    const adj_shape shape = c.result[ORACLE_Y]->type.shape;
-    problem p = {.f = &c.f, .y = c.result[ORACLE_Y], .product = c.want[ORACLE_Y]};
-    p.bias_at = 3;
-    p.bias = given_integers(&c.f, dtype, (adj_shape){1, {row.last}}, -9, 9);
-    p.addend_at = 4;
-    p.addend = given_integers(&c.f, dtype, shape, -20, 20);
+    const problem p = problem_of(&c.f, c.result[ORACLE_Y], c.want[ORACLE_Y]);
     expect_kinds(&p, isa, kernel, math, c.text);
 }
 
@@ -169,12 +174,8 @@ Test(direct_epilogue, of_winograd_in_bf16)
     need_isa("avx2");
     scoped(conv_problem_free) conv_problem c = conv_problem_new(row, ADJ_BF16, INTEGERS);
     conv_problem_solve(&c);
-    const adj_shape shape = c.result[ORACLE_Y]->type.shape;
-    problem p = {.f = &c.f, .y = c.result[ORACLE_Y], .product = c.want[ORACLE_Y], .bias_at = 3};
-    p.bias = given_integers(&c.f, ADJ_BF16, (adj_shape){1, {row.last}}, -9, 9);
-    p.addend_at = 4;
-    p.addend = given_integers(&c.f, ADJ_BF16, shape, -20, 20);
-    scoped(release) double *want = malloc((size_t)adj_shape_elems(shape) * sizeof *want);
+    const problem p = problem_of(&c.f, c.result[ORACLE_Y], c.want[ORACLE_Y]);
+    scoped(release) double *want = malloc((size_t)c.n[ORACLE_Y] * sizeof *want);
     for (int kind = 0; kind < KINDS; kind++) {
         const adj_node *node[MAX_NODES];
         scoped(backend_close) test_backend t = direct_open("avx2", 2, ADJ_MATH_FAST);
@@ -220,10 +221,7 @@ Test(direct_epilogue, of_matmul)
     for (int i = 0; i < N * M; i++)
         for (int k = 0; k < K; k++)
             product[i] += f.value[0][i / M * K + k] * f.value[1][k * M + i % M];
-    problem p = {.f = &f, .y = adj_matmul(a, b, 0), .product = product, .bias_at = 2};
-    p.bias = given_integers(&f, ADJ_F32, (adj_shape){1, {M}}, -9, 9);
-    p.addend_at = 3;
-    p.addend = given_integers(&f, ADJ_F32, (adj_shape){2, {N, M}}, -20, 20);
+    const problem p = problem_of(&f, adj_matmul(a, b, 0), product);
     expect_kinds(&p, best_isa(), "gemm", ADJ_MATH_EXACT, "matmul");
 }
 
@@ -234,19 +232,15 @@ Test(direct_epilogue, of_matmul)
 static void expect_special_values(bias_case b)
 {
     scoped(conv_problem_free) conv_problem c = conv_problem_new(b.row, ADJ_F32, INTEGERS);
-    adj_node *bias = given_integers(&c.f, ADJ_F32, (adj_shape){1, {b.row.last}}, -9, 9);
-    adj_node *addend = given_integers(&c.f, ADJ_F32, c.result[ORACLE_Y]->type.shape, -20, 20);
-    const adj_node *node[MAX_NODES] = {c.result[ORACLE_Y]};
-    adj_node *y = adj_bias_add(c.result[ORACLE_Y], bias, ADJ_NHWC);
-    node[1] = y;
-    node[2] = y = adj_add(y, addend);
-    node[3] = y = adj_relu(y);
+    const problem p = problem_of(&c.f, c.result[ORACLE_Y], NULL);
+    adj_node *biased = adj_bias_add(p.y, p.bias, ADJ_NHWC), *sum = adj_add(biased, p.addend);
+    adj_node *y = adj_relu(sum);
+    const adj_node *const node[] = {p.y, biased, sum, y, adj_cast(y, ADJ_BF16)};
     static const double special[] = {NAN, -INFINITY, INFINITY};
     for (int64_t k = 0; k < 3 && k < c.n[ORACLE_Y]; k++)
         c.f.value[4][k] = special[k];
     if (b.element >= 0)
         c.f.value[1][b.element] = b.value;
-    node[4] = adj_cast(y, ADJ_BF16);
     scoped(backend_close) test_backend t = direct_open(best_isa(), 2, ADJ_MATH_EXACT);
     for (int n = 4; n <= 5; n++) {
         scoped(release) double *want = by_naive(&c.f, node[n - 1]);
