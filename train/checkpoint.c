@@ -31,7 +31,7 @@ static void list_places(position *p, const settings *s, int64_t steps, int64_t n
         {"images", .integer = &p->count, .high = (double)n},
         {"best_epoch", .integer = &p->best_epoch, .high = (double)s->epochs},
         {"best_accuracy", .real = &p->best, .low = own ? -HUGE_VAL : 0, .high = own ? HUGE_VAL : 1},
-        {"held_out_accuracy", .real = &p->accuracy, .high = 1, .is_optional = 1},
+        {"held_out_accuracy", .real = &p->accuracy, .high = 1, .before = "0"},
     };
     memcpy(list, all, sizeof all);
 }
@@ -220,8 +220,7 @@ static adj_status read_entry(const adj_tensors *file, const entry *e, adj_error 
 {
     const char *text = adj_tensors_metadata(file, e->key);
     char expected[EXPECTATION];
-    if (text == NULL && e->is_optional)
-        return ADJ_OK;
+    text = text != NULL ? text : e->before;
     if (text == NULL)
         return adj_error_set(error, ADJ_EIO, "is not a checkpoint: entry %s is missing", e->key);
     if (!entry_store(e, text))
@@ -238,17 +237,6 @@ static adj_status read_entries(const adj_tensors *file, const entry list[], int 
     return status;
 }
 
-/* True if a setting may differ from the file: the number of threads; if epochs are added, the rate.
- */
-static int is_free(const entry *e, int prolongs)
-{
-    static const char *const always[] = {"threads", "epochs", "begun"};
-    for (int i = 0; i < 3; i++)
-        if (strcmp(e->key, always[i]) == 0)
-            return 1;
-    return prolongs && strcmp(e->key, "lr") == 0;
-}
-
 /* Compares ours with the file's settings, in the order of ours. */
 static adj_status compare_settings(settings *ours, settings *there, int prolongs, adj_error *error)
 {
@@ -258,7 +246,7 @@ static adj_status compare_settings(settings *ours, settings *there, int prolongs
 
     settings_entries(there, file);
     for (int i = 0; i < n; i++) {
-        if (is_free(&here[i], prolongs))
+        if (here[i].may_change >= (prolongs ? TO_PROLONG : ALWAYS))
             continue;
         const char *a = entry_text(&here[i], got), *b = entry_text(&file[i], expected);
         if (strcmp(a, b) == 0)
@@ -336,10 +324,6 @@ static adj_status restore(adj_trainer *t, const adj_tensors *file, adj_error *er
 
     if (version == NULL || strcmp(version, format_version) != 0)
         return adj_error_set(error, ADJ_EIO, "is not a checkpoint of this version of adjoint");
-    there.accumulate = there.shards = 1; /* what an older file does not say */
-    there.same_bits = there.sync_batch_norm = 0;
-    there.groups = "none";
-    there.loss = "softmax";
     adj_status status = read_entries(file, list, settings_entries(&there, list), error);
     const int prolongs = t->set.epochs > there.epochs;
     if (status == ADJ_OK)

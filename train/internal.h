@@ -4,6 +4,9 @@
 
 #include "adjoint_fit.h"
 
+/* Cases in which a setting may differ from that of the checkpoint that is resumed. */
+typedef enum { NEVER, TO_PROLONG, ALWAYS } freedom;
+
 /* Writes a checkpoint of the training so far; path NULL: only checks, as in adj_tensors_write. */
 ADJ_API adj_status adj_trainer_save(adj_trainer *t, const char *path, adj_error *error);
 /* Resumes from a checkpoint of the same training (adj_fit_opts.checkpoint). */

@@ -155,7 +155,8 @@ typedef struct {
     double *real;
     double low, high;         /* of a number */
     const char *const *words; /* of an integer that stands for one of them; ends with NULL */
-    int is_optional;          /* a file need not have it */
+    const char *before;       /* value in older files, which lack it; NULL: every file has it */
+    freedom may_change;
 } entry;
 
 /* Lists all settings; returns their number. */

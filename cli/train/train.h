@@ -6,10 +6,10 @@
 #include <jansson.h>
 #include <stdint.h>
 
-#include "adjoint_fit.h"
 #include "data.h"
 #include "ops/nn/model_list.h"
 #include "ops/nn/range_test.h"
+#include "train/internal.h"
 
 typedef struct {
     data_opts data;
@@ -44,14 +44,12 @@ int parse_train(train_opts *o, int argc, char **argv);
 
 /* ---- all settings (settings.c) ---- */
 
-/* Cases in which the command line may differ from the file. */
-typedef enum { NEVER, TO_PROLONG, ALWAYS } freedom;
-
 typedef struct {
     const char *key;   /* in a checkpoint */
     const char *usual; /* default; NULL: from the recipe, or none */
     option o;          /* option name without dashes, for messages */
     freedom may_change;
+    const char *before; /* value in older files, which lack it; NULL: every file has it */
 } setting;
 
 enum { SETTINGS = 36 };

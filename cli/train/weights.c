@@ -52,17 +52,6 @@ static int is_word(const char *text)
     return text[0] != '\0';
 }
 
-/* Returns the value of a setting in old checkpoints without its key; NULL for settings that all
- * checkpoints have. */
-static const char *value_before(const char *key)
-{
-    if (strcmp(key, "accumulate") == 0 || strcmp(key, "shards") == 0)
-        return "1";
-    if (strcmp(key, "sync_batch_norm") == 0 || strcmp(key, "same_bits") == 0)
-        return "0";
-    return NULL;
-}
-
 /* Stores the file's entry where the setting's option says. */
 static int read_entry(const char *path, const adj_tensors *file, const setting *s)
 {
@@ -70,8 +59,7 @@ static int read_entry(const char *path, const adj_tensors *file, const setting *
     const option *o = &s->o;
     const char *text = adj_tensors_metadata(file, s->key);
 
-    if (text == NULL)
-        text = value_before(s->key);
+    text = text != NULL ? text : s->before;
     if (text == NULL)
         return refuse(
             path, "is not a checkpoint: entry %s is missing (use --weights to start from weights)",
