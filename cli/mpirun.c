@@ -117,7 +117,7 @@ int mpirun_join(const char *command, double patience, mpirun_group *g)
     int status = join(command, patience, g);
     if (status != CONTINUE)
         return status;
-    if (mpirun_rank(g) > 0 && freopen("/dev/null", "w", stdout) == NULL)
+    if (ranks_rank(g->ranks) > 0 && freopen("/dev/null", "w", stdout) == NULL)
         return complain(command, EXIT_FAILED, "/dev/null cannot be opened");
     return CONTINUE;
 }
@@ -147,7 +147,7 @@ static void say_places(const place all[], int n)
 
 int mpirun_introduce(const char *command, const mpirun_group *g)
 {
-    const int n = mpirun_size(g);
+    const int n = ranks_size(g->ranks);
     place mine = {.pid = getpid()};
     adj_error error = {0};
     if (n == 1)
@@ -157,7 +157,7 @@ int mpirun_introduce(const char *command, const mpirun_group *g)
     if (all == NULL)
         return complain(command, EXIT_FAILED, "out of memory");
     const adj_status status = g->ranks->all_gather(g->group, &mine, sizeof mine, all, &error);
-    if (status == ADJ_OK && mpirun_rank(g) == 0)
+    if (status == ADJ_OK && ranks_rank(g->ranks) == 0)
         say_places(all, n);
     free(all);
     return status == ADJ_OK ? CONTINUE : complain(command, EXIT_FAILED, "%s", error.message);
@@ -171,9 +171,9 @@ int mpirun_leave(mpirun_group *g, int status, int agreed)
 {
     if (g->group == NULL)
         return status;
-    if (mpirun_size(g) > 1 && g->lost_rank(g->group) >= 0)
+    if (ranks_size(g->ranks) > 1 && g->lost_rank(g->group) >= 0)
         status = EXIT_LOST;
-    if (mpirun_size(g) > 1 && status != EXIT_OK && !agreed) {
+    if (ranks_size(g->ranks) > 1 && status != EXIT_OK && !agreed) {
         fflush(stdout);
         let_mpirun_read();
         g->abort(g->group, status);

@@ -3,11 +3,12 @@
 #ifndef CLI_MPIRUN_H
 #define CLI_MPIRUN_H
 
-#include "adjoint_fit.h"
+#include "train/internal.h"
 
 /* Exit status of a rank that ends all others because one does not respond. */
 enum { EXIT_LOST = 4 };
 
+/* All zero: a group of one. */
 typedef struct {
     void *library; /* NULL: this process is alone */
     void *group;   /* adj_mpi */
@@ -16,16 +17,6 @@ typedef struct {
     void (*close)(void *group);
     int (*lost_rank)(const void *group);
 } mpirun_group;
-
-/* Returns the rank; 0 for a group that is all zero, which is a group of one without a library. */
-static inline int mpirun_rank(const mpirun_group *g)
-{
-    return g->ranks != NULL ? g->ranks->rank : 0;
-}
-static inline int mpirun_size(const mpirun_group *g)
-{
-    return g->ranks != NULL ? g->ranks->size : 1;
-}
 
 /* Joins the others, if mpirun has started this process. patience: seconds until a silent rank
  * counts as lost; 0: the library's default. Output of other ranks than the first is dropped.

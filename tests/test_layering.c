@@ -68,7 +68,7 @@ static const rule rules[] = {
      "adjoint_io.h adjoint_onnx.h",
      "base base/machine check/inspect.h emit/compiled.h onnx/details.h io/io.h "
      "io/tensors/formats.h "
-     "ops/nn/model_list.h ops/nn/names.h graph/op.h exec/report.h"},
+     "ops/nn/model_list.h ops/nn/names.h graph/op.h exec/report.h train/internal.h"},
     {"cli/op", "adjoint.h adjoint_check.h adjoint_nn.h adjoint_io.h",
      "base check/inspect.h cli io/tensors/formats.h graph/op.h ops/attr_lists.h"},
     {"cli/bench", "adjoint.h adjoint_check.h adjoint_fit.h adjoint_nn.h adjoint_io.h",

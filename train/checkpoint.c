@@ -185,7 +185,7 @@ adj_status adj_trainer_save(adj_trainer *t, const char *path, adj_error *error)
     adj_status status = ADJ_OK;
     if (t == NULL)
         return adj_error_set(error, ADJ_EARG, "checkpoint: expected a trainer");
-    if (ranks_rank(&t->ranks) == 0)
+    if (ranks_rank(t->ranks.ranks) == 0)
         status = write_file(t, path, error);
     return ranks_share_status(&t->ranks, status, error);
 }

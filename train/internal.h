@@ -4,6 +4,10 @@
 
 #include "adjoint_fit.h"
 
+/* Return the number of processes that train together, and this one's; NULL: it is alone. */
+static inline int ranks_size(const adj_ranks *r) { return r != NULL ? r->size : 1; }
+static inline int ranks_rank(const adj_ranks *r) { return r != NULL ? r->rank : 0; }
+
 /* Cases in which a setting may differ from that of the checkpoint that is resumed. */
 typedef enum { NEVER, TO_PROLONG, ALWAYS } freedom;
 

@@ -6,6 +6,7 @@
 #include "base/c_locale.h"
 #include "exec/internal.h"
 #include "io/data/origin.h"
+#include "internal.h"
 #include "network.h"
 #include "ops/nn/model_list.h"
 
@@ -137,8 +138,7 @@ static void share_out(network *n, const training_opts *t, const adj_ranks *ranks
                                       .bucket_bytes = t->bucket_bytes,
                                       .sync_batch_norm = t->sync_batch_norm};
     if (t->shards > 1)
-        n->updates = adj_data_parallel(n->updates, ranks != NULL ? ranks->size : 1,
-                                       ranks != NULL ? ranks->rank : 0, &o);
+        n->updates = adj_data_parallel(n->updates, ranks_size(ranks), ranks_rank(ranks), &o);
     n->n_shard = adj_shard_count(n->updates);
 }
 

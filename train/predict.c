@@ -6,6 +6,7 @@
 
 #include "io/data/origin.h"
 #include "io/weights/weights.h"
+#include "internal.h"
 #include "predictor.h"
 
 /* ---- images of the caller ---- */
@@ -295,18 +296,17 @@ static adj_status add_up(int64_t n, const batch_score list[], adj_score *score, 
 static adj_status score_all(const adj_predictor *p, workers *w, adj_loader *l, adj_score *score,
                             int64_t confusion[], adj_error *error)
 {
-    const int64_t size = p->ranks != NULL ? p->ranks->size : 1, steps = adj_loader_steps(l);
-    const int64_t rank = p->ranks != NULL ? p->ranks->rank : 0, each = (steps + size - 1) / size;
-    const int64_t first = rank * each, end = first + each < steps ? first + each : steps;
+    const int64_t size = ranks_size(p->ranks), steps = adj_loader_steps(l);
+    const int64_t each = (steps + size - 1) / size, first = ranks_rank(p->ranks) * each;
+    const int64_t end = first + each < steps ? first + each : steps;
     const int64_t parts = each * w->n;
     batch_score *all = calloc((size_t)(parts * (size + 1)), sizeof *all);
     if (all == NULL)
         return adj_error_set(error, ADJ_ENOMEM, "evaluate: out of memory");
-    batch_score *own = p->ranks != NULL ? all + parts * size : all;
+    batch_score *own = all + parts * size;
     adj_status status = score_batches(p, w, l, first, end, own, confusion, error);
-    if (status == ADJ_OK && p->ranks != NULL)
-        status =
-            p->ranks->all_gather(p->ranks->group, own, (size_t)parts * sizeof *own, all, error);
+    if (status == ADJ_OK)
+        status = ranks_gather(p->ranks, own, (size_t)parts * sizeof *own, all, error);
     if (status == ADJ_OK) /* after the exchange: all ranks fail alike */
         status = add_up(steps * w->n, all, score, error);
     free(all);

@@ -40,6 +40,10 @@ int64_t worker_count(const workers *w, int i, int64_t count);
 
 /* ---- the predictor ---- */
 
+/* Gathers mine of all ranks into all; NULL: copies it (ranks.c). */
+adj_status ranks_gather(const adj_ranks *r, const void *mine, size_t bytes, void *all,
+                        adj_error *error);
+
 /* Networks that are made when first needed and get the parameters again after a change. */
 typedef struct {
     workers w;

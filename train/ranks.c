@@ -13,7 +13,7 @@ static adj_status no_memory(adj_error *error)
 
 adj_status ranks_open(rank_state *r, const adj_ranks *ranks, int n_shard, adj_error *error)
 {
-    const size_t size = ranks != NULL ? (size_t)ranks->size : 1;
+    const size_t size = (size_t)ranks_size(ranks);
     *r = (rank_state){.ranks = ranks};
     r->report_bytes = sizeof(step_report) + (size_t)n_shard * sizeof(double);
     r->times = calloc(size, sizeof *r->times);
@@ -37,12 +37,11 @@ void ranks_close(rank_state *r)
     *r = (rank_state){0};
 }
 
-/* Gathers mine of all ranks into all; without other ranks copies it. */
-static adj_status all_gather(const rank_state *r, const void *mine, size_t bytes, void *all,
-                             adj_error *error)
+adj_status ranks_gather(const adj_ranks *r, const void *mine, size_t bytes, void *all,
+                        adj_error *error)
 {
-    if (r->ranks != NULL)
-        return r->ranks->all_gather(r->ranks->group, mine, bytes, all, error);
+    if (r != NULL)
+        return r->all_gather(r->group, mine, bytes, all, error);
     memcpy(all, mine, bytes);
     return ADJ_OK;
 }
@@ -69,13 +68,13 @@ static adj_status find_difference(const rank_state *r, int n, const uint64_t min
                                   int *rank, adj_error *error)
 {
     const size_t bytes = (size_t)n * sizeof *mine;
-    uint64_t *all = calloc((size_t)ranks_size(r), bytes + 1);
+    uint64_t *all = calloc((size_t)ranks_size(r->ranks), bytes + 1);
     *rank = 0;
     if (all == NULL)
         return no_memory(error);
-    const adj_status status = all_gather(r, mine, bytes, all, error);
+    const adj_status status = ranks_gather(r->ranks, mine, bytes, all, error);
     for (int i = 0; i < n && status == ADJ_OK && *rank == 0; i++)
-        for (int k = 1; k < ranks_size(r) && *rank == 0; k++)
+        for (int k = 1; k < ranks_size(r->ranks) && *rank == 0; k++)
             if (all[(size_t)k * (size_t)n + (size_t)i] != all[i]) {
                 *first = i;
                 *rank = k;
@@ -88,7 +87,7 @@ static adj_status compare_items(const rank_state *r, int n, const item list[], a
 {
     uint64_t mine[MAX_ITEMS];
     int first, rank;
-    if (ranks_size(r) == 1)
+    if (ranks_size(r->ranks) == 1)
         return ADJ_OK;
     for (int i = 0; i < n; i++)
         mine[i] = list[i].hash;
@@ -134,7 +133,7 @@ adj_status ranks_agree(adj_trainer *t, adj_error *error)
 {
     const item version = {"version of the library", ADJ_VERSION};
     item list[MAX_ITEMS];
-    if (ranks_size(&t->ranks) == 1)
+    if (ranks_size(t->ranks.ranks) == 1)
         return ADJ_OK;
     adj_status status = compare_items(&t->ranks, 1, &version, error);
     if (status == ADJ_OK)
@@ -166,7 +165,7 @@ adj_status ranks_compare_params(adj_trainer *t, adj_error *error)
     const int n = adj_exec_param_count(e);
     adj_status status = ADJ_OK;
     int first, rank = 0;
-    if (ranks_size(&t->ranks) == 1)
+    if (ranks_size(t->ranks.ranks) == 1)
         return ADJ_OK;
     uint64_t *hashes = calloc((size_t)n + 1, sizeof *hashes);
     if (hashes == NULL)
@@ -236,9 +235,9 @@ static adj_status sum_weights(adj_trainer *t, const adj_loader_batch *b, double 
     double *mine = (double *)(void *)r->mine;
     for (int i = 0; i < n; i++)
         mine[i] = shard_weight(t, b, i);
-    adj_status status = all_gather(r, mine, (size_t)n * sizeof *mine, r->weight, error);
+    adj_status status = ranks_gather(r->ranks, mine, (size_t)n * sizeof *mine, r->weight, error);
     *sum = 0;
-    for (int i = 0; i < n * ranks_size(r); i++)
+    for (int i = 0; i < n * ranks_size(r->ranks); i++)
         *sum += r->weight[i];
     return status;
 }
@@ -277,11 +276,11 @@ adj_status ranks_report(adj_trainer *t, const adj_loader_batch *b, rank_seconds 
         losses[i] = (double)net->losses[i] * (double)shard_count(t, b, i);
     memcpy(r->mine, &report, sizeof report);
     if (t->at.step == 0)
-        memset(r->times, 0, (size_t)ranks_size(r) * sizeof *r->times);
-    adj_status status = all_gather(r, r->mine, r->report_bytes, r->all, error);
+        memset(r->times, 0, (size_t)ranks_size(r->ranks) * sizeof *r->times);
+    adj_status status = ranks_gather(r->ranks, r->mine, r->report_bytes, r->all, error);
     *loss = 0;
     *right = 0;
-    for (int k = 0; k < ranks_size(r) && status == ADJ_OK; k++) {
+    for (int k = 0; k < ranks_size(r->ranks) && status == ADJ_OK; k++) {
         const char *at = r->all + (size_t)k * r->report_bytes;
         memcpy(&report, at, sizeof report);
         losses = (double *)(void *)(at + sizeof report);
@@ -298,14 +297,14 @@ adj_status ranks_report(adj_trainer *t, const adj_loader_batch *b, rank_seconds 
 
 adj_status ranks_want_stop(rank_state *r, int wants, int *stop, adj_error *error)
 {
-    const int size = ranks_size(r);
+    const int size = ranks_size(r->ranks);
     *stop = wants;
     if (size == 1)
         return ADJ_OK;
     int *all = calloc((size_t)size, sizeof *all);
     if (all == NULL)
         return no_memory(error);
-    adj_status status = all_gather(r, &wants, sizeof wants, all, error);
+    adj_status status = ranks_gather(r->ranks, &wants, sizeof wants, all, error);
     for (int k = 0; k < size; k++)
         *stop |= all[k];
     free(all);
@@ -320,15 +319,16 @@ static adj_status broadcast(const rank_state *r, void *data, size_t bytes, adj_e
 adj_status ranks_share_text(const rank_state *r, const char *text, char **shared, adj_error *error)
 {
     int64_t bytes = text != NULL ? (int64_t)strlen(text) + 1 : 0;
-    adj_status status = ranks_size(r) > 1 ? broadcast(r, &bytes, sizeof bytes, error) : ADJ_OK;
+    adj_status status =
+        ranks_size(r->ranks) > 1 ? broadcast(r, &bytes, sizeof bytes, error) : ADJ_OK;
     *shared = NULL;
     if (status != ADJ_OK || bytes == 0)
         return status;
     if ((*shared = calloc((size_t)bytes, 1)) == NULL)
         return no_memory(error);
-    if (ranks_rank(r) == 0)
+    if (ranks_rank(r->ranks) == 0)
         memcpy(*shared, text, (size_t)bytes);
-    return ranks_size(r) > 1 ? broadcast(r, *shared, (size_t)bytes, error) : ADJ_OK;
+    return ranks_size(r->ranks) > 1 ? broadcast(r, *shared, (size_t)bytes, error) : ADJ_OK;
 }
 
 adj_status ranks_share_status(const rank_state *r, adj_status status, adj_error *error)
@@ -337,7 +337,7 @@ adj_status ranks_share_status(const rank_state *r, adj_status status, adj_error 
         int32_t status;
         char message[ADJ_MESSAGE];
     } told = {.status = status};
-    if (ranks_size(r) == 1)
+    if (ranks_size(r->ranks) == 1)
         return status;
     if (status != ADJ_OK && error != NULL)
         snprintf(told.message, sizeof told.message, "%s", error->message);

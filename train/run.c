@@ -116,8 +116,8 @@ static adj_status evaluate(adj_trainer *t, adj_score *score, int *is_best, adj_e
     adj_predictor *p = adj_trainer_predictor(t, error);
     if (p == NULL)
         return ADJ_ENOMEM;
-    p->ranks = ranks_size(&t->ranks) > 1 ? t->o.distributed.ranks
-                                         : NULL; /* other callers evaluate in one process */
+    p->ranks = ranks_size(t->ranks.ranks) > 1 ? t->o.distributed.ranks
+                                              : NULL; /* other callers evaluate in one process */
     adj_status status = adj_predictor_evaluate(p, t->held_out, score, NULL, error);
     p->ranks = NULL;
     if (status != ADJ_OK)
@@ -156,7 +156,7 @@ adj_status adj_trainer_end_epoch(adj_trainer *t, adj_error *error)
                      .accuracy = at->accuracy};
     if (!is_best || t->o.checkpoint.best == NULL)
         return ADJ_OK;
-    if (ranks_rank(&t->ranks) == 0)
+    if (ranks_rank(t->ranks.ranks) == 0)
         status = adj_predictor_save(t->predictor, t->o.checkpoint.best, 0, NULL, error);
     return ranks_share_status(&t->ranks, status, error);
 }
@@ -174,7 +174,7 @@ static adj_status check_paths(const adj_trainer *t, adj_error *error)
 {
     const char *const paths[] = {t->o.checkpoint.best, t->o.checkpoint.path};
     adj_status status = ADJ_OK;
-    for (int i = 0; i < 2 && status == ADJ_OK && ranks_rank(&t->ranks) == 0; i++)
+    for (int i = 0; i < 2 && status == ADJ_OK && ranks_rank(t->ranks.ranks) == 0; i++)
         if (paths[i] != NULL)
             status = adj_file_check(paths[i], 0, error);
     return ranks_share_status(&t->ranks, status, error);
@@ -193,7 +193,7 @@ static adj_status save(adj_trainer *t, adj_error *error)
  * after the same one. */
 static int should_stop(adj_trainer *t, int wants)
 {
-    if (ranks_size(&t->ranks) == 1)
+    if (ranks_size(t->ranks.ranks) == 1)
         return wants;
     t->ranks.wants_stop |= wants;
     return t->ranks.is_stopped;

@@ -162,7 +162,7 @@ adj_status settings_complete(settings *s, const adj_net *net, const adj_fit_opts
                              adj_error *error)
 {
     static const adj_schedule cosine = {.kind = ADJ_SCHEDULE_COSINE};
-    const int ranks = o->distributed.ranks != NULL ? o->distributed.ranks->size : 1;
+    const int ranks = ranks_size(o->distributed.ranks);
     const adj_schedule *rate = o->schedule != NULL ? o->schedule : &cosine;
     *s = (settings){.model = net_name(net),
                     .backend = o->exec.backend != NULL ? o->exec.backend : "onednn",

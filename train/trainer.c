@@ -22,7 +22,7 @@ static adj_status open_loader(adj_trainer *t, adj_error *error)
                                .seed = (uint64_t)t->set.seed,
                                .augment = t->o.augment};
     const loader_shards shards = {.shards = step_shards(&t->set),
-                                  .first = (int64_t)ranks_rank(&t->ranks) * n_shard,
+                                  .first = (int64_t)ranks_rank(t->ranks.ranks) * n_shard,
                                   .n = n_shard};
     adj_status status = adj_loader_new_shards(t->train, &o, shards, &t->loader, error);
     if (status == ADJ_OK)
@@ -37,7 +37,7 @@ static plan_opts plan_of(const adj_trainer *t, double spent)
     const adj_fit_opts *o = &t->o;
     const double none = 1e-9, limit = o->exec.tune_seconds;
     plan_opts plan = {.exec = o->exec,
-                      .ranks = ranks_size(&t->ranks) > 1 ? o->distributed.ranks : NULL};
+                      .ranks = ranks_size(t->ranks.ranks) > 1 ? o->distributed.ranks : NULL};
     plan.exec.backend = t->set.backend;
     plan.exec.threads = (int)t->set.threads;
     plan.exec.tune = o->exec.tune && !o->checkpoint.resume && o->distributed.parallel.shards == 0;
@@ -72,16 +72,16 @@ static adj_status make_same_steps(adj_trainer *t, const adj_net *net, adj_error 
     plan_opts plan = plan_of(t, 0);
     char *selection = NULL;
     adj_status status = ADJ_OK;
-    if (ranks_rank(&t->ranks) == 0)
+    if (ranks_rank(t->ranks.ranks) == 0)
         status = make_steps(t, net, &plan, error);
     status = ranks_share_status(&t->ranks, status, error);
-    if (status != ADJ_OK || ranks_size(&t->ranks) == 1)
+    if (status != ADJ_OK || ranks_size(t->ranks.ranks) == 1)
         return status;
     const adj_exec *first = t->steps_net.exec;
     status = ranks_share_text(&t->ranks, adj_exec_selection(first), &selection, error);
     plan.exec.tune = 0;
     plan.selection = selection;
-    if (status == ADJ_OK && ranks_rank(&t->ranks) > 0)
+    if (status == ADJ_OK && ranks_rank(t->ranks.ranks) > 0)
         status = make_steps(t, net, &plan, error);
     free(selection);
     return status;
@@ -92,8 +92,8 @@ static adj_status make_predictor(adj_trainer *t, const adj_net *net, adj_error *
     const adj_dataset *d = t->train;
     plan_opts plan = plan_of(t, adj_exec_details(t->steps_net.exec).timed_seconds);
 
-    plan.exec.tune &= ranks_size(&t->ranks) == 1; /* each would select others */
-    plan.ranks = NULL;                            /* it may be used when their group is closed */
+    plan.exec.tune &= ranks_size(t->ranks.ranks) == 1; /* each would select others */
+    plan.ranks = NULL; /* it may be used when their group is closed */
     plan.exec.seed = 0;
     plan.exec.recompute = 0;
     plan.exec.loss_scale = 0;
@@ -177,7 +177,7 @@ static adj_status check_loss(const adj_net *net, const adj_dataset *d, const adj
 static adj_status check_contents(adj_trainer *t, adj_error *error)
 {
     adj_status status = ADJ_OK;
-    if (ranks_rank(&t->ranks) == 0)
+    if (ranks_rank(t->ranks.ranks) == 0)
         status = adj_predictor_save(t->predictor, NULL, 0, NULL, error);
     status = ranks_share_status(&t->ranks, status, error);
     return status == ADJ_OK && t->o.checkpoint.path != NULL ? adj_trainer_save(t, NULL, error)
@@ -187,7 +187,6 @@ static adj_status check_contents(adj_trainer *t, adj_error *error)
 static adj_status open_trainer(adj_trainer *t, const adj_net *given, adj_error *error)
 {
     const adj_ranks *ranks = t->o.distributed.ranks;
-    const int size = ranks != NULL ? ranks->size : 1;
     adj_net net = *given;
 
     adj_status status = check_data(t->train, t->held_out, error);
@@ -200,7 +199,7 @@ static adj_status open_trainer(adj_trainer *t, const adj_net *given, adj_error *
     if (status != ADJ_OK)
         return status;
     t->done = 1;
-    status = ranks_open(&t->ranks, ranks, (int)(step_shards(&t->set) / size), error);
+    status = ranks_open(&t->ranks, ranks, (int)(step_shards(&t->set) / ranks_size(ranks)), error);
     if (status == ADJ_OK)
         status = ranks_agree(t, error);
     if (status == ADJ_OK)
@@ -352,7 +351,7 @@ trainer_details adj_trainer_details(const adj_trainer *t)
                                  t->seconds > 0 ? (double)t->images / t->seconds : 0,
                              .waited = t->waited,
                              .unsaved = t->unsaved,
-                             .n_rank = ranks_size(&t->ranks),
+                             .n_rank = ranks_size(t->ranks.ranks),
                              .rank_times = t->ranks.times};
 }
 

@@ -62,9 +62,6 @@ typedef struct {
     float *share;   /* [shards of a process]: as in step_inputs */
 } rank_state;
 
-static inline int ranks_size(const rank_state *r) { return r->ranks != NULL ? r->ranks->size : 1; }
-static inline int ranks_rank(const rank_state *r) { return r->ranks != NULL ? r->ranks->rank : 0; }
-
 struct adj_trainer {
     const adj_dataset *train, *held_out; /* held_out may be NULL */
     adj_fit_opts o;                      /* with the optimizer's kind and momentum */

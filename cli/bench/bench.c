@@ -209,11 +209,11 @@ static int bench_together(const bench_opts *o)
 {
     mpirun_group g;
     int status = mpirun_join("bench", 0, &g);
-    if (status == CONTINUE && mpirun_size(&g) == 1)
+    if (status == CONTINUE && ranks_size(g.ranks) == 1)
         status = bench_steps(o);
     else if (status == CONTINUE && o->infer)
         status = complain("bench", EXIT_USAGE, "--infer runs in one process (got %d ranks)",
-                          mpirun_size(&g));
+                          ranks_size(g.ranks));
     else if (status == CONTINUE)
         status = bench_ranks(o, g.ranks);
     return mpirun_leave(&g, status, 0);

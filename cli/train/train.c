@@ -63,7 +63,7 @@ static int unknown_optimizer(const char *name)
 }
 
 /* True on rank 0, which writes files and prints. */
-static int is_first(const training *t) { return mpirun_rank(&t->group) == 0; }
+static int is_first(const training *t) { return ranks_rank(t->group.ranks) == 0; }
 
 static int on_step(void *user, const adj_fit_progress *now)
 {
@@ -243,7 +243,7 @@ static int open_splits(training *t)
 static int check_ranks(const training *t)
 {
     const train_opts *o = t->o;
-    if (mpirun_size(&t->group) == 1)
+    if (ranks_size(t->group.ranks) == 1)
         return CONTINUE;
     if (o->lr_auto)
         return complain("train", EXIT_USAGE, "--lr auto: not available with several ranks");
@@ -382,7 +382,7 @@ static int run(training *t)
     int status = EXIT_OK;
 
     t->told.shown =
-        progress_start(mpirun_size(&t->group) > 1 ? none : terminal_open(), t->o->batch);
+        progress_start(ranks_size(t->group.ranks) > 1 ? none : terminal_open(), t->o->batch);
     interrupt_catch(is_first(t));
     if (is_first(t)) {
         if (begin(t) != CONTINUE)
@@ -394,7 +394,7 @@ static int run(training *t)
     t->agreed = ended == ADJ_OK;
     if (ended != ADJ_OK && !isfinite(at.step_loss))
         return diverged(&at, &why);
-    if (ended != ADJ_OK && mpirun_size(&t->group) > 1)
+    if (ended != ADJ_OK && ranks_size(t->group.ranks) > 1)
         return complain("train", EXIT_FAILED, "%s%s",
                         adj_trainer_details(t->trainer).unsaved ? "--checkpoint: " : "",
                         why.message);
