@@ -101,6 +101,10 @@ const option *option_at(const usage *u, int i);
     "number of threads; default: OMP_NUM_THREADS, else the cores within the CPU quota"
 #define PRECISION_HELP "f32 (default); bf16 or f16: mixed precision with f32 parameters and losses"
 #define MATH_HELP "exact (default); fast: faster algorithms with larger rounding errors"
+#define MAP_HELP "tensor names in the weights file: pytorch, keras or a map file"
+#define WEIGHTS_HELP                                                                               \
+    "weights file, safetensors or .npz; - is standard input; default: the weights of the ONNX "    \
+    "file --model"
 #define JSON_HELP "writes JSON; - or no FILE: standard output"
 #define MATH_WORDS "exact fast"                           /* in the order of adj_math */
 #define PRECISION_WORDS "f32 bf16 f16"                    /* of adj_precision */

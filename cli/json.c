@@ -124,12 +124,12 @@ static int end(json_t *j, int failed)
     return failed;
 }
 
-int json_print(FILE *f, json_t *j, int failed)
+int json_print(json_t *j)
 {
-    failed |= j == NULL || out_of_memory;
+    const int failed = j == NULL || out_of_memory;
     if (!failed)
-        put_members(f, j, 0);
-    return end(j, failed || ferror(f));
+        put_members(stdout, j, 0);
+    return end(j, failed || ferror(stdout));
 }
 
 int json_write(FILE *f, json_t *j, size_t flags, int failed)

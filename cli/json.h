@@ -29,8 +29,8 @@ int json_write(FILE *f, json_t *j, size_t flags, int failed);
 /* Writes the object to the file of --json, which is checked first, and frees it; path NULL: only
  * frees it. Returns an exit status. */
 int json_report(const char *command, const char *path, json_t *j);
-/* Prints j as text: a line for each member, those of an inner object indented, null as "not
- * known". Returns and fails as json_write does. */
-int json_print(FILE *f, json_t *j, int failed);
+/* Prints j as text to standard output: a line for each member, those of an inner object indented,
+ * null as "not known". Returns and fails as json_write does. */
+int json_print(json_t *j);
 
 #endif

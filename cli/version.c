@@ -117,7 +117,7 @@ int command_version(int argc, char **argv)
     const description d = look(machine != 0);
     if (json == NULL) {
         printf("adjoint %s\n", adj_version_text());
-        return json_print(stdout, description_json(&d), 0) == 0 ? EXIT_OK : EXIT_FAILED;
+        return json_print(description_json(&d)) == 0 ? EXIT_OK : EXIT_FAILED;
     }
     json_t *j = json_pack("{s:s}", "adjoint", adj_version_text());
     const int failed = json_object_update_new(j, description_json(&d));

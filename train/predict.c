@@ -34,11 +34,6 @@ static void normalize(const void *source, int64_t first, int64_t count, float x[
         }
 }
 
-void predictor_prepare(const adj_predictor *p, int64_t n, const float pixels[], float x[])
-{
-    normalize(&(images){.p = p, .floats = pixels}, 0, n, x);
-}
-
 /* Fails for the first image that has a probability that is not finite. */
 static adj_status check_finite(int64_t n, int64_t classes, const float *probabilities,
                                adj_error *error)
@@ -115,7 +110,7 @@ static adj_status run(const adj_predictor *p, network *n, const float pixels[], 
     adj_status status = network_open_batch(n, NULL, 0, &x, error);
     if (status != ADJ_OK)
         return status;
-    predictor_prepare(p, 1, pixels, x);
+    normalize(&(images){.p = p, .floats = pixels}, 0, 1, x);
     status = network_read(n, adj_run(n->exec), error);
     if (status != ADJ_OK)
         return status;
@@ -321,7 +316,7 @@ static adj_status check_images(const adj_predictor *p, const adj_dataset *d, adj
                              p->card.normalized
                                  ? "its model takes normalized values (the data are pixels)"
                                  : "its model takes pixels (the data are normalized)");
-    if (card_resize(&p->card) == ADJ_RESIZE_AUTO ||
+    if (resize_rule(p->card.resize) == ADJ_RESIZE_AUTO ||
         (d->size.h == p->net.options.size.h && d->size.w == p->net.options.size.w))
         return ADJ_OK;
     return adj_error_set(error, ADJ_ESHAPE,

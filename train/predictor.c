@@ -353,14 +353,12 @@ static adj_status from_card(const adj_net *net, const adj_model_card *card,
         status = predictor_new(&complete, &plan, p, error);
     if (status != ADJ_OK)
         return status;
-    (*p)->card.precision = card->precision;
-    (*p)->card.math = card->math;
-    (*p)->card.accuracy = card->accuracy;
-    (*p)->card.seed = card->seed;
-    (*p)->card.normalized = card->normalized;
-    (*p)->card.low = card->low;
-    (*p)->card.high = card->high;
-    (*p)->card.resize = resize_word(card_resize(card));
+    const adj_model_card own = (*p)->card;
+    (*p)->card = *card;
+    (*p)->card.model = own.model;
+    (*p)->card.options = own.options;
+    (*p)->card.class_names = NULL;
+    (*p)->card.resize = resize_word(resize_rule(card->resize));
     for (int i = 0; i < ADJ_MAX_CHANNELS; i++) {
         mean[i] = (float)card->mean[i];
         deviation[i] = (float)card->deviation[i];

@@ -2,8 +2,6 @@
 #ifndef TRAIN_PREDICTOR_H
 #define TRAIN_PREDICTOR_H
 
-#include <string.h>
-
 #include "network.h"
 
 /* ---- workers: networks that compute slices of a batch concurrently, one thread each. Threads do
@@ -70,17 +68,6 @@ struct adj_predictor {
     uint64_t version; /* of them */
 };
 
-/* The card's words for adj_resize_rule. */
-static inline const char *resize_word(adj_resize_rule rule)
-{
-    return rule == ADJ_RESIZE_ERROR ? "error" : "auto";
-}
-static inline adj_resize_rule card_resize(const adj_model_card *card)
-{
-    return card->resize != NULL && strcmp(card->resize, "error") == 0 ? ADJ_RESIZE_ERROR
-                                                                      : ADJ_RESIZE_AUTO;
-}
-
 /* Creates a predictor for a completed net, without parameters. *out is NULL on failure. */
 adj_status predictor_new(const adj_net *net, const plan_opts *plan, adj_predictor **out,
                          adj_error *error);
@@ -99,8 +86,6 @@ adj_status predictor_write(const adj_predictor *p, double accuracy, adj_exec *e,
                            int n, const adj_metadata metadata[], adj_error *error);
 /* Uses the parameters of from, which the caller owns. images: number of images of an evaluation. */
 adj_status predictor_take(adj_predictor *p, const adj_exec *from, int64_t images, adj_error *error);
-/* Normalizes n images [n, h, w, c] in pixel units into x: (pixel - mean) / deviation. */
-void predictor_prepare(const adj_predictor *p, int64_t n, const float pixels[], float x[]);
 /* Sets *w to the networks of that kind with the parameters; they are made for that many images. */
 adj_status predictor_workers(adj_predictor *p, int kind, int64_t images, workers **w,
                              adj_error *error);

@@ -15,28 +15,12 @@ static const double huge = 9e15; /* what a whole number in a file may be at most
 
 /* ---- completing ---- */
 
-static int same_optimizer(const adj_optimizer_opts *a, const adj_optimizer_opts *b)
-{
-    return a->kind == b->kind && a->momentum == b->momentum && !a->nesterov == !b->nesterov &&
-           a->beta1 == b->beta1 && a->beta2 == b->beta2 && a->epsilon == b->epsilon;
-}
-
 /* Returns the name of the optimizer, independent of decay and clipping. */
 static const char *optimizer_name(const adj_optimizer_opts *o)
 {
-    adj_optimizer_opts known;
-    const char *name;
-    for (int i = 0; (name = adj_optimizer_name_at(i)) != NULL; i++)
-        if (adj_optimizer_from_name(name, &known) == ADJ_OK && same_optimizer(o, &known))
-            return name;
-    return "other";
-}
-
-static double usual_rate(const adj_optimizer_opts *o)
-{
-    if (o->kind != ADJ_SGD)
-        return 0.001;
-    return o->momentum == 0 ? 0.05 : 0.01;
+    const char *name = adj_optimizer_name(o);
+    const int has_defaults = o->beta1 == 0 && o->beta2 == 0 && o->epsilon == 0;
+    return name != NULL && has_defaults ? name : "other";
 }
 
 /* Sets s->groups to a checksum of the parameter groups. */
@@ -61,7 +45,7 @@ static void set_optimizer(settings *s, const adj_optimizer_opts *o)
     s->kind = o->kind;
     s->nesterov = o->nesterov != 0;
     set_groups(s, o);
-    s->lr = o->lr != 0 ? o->lr : usual_rate(o);
+    s->lr = o->lr != 0 ? o->lr : adj_optimizer_rate(o);
 }
 
 /* f16 has a scale that follows the gradients unless a fixed one is given; others if the optimizer

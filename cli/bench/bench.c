@@ -140,7 +140,7 @@ json_t *bench_json_head(const bench_opts *o)
 int bench_write(const bench_opts *o, const bench_profile *p, json_t *j)
 {
     if (!is_stdout(o->json)) {
-        if (json_print(stdout, json_incref(j), 0) != 0)
+        if (json_print(json_incref(j)) != 0)
             return json_decref(j), EXIT_FAILED;
         if (p->n > 0)
             bench_profile_print(stdout, p);

@@ -204,7 +204,7 @@ static void print_rows(const bench_opts *o, const bench_rows *rows)
         print_row(r);
     }
     if (o->raw)
-        json_print(stdout, sums_json(o, rows), 0);
+        json_print(sums_json(o, rows));
 }
 
 int bench_rows_write(const bench_opts *o, const bench_rows *rows)

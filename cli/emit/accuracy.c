@@ -19,7 +19,6 @@ static int complete_card(const adj_node *images, const adj_node *logits, adj_mod
     card->options.size.w = x.dim[2];
     card->options.size.c = x.dim[3];
     card->options.classes = y.dim[1];
-    card->resize = card->resize != NULL ? card->resize : "auto";
     return 1;
 }
 

@@ -168,8 +168,6 @@ typedef struct {
     int n_root;
     adj_node **root; /* the logits; or the loss and the gradients of all parameters */
     adj_exec *e;     /* NULL: the graph */
-    graph_format format;
-    adj_error error; /* why it could not be written */
 } drawing;
 
 static int parse(graph_opts *o, int argc, char **argv)
@@ -219,15 +217,16 @@ static adj_status add_gradients(drawing *d)
     const int n = adj_trainable(d->m.loss, NULL, 0, NULL);
     adj_node **roots = n >= 0 ? calloc((size_t)n + 1, sizeof *roots) : NULL;
     if (roots == NULL)
-        return adj_error_set(&d->error, ADJ_ENOMEM, "out of memory");
+        return adj_error_set(&d->m.error, ADJ_ENOMEM, "out of memory");
     d->root = roots;
     d->root[0] = d->m.loss;
     d->n_root = 1 + n;
     if (adj_trainable(d->m.loss, NULL, n, roots + 1) != n)
-        return adj_error_set(&d->error, ADJ_ENOMEM, "out of memory");
+        return adj_error_set(&d->m.error, ADJ_ENOMEM, "out of memory");
     const adj_status status = adj_grad(d->m.loss, NULL, n, roots + 1, roots + 1);
-    return status == ADJ_OK ? ADJ_OK
-                            : adj_error_set(&d->error, status, "%s", adj_graph_message(d->m.graph));
+    return status == ADJ_OK
+               ? ADJ_OK
+               : adj_error_set(&d->m.error, status, "%s", adj_graph_message(d->m.graph));
 }
 
 static adj_status build(drawing *d, const graph_opts *o)
@@ -235,19 +234,19 @@ static adj_status build(drawing *d, const graph_opts *o)
     const adj_model_opts options = {.batch = o->batch, .training = o->grad != 0};
     adj_status status = model_build(&d->m, adj_graph_new(), o->model, &options, NULL);
     if (status != ADJ_OK)
-        return adj_error_set(&d->error, status, "%s", d->m.error.message);
+        return status;
     if (o->grad)
         status = add_gradients(d);
     else if ((d->root = calloc(1, sizeof(adj_node *))) != NULL)
         d->root[d->n_root++] = d->m.logits;
     else
-        status = adj_error_set(&d->error, ADJ_ENOMEM, "out of memory");
+        status = adj_error_set(&d->m.error, ADJ_ENOMEM, "out of memory");
     if (status != ADJ_OK || !o->plan)
         return status;
     const adj_exec_opts plan = {.n_fetch = d->n_root, .fetch = d->root};
     status = adj_exec_new(d->m.graph, &plan, &d->e);
     return status == ADJ_OK ? ADJ_OK
-                            : adj_error_set(&d->error, status, "%s", adj_exec_message(d->e));
+                            : adj_error_set(&d->m.error, status, "%s", adj_exec_message(d->e));
 }
 
 static int write_text(FILE *f, const void *source)
@@ -294,7 +293,8 @@ int command_graph(int argc, char **argv)
         status = complain("graph", EXIT_FAILED,
                           "svg: dot is missing (install Graphviz, or use --format dot)");
     else if (build(&d, &o) != ADJ_OK)
-        status = complain("graph", d.m.is_known ? EXIT_FAILED : EXIT_USAGE, "%s", d.error.message);
+        status =
+            complain("graph", d.m.is_known ? EXIT_FAILED : EXIT_USAGE, "%s", d.m.error.message);
     else
         status = write_only("graph", &out, write[format], &d);
     adj_exec_free(d.e);

@@ -245,10 +245,7 @@ static int check_standard(const predict_opts *o, int n, const char *const image[
 static int parse(predict_opts *o, int argc, char **argv, const char **image, int *n)
 {
     const option options[] = {
-        {"--weights", "FILE",
-         "weights file, safetensors or .npz; - is standard input; default: the weights of the "
-         "ONNX file --model",
-         .text = &o->net.weights},
+        {"--weights", "FILE", WEIGHTS_HELP, .text = &o->net.weights},
         {"--top", "K", "number of most probable classes to print; default: 1", .integer = &o->top,
          .range = {1, ADJ_MAX_CLASSES}},
         {"--json", "", "one JSON object per image: file, class, probability, top",
@@ -256,8 +253,7 @@ static int parse(predict_opts *o, int argc, char **argv, const char **image, int
         {"--saliency", "FILE", "writes a PNG saliency map; for one IMAGE", .text = &o->saliency},
         {"--model", "NAME", "model, or an ONNX file; default: the one named in the weights file",
          .text = &o->net.model},
-        {"--map", "NAME", "tensor names in the weights file: pytorch, keras or a map file",
-         .text = &o->net.map},
+        {"--map", "NAME", MAP_HELP, .text = &o->net.map},
         {"--backend", "NAME", "onednn (default) or naive", .text = &o->net.exec.backend},
         {"--threads", "N", THREADS_HELP, .integer = &o->threads, .range = {1, 1024}},
         {0},
@@ -305,9 +301,8 @@ static int open_work(work *w, predict_opts *o)
             "%s: trained on normalized values, not on pixels (use eval on such arrays, or train on "
             "uint8 or floats in 0 to 1 or 0 to 255)",
             o->net.weights);
-    w->input = (adj_image_opts){.size = w->card->options.size};
-    if (w->card->resize != NULL && strcmp(w->card->resize, "error") == 0)
-        w->input.resize = ADJ_RESIZE_ERROR;
+    w->input =
+        (adj_image_opts){.size = w->card->options.size, .resize = resize_rule(w->card->resize)};
     if (o->top > w->card->options.classes)
         o->top = w->card->options.classes;
     const size_t image = (size_t)size_elems(w->input.size);

@@ -41,15 +41,11 @@ static int part_of_word(const char *word)
 static int parse(eval_opts *o, int argc, char **argv)
 {
     const option options[] = {
-        {"--weights", "FILE",
-         "weights file, safetensors or .npz; - is standard input; default: the weights of the "
-         "ONNX file --model",
-         .text = &o->net.weights},
+        {"--weights", "FILE", WEIGHTS_HELP, .text = &o->net.weights},
         {"--model", "NAME",
          "model, see adjoint models, or an ONNX file; default: the one named in the weights file",
          .text = &o->net.model, .names = model_name_at},
-        {"--map", "NAME", "tensor names in the weights file: pytorch, keras or a map file",
-         .text = &o->net.map},
+        {"--map", "NAME", MAP_HELP, .text = &o->net.map},
         {"--data", "PATH", DATA_HELP, .text = &o->data.path},
         {"--part", "P",
          "split to evaluate: train, test, val, validation or all; default: validation with "
@@ -173,9 +169,8 @@ int open_parts(const char *command, data_opts *o, const char *part, const adj_mo
 
     if (o->path == NULL && !knows_digits(card))
         return data_is_missing(command, card);
-    e->takes = (adj_dataset_opts){
-        .image.size = card->options.size,
-        .image.resize = strcmp(card->resize, "error") == 0 ? ADJ_RESIZE_ERROR : ADJ_RESIZE_AUTO};
+    e->takes = (adj_dataset_opts){.image.size = card->options.size,
+                                  .image.resize = resize_rule(card->resize)};
     e->part = choose_part(o, part);
     if (e->part == ALL_PARTS)
         o->val_split = 0;

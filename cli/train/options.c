@@ -158,8 +158,7 @@ static void list_file_options(train_opts *o, items *i, option list[])
     const option all[FILE_OPTIONS] = {
         {"--weights", "FILE", "initial weights file, safetensors or .npz; - is standard input",
          .text = &o->weights},
-        {"--map", "NAME", "tensor names in the weights file: pytorch, keras or a map file",
-         .text = &o->map},
+        {"--map", "NAME", MAP_HELP, .text = &o->map},
         {"--head", "H",
          "keep (default); new: initializes the last layer, and tensors that do not fit, anew",
          .text = &o->head, .words = "keep new"},

@@ -84,13 +84,6 @@ static void set_default_real(double *option, double value)
         *option = value;
 }
 
-static double optimizer_rate(const adj_optimizer_opts *o)
-{
-    if (o->kind != ADJ_SGD)
-        return 0.001;
-    return o->momentum == 0 ? 0.05 : 0.01;
-}
-
 /* Sets rate and decay to the optimizer's defaults if it is not the recipe's optimizer. */
 static void set_optimizer_defaults(train_opts *o, adj_recipe *r)
 {
@@ -102,7 +95,7 @@ static void set_optimizer_defaults(train_opts *o, adj_recipe *r)
     if (strcmp(o->optimizer, own) != 0 && adj_optimizer_from_name(o->optimizer, &given) == ADJ_OK) {
         given.clip_norm = r->optimizer.clip_norm;
         r->optimizer = given;
-        r->lr = optimizer_rate(&given);
+        r->lr = adj_optimizer_rate(&given);
     }
     set_default_real(&o->lr, r->lr);
     set_default_real(&o->weight_decay, r->optimizer.weight_decay);

@@ -132,13 +132,12 @@ static int find_keys(const place *p, adj_dataset_part part)
 
 int io_numpy_has(const char *where, adj_dataset_part part)
 {
-    char path[PATH_MAX];
     place p;
     adj_error error;
     const adj_status status = open_place(&p, where, &error);
     const int found = status == ADJ_OK ? find_keys(&p, part) : NO_KEYS;
     int has = status != ADJ_OK || found != NO_KEYS;
-    if (!has && part == ADJ_TRAIN && find_archive(path, where, &p.archives))
+    if (!has && part == ADJ_TRAIN && p.folder == NULL)
         has = find_keys(&p, ADJ_TEST) == NO_KEYS && find_keys(&p, ADJ_VALIDATION) == NO_KEYS;
     close_place(&p);
     return has;

@@ -3,6 +3,8 @@
 #ifndef IO_DATA_ORIGIN_H
 #define IO_DATA_ORIGIN_H
 
+#include <string.h>
+
 #include "adjoint_data.h"
 
 static inline int64_t size_elems(adj_image_size s) { return s.h * s.w * s.c; }
@@ -15,6 +17,16 @@ static inline adj_image_size size_or(adj_image_size given, adj_image_size other)
 {
     return (adj_image_size){given.h != 0 ? given.h : other.h, given.w != 0 ? given.w : other.w,
                             given.c != 0 ? given.c : other.c};
+}
+
+/* The model card's words for adj_resize_rule; NULL: auto. */
+static inline const char *resize_word(adj_resize_rule rule)
+{
+    return rule == ADJ_RESIZE_ERROR ? "error" : "auto";
+}
+static inline adj_resize_rule resize_rule(const char *word)
+{
+    return word != NULL && strcmp(word, "error") == 0 ? ADJ_RESIZE_ERROR : ADJ_RESIZE_AUTO;
 }
 
 /* Source of the images of a data set. */

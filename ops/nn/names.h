@@ -15,6 +15,13 @@ ADJ_API const char *adj_optimizer_name_at(int i);
 /* Returns the name of an optimizer with this kind, momentum and nesterov, or NULL if there is none.
  */
 ADJ_API const char *adj_optimizer_name(const adj_optimizer_opts *options);
+/* Returns the default learning rate of an optimizer. */
+static inline double adj_optimizer_rate(const adj_optimizer_opts *o)
+{
+    if (o->kind != ADJ_SGD)
+        return 0.001;
+    return o->momentum == 0 ? 0.05 : 0.01;
+}
 
 /* Sets *kind by a name: "constant", "step", "exponential" or "cosine". ADJ_EARG for an unknown
  * name. */
