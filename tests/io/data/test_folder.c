@@ -59,32 +59,30 @@ static void expect_classes(const adj_dataset *d, int64_t n, const char *names)
 
 #define TREE(...) tree((const char *[]){__VA_ARGS__, NULL})
 
+/* A split of a folder, which is then removed: images, classes, and what is left out. */
+static void expect_split(folder f, adj_dataset_part part, int64_t n, const char *classes,
+                         const char *left_out)
+{
+    scoped(release_dataset) adj_dataset *d = open_part(&f, part, NULL);
+    expect_classes(d, n, classes);
+    cr_expect_str_eq(d->left_out, left_out);
+    folder_remove(&f);
+}
+
 Test(folder, left_out_of_classes)
 {
-    folder f = TREE("cat/1.png", "cat/2.png", "cat/a.bmp", "cat/b.BMP", "cat/c.bmp", "cat/d.txt",
-                    "cat/README", "cat/.hidden", "cat/more/1.png", "dog/1.png", "dog/e.bmp",
-                    "dog/Thumbs.db", "misc/f.gif", "empty/", "notes.txt", ".git/1.png");
-    adj_dataset *d = open_part(&f, ADJ_TRAIN, NULL);
-    expect_classes(d, 3, "cat,dog");
-    cr_expect_str_eq(d->left_out,
-                     "7 files with other endings (.bmp 4, none 1, .gif 1, .txt 1), 3 hidden or "
-                     "system names, 1 file outside class folders, 1 folder inside class folders, "
-                     "2 folders without images (empty, misc)");
-    adj_dataset_free(d);
-    folder_remove(&f);
-
-    f = TREE("a/1.png", "b/1.png");
-    d = open_part(&f, ADJ_TRAIN, NULL);
-    cr_expect_str_eq(d->left_out, "");
-    adj_dataset_free(d);
-    folder_remove(&f);
-
-    f = TREE("a/1.png", "b/1.png", "c/1.q", "c/2.r", "c/3.s", "c/4.t", "c/5.u", "c/6.u");
-    d = open_part(&f, ADJ_TRAIN, NULL);
-    cr_expect_str_eq(d->left_out, "6 files with other endings (.u 2, .q 1, .r 1, .s 1, others 1), "
-                                  "folder c without images");
-    adj_dataset_free(d);
-    folder_remove(&f);
+    expect_split(TREE("cat/1.png", "cat/2.png", "cat/a.bmp", "cat/b.BMP", "cat/c.bmp", "cat/d.txt",
+                      "cat/README", "cat/.hidden", "cat/more/1.png", "dog/1.png", "dog/e.bmp",
+                      "dog/Thumbs.db", "misc/f.gif", "empty/", "notes.txt", ".git/1.png"),
+                 ADJ_TRAIN, 3, "cat,dog",
+                 "7 files with other endings (.bmp 4, none 1, .gif 1, .txt 1), 3 hidden or system "
+                 "names, 1 file outside class folders, 1 folder inside class folders, 2 folders "
+                 "without images (empty, misc)");
+    expect_split(TREE("a/1.png", "b/1.png"), ADJ_TRAIN, 2, "a,b", "");
+    expect_split(TREE("a/1.png", "b/1.png", "c/1.q", "c/2.r", "c/3.s", "c/4.t", "c/5.u", "c/6.u"),
+                 ADJ_TRAIN, 2, "a,b",
+                 "6 files with other endings (.u 2, .q 1, .r 1, .s 1, others 1), folder c without "
+                 "images");
 }
 
 /* Names are listed as far as 100 bytes have room. */
@@ -142,34 +140,23 @@ Test(folder, names_of_parts)
 Test(folder, classes_beside_parts)
 {
     folder f = TREE("a/1.png", "b/1.png", "val/b/1.png", "test/1.png");
-    adj_dataset *d = open_part(&f, ADJ_TRAIN, NULL);
-    expect_classes(d, 2, "a,b");
-    cr_expect_str_eq(d->left_out, "folder test without class folders");
-    adj_dataset_free(d);
-    d = open_part(&f, ADJ_VALIDATION, NULL);
+    adj_dataset *d = open_part(&f, ADJ_VALIDATION, NULL);
     expect_classes(d, 1, "a,b");
     cr_expect_eq(d->labels[0], 1);
     adj_dataset_free(d);
-    folder_remove(&f);
+    expect_split(f, ADJ_TRAIN, 2, "a,b", "folder test without class folders");
 
     f = TREE("test/a/1.png", "test/b/1.png", "notes/x.txt");
     cr_expect_not(adj_dataset_has_part(f.path, ADJ_TRAIN));
-    d = open_part(&f, ADJ_TEST, NULL);
-    expect_classes(d, 2, "a,b");
-    adj_dataset_free(d);
-    folder_remove(&f);
+    expect_split(f, ADJ_TEST, 2, "a,b", "");
 }
 
 /* A folder train may be a class of vehicles; a folder test or val without class folders is none. */
 Test(folder, class_with_a_name_of_a_part)
 {
-    scoped(folder_remove) folder f = TREE("bus/1.png", "train/1.png", "train/2.png", "val/1.png");
-    adj_dataset *d = open_part(&f, ADJ_TRAIN, NULL);
-    expect_classes(d, 3, "bus,train");
-    cr_expect_str_eq(d->left_out, "folder val without class folders");
-    adj_dataset_free(d);
-    folder_remove(&f);
-    f = TREE("train/1.png", "test/1.png");
+    expect_split(TREE("bus/1.png", "train/1.png", "train/2.png", "val/1.png"), ADJ_TRAIN, 3,
+                 "bus,train", "folder val without class folders");
+    scoped(folder_remove) folder f = TREE("train/1.png", "test/1.png");
     expect_refused(&f, ADJ_TRAIN, NULL, "no data set found");
 }
 
@@ -178,18 +165,15 @@ Test(folder, classes_without_images)
 {
     folder f = TREE("train/a/1.png", "train/b/1.png", "train/c/", "train/d/x.txt", "test/c/1.png",
                     "test/d/", "test/e/");
-    adj_dataset *d = open_part(&f, ADJ_TRAIN, NULL);
-    expect_classes(d, 2, "a,b,c");
-    cr_expect_str_eq(d->left_out,
-                     "1 file with other endings (.txt 1), 2 folders without images (c, d)");
     adj_dataset *test = open_part(&f, ADJ_TEST, NULL);
     expect_classes(test, 1, "a,b,c");
     cr_expect_eq(test->labels[0], 2);
     adj_dataset_free(test);
-    adj_dataset_free(d);
     put_sample(&f, "test/e/1.png", "rgb.png");
     expect_refused(&f, ADJ_TEST, NULL, "/test: unknown class e (expected a, b, c)");
-    folder_remove(&f);
+    unlink(in_folder(&f, "test/e/1.png").s);
+    expect_split(f, ADJ_TRAIN, 2, "a,b,c",
+                 "1 file with other endings (.txt 1), 2 folders without images (c, d)");
 
     f = TREE("a/1.png", "b/x.bmp");
     expect_refused(&f, ADJ_TRAIN, NULL, "number of classes is out of range (got 1, expected 2 ");

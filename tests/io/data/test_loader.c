@@ -81,7 +81,7 @@ typedef struct {
     int slow;        /* each takes so many milliseconds */
     int signals;     /* reads in threads that let a signal through */
     int reads;       /* started */
-    const adj_dataset *d;
+    adj_dataset *d;
 } uneven;
 
 static adj_status read_uneven(void *user, int64_t i, float *pixels, adj_error *error)
@@ -98,10 +98,13 @@ static adj_status read_uneven(void *user, int64_t i, float *pixels, adj_error *e
     return adj_dataset_read(u->d, i, pixels, error);
 }
 
+static void free_uneven(void *user) { adj_dataset_free(((uneven *)user)->d); }
+
 static adj_dataset *new_uneven(uneven *u)
 {
     adj_dataset *d = NULL;
-    const adj_source source = {.read = read_uneven, .user = u};
+    const adj_source source = {.read = read_uneven, .free = free_uneven, .user = u};
+    u->d = new_dataset(N, H, W, C);
     cr_assert_eq(adj_dataset_from_source(u->d, &source, &d), ADJ_OK, "%s", d->message);
     return d;
 }
@@ -117,7 +120,7 @@ static void expect_same(const adj_loader_batch *a, const adj_loader_batch *b)
 
 Test(loader, threads_change_nothing)
 {
-    uneven u = {.failing = N, .d = new_dataset(N, H, W, C)};
+    uneven u = {.failing = N};
     scoped(release_dataset) adj_dataset *d = new_uneven(&u);
 
     for (int threads = 1; threads <= 3; threads++) {
@@ -132,13 +135,11 @@ Test(loader, threads_change_nothing)
                 pause_for(3000);
         }
     }
-    adj_dataset_free((adj_dataset *)u.d);
 }
 
 Test(loader, epochs_of_one_batch)
 {
-    scoped(release_dataset) adj_dataset *inner = new_dataset(N, H, W, C);
-    uneven u = {.failing = N, .d = inner};
+    uneven u = {.failing = N};
     scoped(release_dataset) adj_dataset *d = new_uneven(&u);
     adj_loader_opts o = {.batch = N, .seed = 4, .shuffle = 1, .augment = everything};
     scoped(release_loader) adj_loader *alone = new_loader(d, &o);
@@ -156,7 +157,7 @@ Test(loader, seek)
     static const struct {
         int64_t epoch, step;
     } places[] = {{0, 3}, {0, 0}, {2, 5}, {1, 1}, {1, 6}, {2, 2}, {100, 4}, {100, 5}, {0, 1}};
-    uneven u = {.failing = N, .d = new_dataset(N, H, W, C)};
+    uneven u = {.failing = N};
     scoped(release_dataset) adj_dataset *d = new_uneven(&u);
 
     for (int threads = 0; threads <= 2; threads++) {
@@ -181,7 +182,6 @@ Test(loader, seek)
             adj_loader_free(fresh);
         }
     }
-    adj_dataset_free((adj_dataset *)u.d);
 }
 
 Test(loader, a_batch_stays_until_the_next)
@@ -203,7 +203,7 @@ Test(loader, a_batch_stays_until_the_next)
 
 Test(loader, threads_handle_no_signals)
 {
-    uneven u = {.failing = N, .d = new_dataset(N, H, W, C)};
+    uneven u = {.failing = N};
     scoped(release_dataset) adj_dataset *d = new_uneven(&u);
     sigset_t mine;
     adj_loader *l = new_loader(d, &(adj_loader_opts){.batch = BATCH, .threads = 2});
@@ -213,14 +213,13 @@ Test(loader, threads_handle_no_signals)
     cr_expect_eq(u.signals, 0);
     pthread_sigmask(SIG_SETMASK, NULL, &mine);
     cr_expect(!sigismember(&mine, SIGINT), "the caller's signals are as before");
-    adj_dataset_free((adj_dataset *)u.d);
 }
 
 /* ---- failures and ends ---- */
 
 Test(loader, a_reader_fails)
 {
-    uneven u = {.d = new_dataset(N, H, W, C)};
+    uneven u = {.failing = N};
     scoped(release_dataset) adj_dataset *d = new_uneven(&u);
 
     for (int threads = 0; threads <= 3; threads++) {
@@ -249,7 +248,6 @@ Test(loader, a_reader_fails)
             cr_expect_eq(next_batch(l).step, i);
         adj_loader_free(l);
     }
-    adj_dataset_free((adj_dataset *)u.d);
 }
 
 static adj_status fail_silently(void *user, int64_t i, float *pixels, adj_error *error)
@@ -289,7 +287,7 @@ static int reads_of(uneven *u) { return __atomic_load_n(&u->reads, __ATOMIC_RELA
  * of the cases has to show it: this thread may lose its processor before the loader is stopped. */
 Test(loader, free_in_the_middle)
 {
-    uneven u = {.failing = N, .slow = 20, .d = new_dataset(N, H, W, C)};
+    uneven u = {.failing = N, .slow = 20};
     scoped(release_dataset) adj_dataset *d = new_uneven(&u);
     int stopped = 0;
 
@@ -307,12 +305,11 @@ Test(loader, free_in_the_middle)
     }
     cr_expect_gt(stopped, 0, "a loader that is freed fills its batches");
     adj_loader_free(NULL);
-    adj_dataset_free((adj_dataset *)u.d);
 }
 
 Test(loader, waited)
 {
-    uneven u = {.failing = N, .slow = 2, .d = new_dataset(N, H, W, C)};
+    uneven u = {.failing = N, .slow = 2};
     scoped(release_dataset) adj_dataset *d = new_uneven(&u);
 
     for (int threads = 0; threads < 2; threads++) {
@@ -326,7 +323,6 @@ Test(loader, waited)
         next_batch(l);
         cr_expect(threads > 0 || adj_loader_waited(l) - busy > BATCH * 0.002);
     }
-    adj_dataset_free((adj_dataset *)u.d);
 }
 
 Test(loader, refused)

@@ -11,6 +11,7 @@
 #include "adjoint_io.h"
 #include "adjoint_nn.h"
 #include "io/folder.h"
+#include "tests/plan.h"
 
 enum { BATCH = 2, HEIGHT = 6, WIDTH = 4, CHANNELS = 2, CLASSES = 3 };
 
@@ -41,11 +42,8 @@ static inline small_net net_of(adj_format format, adj_dtype dtype)
         &(adj_conv_layer){.multiplier = 2, .padding = ADJ_SAME, .format = format, .no_bias = 1});
     h = adj_relu(adj_layer_dense(adj_max_pool(h, &half), "fc1", 5, NULL));
     n.y = adj_layer_dense(h, "logits", CLASSES, NULL);
-    cr_assert_eq(
-        adj_exec_new(n.g,
-                     &(adj_exec_opts){.n_fetch = 1, .fetch = &n.y, .backend = "naive", .seed = 3},
-                     &n.e),
-        ADJ_OK, "%s", adj_exec_message(n.e));
+    n.e =
+        plan_of(n.g, &(adj_exec_opts){.n_fetch = 1, .fetch = &n.y, .backend = "naive", .seed = 3});
     return n;
 }
 
@@ -126,13 +124,34 @@ static inline void run_net(const small_net *n, float logits[BATCH * CLASSES])
     cr_assert_eq(adj_get(n->e, n->y, logits, BATCH * CLASSES * sizeof *logits), ADJ_OK);
 }
 
-static inline void expect_torch_logits(const small_net *n, double tolerance)
+static inline void expect_torch_logits(const small_net *n)
 {
     float logits[BATCH * CLASSES];
     run_net(n, logits);
     for (int i = 0; i < BATCH * CLASSES; i++)
-        cr_expect_float_eq(logits[i], torch_logits[i], tolerance, "logit %d: %.9g, expected %.9g",
-                           i, (double)logits[i], (double)torch_logits[i]);
+        cr_expect_float_eq(logits[i], torch_logits[i], 1e-5, "logit %d: %.9g, expected %.9g", i,
+                           (double)logits[i], (double)torch_logits[i]);
+}
+
+static inline void write_weights(const char *path, int n, const adj_tensor tensors[])
+{
+    adj_error error = {0};
+    cr_assert_eq(adj_tensors_write(path, n, tensors, 0, NULL, &error), ADJ_OK, "%s", error.message);
+}
+
+static inline adj_status load_weights(const small_net *n, const char *path, const char *map,
+                                      adj_error *error)
+{
+    return adj_weights_load(n->e, path, &(adj_weights_opts){.map = map}, error);
+}
+
+/* Loads the file's weights into a new net, which then computes what PyTorch does. */
+static inline void expect_torch_weights(const char *path, const char *map, adj_format format)
+{
+    adj_error error = {0};
+    scoped(net_free) small_net n = net_of(format, ADJ_F32);
+    cr_assert_eq(load_weights(&n, path, map, &error), ADJ_OK, "%s", error.message);
+    expect_torch_logits(&n);
 }
 
 #endif

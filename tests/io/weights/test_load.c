@@ -51,7 +51,7 @@ Test(load, in_part)
     w.tensor[9].shape = (adj_shape){2, {4, 5}};
     w.tensor[10].shape = (adj_shape){1, {4}};
     w.tensor[6].name = "other.weight";
-    cr_assert_eq(adj_tensors_write(path.s, DICT + 1, w.tensor, 0, NULL, &error), ADJ_OK);
+    write_weights(path.s, DICT + 1, w.tensor);
     scoped(net_free) small_net n = net_of(ADJ_NHWC, ADJ_F32);
     float before[15], after[15], conv[72];
     const adj_node *head = adj_find(n.g, "logits/w");
@@ -128,8 +128,8 @@ Test(load, a_training_executor_from_weights_alone)
     scoped(release_exec) adj_exec *e = trainer(g, 1);
     float got[6], zero[6] = {0};
     cr_assert_eq(adj_weights_save(e, all.s, 0, NULL, &error), ADJ_OK, "%s", error.message);
-    cr_assert_eq(adj_tensors_write(path.s, 2, t, 0, NULL, &error), ADJ_OK);
-    cr_assert_eq(adj_tensors_write(some.s, 3, t, 0, NULL, &error), ADJ_OK);
+    write_weights(path.s, 2, t);
+    write_weights(some.s, 3, t);
 
     cr_assert_eq(adj_get(e, adj_find(g, "fc/w/momentum"), got, sizeof got), ADJ_OK);
     cr_assert_neq(memcmp(got, zero, sizeof got), 0);
@@ -158,7 +158,7 @@ Test(load, elements_that_cannot_be_had)
     scoped(release_graph) adj_graph *g = adj_graph_new();
     scoped(release_exec) adj_exec *e = trainer(g, 1);
     float got[6];
-    cr_assert_eq(adj_tensors_write(path.s, 2, t, 0, NULL, &error), ADJ_OK);
+    write_weights(path.s, 2, t);
     cr_assert_eq(adj_weights_load(e, path.s, NULL, &error), ADJ_OK, "%s", error.message);
     cr_assert_eq(adj_get(e, adj_find(g, "fc/w"), got, sizeof got), ADJ_OK);
     cr_expect_eq(got[5], 0.1F);
@@ -166,7 +166,7 @@ Test(load, elements_that_cannot_be_had)
     cr_expect_eq(adj_weights_load(e, path.s, &exact, &error), ADJ_ESHAPE);
     expect_text(error.message, "got f64 [3, 2], expected f32 [3, 2]");
     t[1] = (adj_tensor){"fc/b", ADJ_ELEM_I64, {1, {2}}, b};
-    cr_assert_eq(adj_tensors_write(path.s, 2, t, 0, NULL, &error), ADJ_OK);
+    write_weights(path.s, 2, t);
     cr_expect_eq(adj_weights_load(e, path.s, NULL, &error), ADJ_ESHAPE);
     expect_text(error.message, "got i64 [2], expected f32 [2]");
 }

@@ -5,32 +5,20 @@
 #include "io/weights/weights.h"
 #include "tests/plan.h"
 
-static adj_status load(const small_net *n, const char *path, const char *map, adj_error *error)
-{
-    return adj_weights_load(n->e, path, &(adj_weights_opts){.map = map}, error);
-}
-
 static void put_torch(const char *path)
 {
     static torch_weights w;
-    adj_error error;
     fill_torch(&w);
-    cr_assert_eq(adj_tensors_write(path, DICT + 1, w.tensor, 0, NULL, &error), ADJ_OK, "%s",
-                 error.message);
+    write_weights(path, DICT + 1, w.tensor);
 }
 
 Test(map, pytorch_computes_the_same)
 {
     scoped(folder_remove) folder f = folder_new();
     file_name path = in_folder(&f, "w.safetensors");
-    adj_error error = {0};
     put_torch(path.s);
-    for (int format = ADJ_NHWC; format <= ADJ_NCHW; format++) {
-        small_net n = net_of((adj_format)format, ADJ_F32);
-        cr_assert_eq(load(&n, path.s, "pytorch", &error), ADJ_OK, "%s", error.message);
-        expect_torch_logits(&n, 1e-5);
-        net_free(&n);
-    }
+    expect_torch_weights(path.s, "pytorch", ADJ_NHWC);
+    expect_torch_weights(path.s, "pytorch", ADJ_NCHW);
 }
 
 /* bf16, which is the upper half of a float. */
@@ -53,13 +41,12 @@ Test(map, halves_are_converted)
         w.tensor[i].elem = ADJ_ELEM_BF16;
         w.tensor[i].data = half[i];
     }
-    cr_assert_eq(adj_tensors_write(path.s, DICT, w.tensor, 0, NULL, &error), ADJ_OK);
-    small_net n = net_of(ADJ_NHWC, ADJ_F32);
+    write_weights(path.s, DICT, w.tensor);
+    scoped(net_free) small_net n = net_of(ADJ_NHWC, ADJ_F32);
     float bias[5];
-    cr_assert_eq(load(&n, path.s, "pytorch", &error), ADJ_OK, "%s", error.message);
+    cr_assert_eq(load_weights(&n, path.s, "pytorch", &error), ADJ_OK, "%s", error.message);
     cr_assert_eq(adj_get(n.e, adj_find(n.g, "fc1/b"), bias, sizeof bias), ADJ_OK);
     cr_expect_arr_eq(bias, w.value[8], sizeof bias);
-    net_free(&n);
 }
 
 /* The built-in map, written by hand. */
@@ -84,13 +71,10 @@ Test(map, a_file)
     adj_error error = {0};
     put_torch(path.s);
     put_file(map.s, by_hand, strlen(by_hand));
-    small_net n = net_of(ADJ_NHWC, ADJ_F32);
-    cr_expect(load(&n, path.s, NULL, &error) == ADJ_EIO &&
-                  strstr(error.message, "no tensor conv1/w"),
-              "%s", error.message);
-    cr_assert_eq(load(&n, path.s, map.s, &error), ADJ_OK, "%s", error.message);
-    expect_torch_logits(&n, 1e-5);
-    net_free(&n);
+    scoped(net_free) small_net n = net_of(ADJ_NHWC, ADJ_F32);
+    cr_expect_eq(load_weights(&n, path.s, NULL, &error), ADJ_EIO);
+    expect_text(error.message, "no tensor conv1/w");
+    expect_torch_weights(path.s, map.s, ADJ_NHWC);
 }
 
 static const struct {
@@ -128,20 +112,19 @@ Test(map, files_that_are_none)
     file_name path = in_folder(&f, "w.safetensors"), map = in_folder(&f, "net.map");
     adj_error error;
     put_torch(path.s);
-    small_net n = net_of(ADJ_NHWC, ADJ_F32);
+    scoped(net_free) small_net n = net_of(ADJ_NHWC, ADJ_F32);
     for (size_t i = 0; i < sizeof bad_files / sizeof bad_files[0]; i++) {
         put_file(map.s, bad_files[i].text, strlen(bad_files[i].text));
-        cr_expect_eq(load(&n, path.s, map.s, &error), ADJ_EIO, "case %zu", i);
+        cr_expect_eq(load_weights(&n, path.s, map.s, &error), ADJ_EIO, "case %zu", i);
         cr_expect_not_null(strstr(error.message, bad_files[i].words), "case %zu: %s", i,
                            error.message);
         expect_text(error.message, map.s);
     }
     put_file(map.s, "a = b\0c", 7);
-    cr_expect_eq(load(&n, path.s, map.s, &error), ADJ_EIO);
+    cr_expect_eq(load_weights(&n, path.s, map.s, &error), ADJ_EIO);
     expect_text(error.message, "is not text");
-    cr_expect_eq(load(&n, path.s, "/nowhere/map", &error), ADJ_EIO);
+    cr_expect_eq(load_weights(&n, path.s, "/nowhere/map", &error), ADJ_EIO);
     expect_text(error.message, "expected pytorch, keras or a file");
-    net_free(&n);
 }
 
 /* Entries that do not fit the tensors: nothing is loaded. */
@@ -168,7 +151,7 @@ Test(map, what_does_not_fit)
     file_name path = in_folder(&f, "w.safetensors"), map = in_folder(&f, "net.map");
     adj_error error;
     put_torch(path.s);
-    small_net n = net_of(ADJ_NHWC, ADJ_F32);
+    scoped(net_free) small_net n = net_of(ADJ_NHWC, ADJ_F32);
     for (size_t i = 0; i < sizeof unfit / sizeof unfit[0]; i++) {
         char text[2 * sizeof by_hand] = "", name[16];
         sscanf(unfit[i].line, "%15s", name);
@@ -181,11 +164,10 @@ Test(map, what_does_not_fit)
         }
         snprintf(text + strlen(text), sizeof text - strlen(text), "\n%s\n", unfit[i].line);
         put_file(map.s, text, strlen(text));
-        cr_expect_eq(load(&n, path.s, map.s, &error), unfit[i].status, "case %zu: %s", i,
+        cr_expect_eq(load_weights(&n, path.s, map.s, &error), unfit[i].status, "case %zu: %s", i,
                      error.message);
         cr_expect_not_null(strstr(error.message, unfit[i].words), "case %zu: %s", i, error.message);
     }
-    net_free(&n);
 }
 
 static char *print_of(const char *model, const char *map)
@@ -252,7 +234,7 @@ Test(map, there_and_back)
     adj_error error = {0};
     fill_torch(&w);
     put_torch(path.s);
-    small_net n = net_of(ADJ_NHWC, ADJ_F32);
+    scoped(net_free) small_net n = net_of(ADJ_NHWC, ADJ_F32);
     cr_assert_eq(adj_tensors_read(path.s, &theirs), ADJ_OK);
     cr_assert_eq(adj_weights_convert(theirs, n.g, "pytorch", 0, &ours, &error), ADJ_OK, "%s",
                  error.message);
@@ -288,7 +270,6 @@ Test(map, there_and_back)
     cr_expect_eq(adj_weights_convert(ours, NULL, "pytorch", 1, &again, &error), ADJ_EARG);
     adj_tensors_free(ours);
     adj_tensors_free(theirs);
-    net_free(&n);
 }
 
 /* Keras's layouts are ours; the file's spelling is found. */
@@ -306,7 +287,7 @@ Test(map, keras)
     file_name path = in_folder(&f, "k.safetensors");
     adj_error error = {0};
     float want[BATCH * CLASSES], got[BATCH * CLASSES], running[8];
-    small_net from = net_of(ADJ_NHWC, ADJ_F32);
+    scoped(net_free) small_net from = net_of(ADJ_NHWC, ADJ_F32);
     run_net(&from, want);
     for (size_t s = 0; s < sizeof spellings / sizeof spellings[0]; s++) {
         adj_tensor t[PARTS + 2];
@@ -323,15 +304,12 @@ Test(map, keras)
                      i ? "variance" : "mean", spellings[s][1]);
             t[PARTS + i] = (adj_tensor){names[PARTS + i], ADJ_ELEM_F32, {1, {4}}, running + 4L * i};
         }
-        cr_assert_eq(adj_tensors_write(path.s, PARTS + 2, t, 0, NULL, &error), ADJ_OK, "%s",
-                     error.message);
-        small_net to = net_of(ADJ_NHWC, ADJ_F32);
+        write_weights(path.s, PARTS + 2, t);
+        scoped(net_free) small_net to = net_of(ADJ_NHWC, ADJ_F32);
         float zero[8] = {0};
         cr_assert_eq(adj_set(to.e, adj_find(to.g, "bn1/running"), zero, sizeof zero), ADJ_OK);
-        cr_assert_eq(load(&to, path.s, "keras", &error), ADJ_OK, "%s", error.message);
+        cr_assert_eq(load_weights(&to, path.s, "keras", &error), ADJ_OK, "%s", error.message);
         run_net(&to, got);
         cr_expect_arr_eq(got, want, sizeof want);
-        net_free(&to);
     }
-    net_free(&from);
 }

@@ -21,18 +21,6 @@ static void add(named *all, const char *prefix, const adj_tensor *t)
     all->tensor[all->n++].name = name;
 }
 
-static void put(const named *all, const char *path)
-{
-    adj_error error = {0};
-    cr_assert_eq(adj_tensors_write(path, all->n, all->tensor, 0, NULL, &error), ADJ_OK, "%s",
-                 error.message);
-}
-
-static adj_status load(const small_net *n, const char *path, const char *map, adj_error *error)
-{
-    return adj_weights_load(n->e, path, &(adj_weights_opts){.map = map}, error);
-}
-
 /* torch.compile, DataParallel, both, a model that owns this one, and a head beside it. */
 Test(prefix, pytorch)
 {
@@ -48,16 +36,11 @@ Test(prefix, pytorch)
     const file_name path = in_folder(&f, "w.safetensors");
     fill_torch(&w);
     for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
-        adj_error error = {0};
         named all = {.n = 0};
         for (int k = 0; k < DICT; k++)
             add(&all, prefixes[i][strncmp(w.tensor[k].name, "fc2.", 4) == 0], &w.tensor[k]);
-        put(&all, path.s);
-        small_net n = net_of(ADJ_NHWC, ADJ_F32);
-        cr_expect_eq(load(&n, path.s, "pytorch", &error), ADJ_OK, "%s: %s", prefixes[i][0],
-                     error.message);
-        expect_torch_logits(&n, 1e-5);
-        net_free(&n);
+        write_weights(path.s, all.n, all.tensor);
+        expect_torch_weights(path.s, "pytorch", ADJ_NHWC);
     }
 }
 
@@ -69,21 +52,16 @@ Test(prefix, map_file)
     const file_name path = in_folder(&f, "w.safetensors"), map = in_folder(&f, "names.map");
     adj_error error = {0};
     fill_torch(&w);
-    small_net n = net_of(ADJ_NHWC, ADJ_F32);
+    scoped(net_free) small_net n = net_of(ADJ_NHWC, ADJ_F32);
     FILE *lines = fopen(map.s, "w");
     cr_assert_eq(adj_weights_print_map(lines, n.g, "pytorch", &error), ADJ_OK, "%s", error.message);
     fclose(lines);
-    net_free(&n);
     for (int wrapped = 0; wrapped < 2; wrapped++) {
         named all = {.n = 0};
         for (int k = 0; k < DICT; k++)
             add(&all, wrapped ? "module." : "", &w.tensor[k]);
-        put(&all, path.s);
-        n = net_of(ADJ_NHWC, ADJ_F32);
-        cr_expect_eq(load(&n, path.s, map.s, &error), ADJ_OK, "%s", error.message);
-        if (error.status == ADJ_OK)
-            expect_torch_logits(&n, 1e-5);
-        net_free(&n);
+        write_weights(path.s, all.n, all.tensor);
+        expect_torch_weights(path.s, map.s, ADJ_NHWC);
     }
 }
 
@@ -96,7 +74,6 @@ Test(prefix, two_sets)
     const file_name path = in_folder(&f, "w.safetensors");
     fill_torch(&w);
     for (int has_prefix = 0; has_prefix < 2; has_prefix++) {
-        adj_error error = {0};
         named all = {.n = 0};
         for (int k = 0; k < DICT; k++) {
             adj_tensor other = w.tensor[k];
@@ -104,18 +81,15 @@ Test(prefix, two_sets)
             add(&all, "teacher.", &other);
             add(&all, has_prefix ? "student." : "", &w.tensor[k]);
         }
-        put(&all, path.s);
-        small_net n = net_of(ADJ_NHWC, ADJ_F32);
-        if (has_prefix) {
-            cr_expect_eq(load(&n, path.s, "pytorch", &error), ADJ_EARG, "%s", error.message);
-            expect_text(error.message, "two sets of weights");
-            cr_expect(strstr(error.message, "student.*") && strstr(error.message, "teacher.*"));
-        } else {
-            cr_expect_eq(load(&n, path.s, "pytorch", &error), ADJ_OK, "%s", error.message);
-            expect_torch_logits(&n, 1e-5);
-        }
-        net_free(&n);
+        write_weights(path.s, all.n, all.tensor);
+        if (!has_prefix)
+            expect_torch_weights(path.s, "pytorch", ADJ_NHWC);
     }
+    adj_error error = {0};
+    scoped(net_free) small_net n = net_of(ADJ_NHWC, ADJ_F32);
+    cr_expect_eq(load_weights(&n, path.s, "pytorch", &error), ADJ_EARG, "%s", error.message);
+    expect_text(error.message, "two sets of weights");
+    cr_expect(strstr(error.message, "student.*") && strstr(error.message, "teacher.*"));
 }
 
 /* A prefix is found behind any number of others, each of one name. */
@@ -128,7 +102,6 @@ Test(prefix, behind_many_others)
     static const float zeros[MOST];
     scoped(folder_remove) folder f = folder_new();
     const file_name path = in_folder(&f, "w.safetensors");
-    adj_error error = {0};
     fill_torch(&w);
     for (int i = 0; i < OTHERS + DICT; i++) {
         tensor[i] = w.tensor[i < OTHERS ? 0 : i - OTHERS];
@@ -139,12 +112,8 @@ Test(prefix, behind_many_others)
             snprintf(name[i], sizeof name[i], "module.%s", tensor[i].name);
         tensor[i].name = name[i];
     }
-    cr_assert_eq(adj_tensors_write(path.s, OTHERS + DICT, tensor, 0, NULL, &error), ADJ_OK, "%s",
-                 error.message);
-    small_net n = net_of(ADJ_NHWC, ADJ_F32);
-    cr_expect_eq(load(&n, path.s, "pytorch", &error), ADJ_OK, "%s", error.message);
-    expect_torch_logits(&n, 1e-5);
-    net_free(&n);
+    write_weights(path.s, OTHERS + DICT, tensor);
+    expect_torch_weights(path.s, "pytorch", ADJ_NHWC);
 }
 
 /* A dictionary in an .npz, and PyTorch's names without a map. */
@@ -159,13 +128,11 @@ Test(prefix, npz_and_a_missing_map)
     for (int k = 0; k < DICT; k++)
         add(&all, "module.", &w.tensor[k]);
     cr_assert_eq(adj_tensors_write_npz(path.s, all.n, all.tensor, &error), ADJ_OK);
-    small_net n = net_of(ADJ_NHWC, ADJ_F32);
-    cr_expect_eq(load(&n, path.s, NULL, &error), ADJ_EIO);
+    scoped(net_free) small_net n = net_of(ADJ_NHWC, ADJ_F32);
+    cr_expect_eq(load_weights(&n, path.s, NULL, &error), ADJ_EIO);
     expect_text(error.message, "w.npz: weights: the file has no tensor conv1/w (expected adjoint's "
                                "names; for the file's, use --map pytorch");
-    cr_expect_eq(load(&n, path.s, "pytorch", &error), ADJ_OK, "%s", error.message);
-    expect_torch_logits(&n, 1e-5);
-    net_free(&n);
+    expect_torch_weights(path.s, "pytorch", ADJ_NHWC);
 }
 
 /* ---- Keras ---- */
@@ -216,7 +183,7 @@ static void put_keras(const small_net *from, const char *const names[PARTS], int
             t[i] = (adj_tensor){
                 names[i], ADJ_ELEM_F32, {1, {4}}, (const float *)t[i].data + 4 * (i - 4)};
     }
-    cr_assert_eq(adj_tensors_write(path, n, t, 0, NULL, NULL), ADJ_OK);
+    write_weights(path, n, t);
 }
 
 Test(prefix, keras)
@@ -224,30 +191,28 @@ Test(prefix, keras)
     scoped(folder_remove) folder f = folder_new();
     const file_name path = in_folder(&f, "k.safetensors");
     float want[BATCH * CLASSES], got[BATCH * CLASSES];
-    small_net from = net_of(ADJ_NHWC, ADJ_F32);
+    scoped(net_free) small_net from = net_of(ADJ_NHWC, ADJ_F32);
     const float running[8] = {0.1F, 0.2F, 0.3F, 0.4F, 0.5F, 0.6F, 0.7F, 0.8F};
     cr_assert_eq(adj_set(from.e, adj_find(from.g, "bn1/running"), running, sizeof running), ADJ_OK);
     run_net(&from, want);
     for (size_t i = 0; i < sizeof theirs / sizeof *theirs; i++) {
         adj_error error = {0};
         put_keras(&from, theirs[i], PARTS, path.s);
-        small_net to = net_of(ADJ_NHWC, ADJ_F32);
+        scoped(net_free) small_net to = net_of(ADJ_NHWC, ADJ_F32);
         for (int k = 0; k < PARTS; k++) {
             static const float zeros[MOST];
             const adj_node *p = adj_find(to.g, ours[k]);
             cr_assert_eq(adj_set(to.e, p, zeros, adj_type_bytes(adj_node_type(p))), ADJ_OK);
         }
-        cr_expect_eq(load(&to, path.s, "keras", &error), ADJ_OK, "case %zu: %s", i, error.message);
+        cr_expect_eq(load_weights(&to, path.s, "keras", &error), ADJ_OK, "case %zu: %s", i,
+                     error.message);
         run_net(&to, got);
         cr_expect_arr_eq(got, want, sizeof want, "case %zu", i);
-        net_free(&to);
     }
     /* one layer of two is ambiguous */
     adj_error error = {0};
     put_keras(&from, theirs[0], PARTS - 2, path.s);
-    small_net to = net_of(ADJ_NHWC, ADJ_F32);
-    cr_expect_eq(load(&to, path.s, "keras", &error), ADJ_EIO);
+    scoped(net_free) small_net to = net_of(ADJ_NHWC, ADJ_F32);
+    cr_expect_eq(load_weights(&to, path.s, "keras", &error), ADJ_EIO);
     expect_text(error.message, "no tensor ");
-    net_free(&to);
-    net_free(&from);
 }
