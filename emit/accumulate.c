@@ -8,50 +8,24 @@
 typedef struct {
     adj_graph *g;
     int n; /* nodes of the step as it was */
-    /* By id. of_batch: it is computed from an input that is not a scalar. is_copied: a next value
-     * is computed from it, and it is computed from gradients or statistics. is_summed: it is of the
-     * batch, and a copied node reads it or it is a next value. is_read: a sum or a copied node
-     * depends on it. */
-    char *of_batch, *has_gradient, *is_copied, *is_summed, *is_read;
+    adj_update_nodes nodes;
+    char *feeds_sum;  /* by id: a sum depends on it */
     adj_node **image; /* by id: what the updates read instead; NULL: the node itself */
     adj_updates *accumulate, *apply;
 } splitting;
 
-static void trace(splitting *s)
+/* True if the node's value for a batch is added to a sum. */
+static int is_summed(const splitting *s, int id)
 {
-    for (int id = 0; id < s->n; id++) {
-        const adj_node *n = s->g->node[id];
-        s->has_gradient[id] = n->role == ADJ_ROLE_GRADIENT && n->n_in > 0;
-        s->of_batch[id] = n->op == &adj_op_input && n->type.shape.rank > 0;
-        for (int k = 0; k < n->n_in; k++) {
-            s->has_gradient[id] |= s->has_gradient[n->in[k]->id];
-            s->of_batch[id] |= s->of_batch[n->in[k]->id];
-        }
-    }
+    return s->nodes.is_read[id] && s->nodes.of_batch[id];
 }
 
-static void mark_read(splitting *s, const adj_node *n)
+static void mark_feeding(splitting *s)
 {
-    const int is_made =
-        n->role == ADJ_ROLE_UPDATE || (n->role == ADJ_ROLE_FORWARD && s->has_gradient[n->id]);
-    if (is_made && n->n_in > 0 && s->of_batch[n->id])
-        s->is_copied[n->id] = 1;
-    else
-        s->is_summed[n->id] = s->of_batch[n->id];
-}
-
-static void mark(splitting *s, const adj_updates *u)
-{
-    trace(s);
-    for (int i = 0; i < u->n; i++)
-        mark_read(s, u->list[i].next);
-    for (int id = s->n - 1; id >= 0; id--)
-        for (int k = 0; s->is_copied[id] && k < s->g->node[id]->n_in; k++)
-            mark_read(s, s->g->node[id]->in[k]);
     for (int id = s->n - 1; id >= 0; id--) {
-        s->is_read[id] |= s->is_summed[id];
-        for (int k = 0; s->is_read[id] && k < s->g->node[id]->n_in; k++)
-            s->is_read[s->g->node[id]->in[k]->id] = 1;
+        s->feeds_sum[id] |= is_summed(s, id);
+        for (int k = 0; s->feeds_sum[id] && k < s->g->node[id]->n_in; k++)
+            s->feeds_sum[s->g->node[id]->in[k]->id] = 1;
     }
 }
 
@@ -72,7 +46,7 @@ static adj_status add_sums(splitting *s)
     for (int id = 0, number = 0; id < s->n && s->g->status == ADJ_OK; id++) {
         char name[40];
         adj_node *x = s->g->node[id];
-        if (!s->is_summed[id])
+        if (!is_summed(s, id))
             continue;
         snprintf(name, sizeof name, "accumulated/sum%d", ++number);
         if (x->type.dtype != ADJ_F32)
@@ -93,7 +67,7 @@ static adj_status copy_updates(splitting *s)
 {
     for (int id = 0; id < s->n && s->g->status == ADJ_OK; id++) {
         const adj_node *n = s->g->node[id];
-        if (!s->is_copied[id])
+        if (!s->nodes.is_copied[id])
             continue;
         adj_node **in = malloc(((size_t)n->n_in + 1) * sizeof *in);
         if (in == NULL)
@@ -112,7 +86,7 @@ static adj_status add_updates(splitting *s, const adj_updates *u)
 {
     for (int i = 0; i < u->n; i++) {
         adj_node *leaf = u->list[i].leaf, *next = u->list[i].next;
-        const int counts_batches = s->is_read[leaf->id] && !s->of_batch[next->id];
+        const int counts_batches = s->feeds_sum[leaf->id] && !s->nodes.of_batch[next->id];
         adj_updates_add(counts_batches ? s->accumulate : s->apply, leaf, image_of(s, next));
     }
     return s->g->status;
@@ -120,9 +94,12 @@ static adj_status add_updates(splitting *s, const adj_updates *u)
 
 static adj_status split(splitting *s, const adj_updates *u)
 {
-    mark(s, u);
+    adj_status status = adj_find_update_nodes(u, &s->nodes);
+    if (status != ADJ_OK)
+        return status;
+    mark_feeding(s);
     const adj_role role = adj_graph_set_role(s->g, ADJ_ROLE_UPDATE);
-    adj_status status = add_sums(s);
+    status = add_sums(s);
     if (status == ADJ_OK)
         status = copy_updates(s);
     adj_graph_set_role(s->g, role);
@@ -138,24 +115,18 @@ adj_status adj_emit_accumulation(const adj_updates *u, adj_updates **accumulate,
     if (g->status != ADJ_OK)
         return g->status;
     const size_t n = (size_t)g->n_node + 1;
-    char *flags = calloc(5, n);
     splitting s = {.g = g,
                    .n = g->n_node,
+                   .feeds_sum = calloc(n, 1),
                    .image = calloc(n, sizeof *s.image),
                    .accumulate = adj_updates_new(g),
                    .apply = adj_updates_new(g)};
-    if (flags == NULL || s.image == NULL)
+    if (s.feeds_sum == NULL || s.image == NULL)
         adj_fail(g, ADJ_ENOMEM, "adj_emit_accumulation: out of memory");
-    else {
-        s.of_batch = flags;
-        s.has_gradient = flags + n;
-        s.is_copied = flags + 2 * n;
-        s.is_summed = flags + 3 * n;
-        s.is_read = flags + 4 * n;
+    else
         (void)split(&s, u);
-    }
     free((void *)s.image);
-    free(flags);
+    free(s.feeds_sum);
     *accumulate = g->status == ADJ_OK ? s.accumulate : NULL;
     *apply = g->status == ADJ_OK ? s.apply : NULL;
     return g->status;

@@ -47,15 +47,6 @@ static void round_weights(channels c, int64_t n, const float w[], float scale[],
     }
 }
 
-/* True if the updates assign the leaf. */
-static int is_assigned(const adj_updates *u, const adj_node *leaf)
-{
-    for (int i = 0; u != NULL && i < adj_updates_count(u); i++)
-        if (adj_updates_leaf_at(u, i) == leaf)
-            return 1;
-    return 0;
-}
-
 static const channels any = {-1, 0}, none = {0, 0};
 
 /* Returns the channels of a transpose's operand that are those of its result, or none. */
@@ -134,7 +125,7 @@ adj_status adj_emit_round(adj_exec *e, const adj_updates *trained, adj_error *er
     for (int i = 0; i < adj_exec_param_count(e) && status == ADJ_OK; i++) {
         const adj_node *leaf = adj_exec_param_at(e, i);
         const channels c = channels_of(adj_exec_graph(e), leaf);
-        if (c.n > 0 && leaf->type.dtype == ADJ_F32 && !is_assigned(trained, leaf))
+        if (c.n > 0 && leaf->type.dtype == ADJ_F32 && !adj_updates_assign(trained, leaf))
             status = round_leaf(e, leaf, c, error);
     }
     return status;

@@ -18,22 +18,13 @@ int has_collective(int n, const adj_node *const node[])
     return has;
 }
 
-/* True if the updates assign the leaf. */
-static int is_assigned_by(const adj_updates *u, const adj_node *user)
-{
-    int assigned = 0;
-    for (int i = 0; i < adj_updates_count(u); i++)
-        assigned |= adj_updates_leaf_at(u, i) == user;
-    return assigned;
-}
-
 static void find_invariant_leaves(const adj_exec *e)
 {
     const plan *p = &e->plan;
     for (const leaf *l = p->leaf; l < p->leaf + p->n_leaf; l++) {
         const int is_kept = l->node->op->flags & ADJ_OP_KEPT || l->node->op == &adj_op_const;
         slot_of(p, l->buffer)->is_invariant =
-            is_kept && l->update == NONE && !is_assigned_by(e->internal.varying, l->user);
+            is_kept && l->update == NONE && !adj_updates_assign(e->internal.varying, l->user);
     }
 }
 

@@ -2,9 +2,6 @@
  * own shards of the batch. Whatever updates read of this batch (gradients, statistics) is
  * replaced by its mean over all shards (shards.h), so that all processes assign the same values.
  *
- * Nodes computed from gradients are copied: an optimizer's nodes have the update role, but nodes
- * that a user has written may be forward nodes.
- *
  * Small values are packed: those computed one after the other are concatenated to one vector,
  * which is reduced at once and sliced again. */
 #include "shards.h"
@@ -18,12 +15,10 @@ typedef struct {
     adj_graph *g;
     region p;
     int n; /* nodes of the step as it was */
-    /* By id. has_gradient: it is a gradient or computed from one. is_of_batch: computed from an
-     * input that is not a scalar. differs: each shard has its own value. is_common: all shards
-     * have one value, though each has only its images. is_copied: computed from gradients and
-     * needed by a next value, so it is rebuilt. is_reduced: it differs, and it is a next value
-     * or a copied node reads it. */
-    char *has_gradient, *is_of_batch, *differs, *is_common, *is_copied, *is_reduced;
+    adj_update_nodes nodes;
+    /* By id. differs: each shard has its own value. is_common: all shards have one value, though
+     * each has only its images. */
+    char *differs, *is_common;
     adj_node **image; /* by id: what updates read instead; NULL for the node itself */
     shards shards;
     int n_reduced;
@@ -38,14 +33,9 @@ static void trace(rewriting *w)
 {
     for (int id = 0; id < w->n; id++) {
         const adj_node *n = w->g->node[id];
-        w->has_gradient[id] = n->role == ADJ_ROLE_GRADIENT && n->n_in > 0;
-        w->is_of_batch[id] = n->op == &adj_op_input && n->type.shape.rank > 0;
-        w->differs[id] = w->is_of_batch[id];
-        for (int k = 0; k < n->n_in; k++) {
-            w->has_gradient[id] |= w->has_gradient[n->in[k]->id];
-            w->is_of_batch[id] |= w->is_of_batch[n->in[k]->id];
+        w->differs[id] = n->n_in == 0 && w->nodes.of_batch[id];
+        for (int k = 0; k < n->n_in; k++)
             w->differs[id] |= w->differs[n->in[k]->id];
-        }
         if (w->synchronizes && is_synchronized(n, w->differs, w->is_common)) {
             w->is_common[id] = 1;
             w->differs[id] = 0;
@@ -54,24 +44,10 @@ static void trace(rewriting *w)
     }
 }
 
-static void mark_read(rewriting *w, const adj_node *n)
+/* True if updates read the node's mean over all shards. */
+static int is_reduced(const rewriting *w, int id)
 {
-    const int is_made =
-        n->role == ADJ_ROLE_UPDATE || (n->role == ADJ_ROLE_FORWARD && w->has_gradient[n->id]);
-    if (is_made && n->n_in > 0)
-        w->is_copied[n->id] = 1;
-    else if (w->differs[n->id] && adj_is_float(n->type.dtype))
-        w->is_reduced[n->id] = 1;
-}
-
-static void mark(rewriting *w, const adj_updates *u)
-{
-    trace(w);
-    for (int i = 0; i < u->n; i++)
-        mark_read(w, u->list[i].next);
-    for (int id = w->n - 1; id >= 0; id--)
-        for (int k = 0; w->is_copied[id] && k < w->g->node[id]->n_in; k++)
-            mark_read(w, w->g->node[id]->in[k]);
+    return w->nodes.is_read[id] && w->differs[id] && adj_is_float(w->g->node[id]->type.dtype);
 }
 
 /* ---- sums over this process's shards ---- */
@@ -84,8 +60,8 @@ static adj_status sum_shards(rewriting *w)
     if (w->reduced == NULL || w->shards.value == NULL || of_batch == NULL)
         return adj_fail(w->g, ADJ_ENOMEM, "adj_data_parallel: out of memory");
     for (int id = 0; id < w->n; id++) {
-        of_batch[id] = (char)(w->is_of_batch[id] && !w->is_copied[id]);
-        if (w->is_reduced[id])
+        of_batch[id] = (char)(w->nodes.of_batch[id] && !w->nodes.is_copied[id]);
+        if (is_reduced(w, id))
             w->reduced[w->n_reduced++] = w->shards.value[w->shards.n_sum++] = w->g->node[id];
     }
     w->shards.of_batch = of_batch;
@@ -157,7 +133,7 @@ static adj_status reduce_all(rewriting *w)
 static void take_common(rewriting *w)
 {
     for (int id = 0; id < w->n; id++)
-        if (w->is_of_batch[id] && !w->differs[id] && !w->is_copied[id])
+        if (w->nodes.of_batch[id] && !w->differs[id] && !w->nodes.is_copied[id])
             w->image[id] = w->shards.image[0][id];
 }
 
@@ -170,7 +146,7 @@ static adj_status copy_updates(rewriting *w)
 {
     for (int id = 0; id < w->n && w->g->status == ADJ_OK; id++) {
         const adj_node *n = w->g->node[id];
-        if (!w->is_copied[id])
+        if (!w->nodes.is_copied[id])
             continue;
         adj_node **in = region_alloc(&w->p, (size_t)n->n_in, sizeof *in);
         if (in == NULL)
@@ -188,8 +164,11 @@ static adj_status copy_updates(rewriting *w)
 
 static adj_updates *rewrite(rewriting *w, const adj_updates *u)
 {
-    mark(w, u);
-    adj_status status = check_gradients(&w->shards, w->is_of_batch, w->differs);
+    adj_status status = adj_find_update_nodes(u, &w->nodes);
+    if (status != ADJ_OK)
+        return NULL;
+    trace(w);
+    status = check_gradients(&w->shards, w->nodes.of_batch, w->differs);
     if (status == ADJ_OK)
         status = sum_shards(w);
     const adj_role role = adj_graph_set_role(w->g, ADJ_ROLE_UPDATE);
@@ -240,13 +219,11 @@ static adj_status alloc(rewriting *w)
     int made = image != NULL;
     for (int k = 0; made && k < shards; k++)
         made = (image[k] = region_alloc(&w->g->region, n, sizeof(adj_node *))) != NULL;
-    char **const flags[] = {&w->has_gradient, &w->is_of_batch, &w->differs,
-                            &w->is_common,    &w->is_copied,   &w->is_reduced};
-    for (size_t i = 0; made && i < sizeof flags / sizeof *flags; i++)
-        made = (*flags[i] = region_alloc(&w->p, n, 1)) != NULL;
     w->shards.image = image;
+    w->differs = region_alloc(&w->p, n, 1);
+    w->is_common = region_alloc(&w->p, n, 1);
     w->image = region_alloc(&w->p, n, sizeof(adj_node *));
-    if (!made || w->image == NULL)
+    if (!made || w->differs == NULL || w->is_common == NULL || w->image == NULL)
         return adj_fail(w->g, ADJ_ENOMEM, "adj_data_parallel: out of memory");
     return ADJ_OK;
 }

@@ -25,6 +25,16 @@ ADJ_API int adj_updates_count(const adj_updates *u);
 ADJ_API adj_node *adj_updates_leaf_at(const adj_updates *u, int i);
 /* Returns the value that the i-th assignment stores; NULL when out of range. */
 ADJ_API adj_node *adj_updates_next_at(const adj_updates *u, int i);
+/* True if one of the assignments sets the leaf; false for NULL. */
+ADJ_API int adj_updates_assign(const adj_updates *u, const adj_node *leaf);
+/* The nodes that compute next values, by id, allocated from the graph. */
+typedef struct {
+    char *of_batch;  /* depends on an input that is not a scalar */
+    char *is_copied; /* computed from gradients, and needed by a next value: part of the update */
+    char *is_read;   /* another node that a next value or a copied node reads */
+} adj_update_nodes;
+/* Finds them among the nodes that the graph has so far. Returns the graph's status. */
+ADJ_API adj_status adj_find_update_nodes(const adj_updates *u, adj_update_nodes *to);
 /* Adds {leaf := next} to the assignments of the graph's layers, such as running statistics and step
  * counters. */
 ADJ_API void adj_layer_update_add(adj_node *leaf, adj_node *next);

@@ -1,4 +1,5 @@
-/* updates.c - assignments {param or state := next} that an executor makes at the end of a run. */
+/* updates.c - assignments {param or state := next} that an executor makes at the end of a run, and
+ * the nodes that compute next values. */
 #include "graph.h"
 
 adj_updates *adj_updates_new(adj_graph *g)
@@ -28,9 +29,8 @@ static adj_status check_update(const adj_updates *u, const adj_node *leaf, const
             "adj_updates_add: next value of \"%s\" has the wrong type (got %s %s, expected %s %s)",
             leaf->name, adj_dtype_name(next->type.dtype), adj_shape_text(next->type.shape).s,
             adj_dtype_name(leaf->type.dtype), adj_shape_text(leaf->type.shape).s);
-    for (int i = 0; i < u->n; i++)
-        if (u->list[i].leaf == leaf)
-            return adj_fail(g, ADJ_EARG, "adj_updates_add: \"%s\" is assigned twice", leaf->name);
+    if (adj_updates_assign(u, leaf))
+        return adj_fail(g, ADJ_EARG, "adj_updates_add: \"%s\" is assigned twice", leaf->name);
     return ADJ_OK;
 }
 
@@ -76,6 +76,48 @@ adj_node *adj_updates_leaf_at(const adj_updates *u, int i)
 adj_node *adj_updates_next_at(const adj_updates *u, int i)
 {
     return i >= 0 && i < adj_updates_count(u) ? u->list[i].next : NULL;
+}
+
+int adj_updates_assign(const adj_updates *u, const adj_node *leaf)
+{
+    for (int i = 0; i < adj_updates_count(u); i++)
+        if (u->list[i].leaf == leaf)
+            return 1;
+    return 0;
+}
+
+/* Optimizers' nodes have the update role, but those that a user has written may be forward nodes.
+ */
+static void mark_read(const adj_update_nodes *to, const char *has_gradient, const adj_node *n)
+{
+    const int is_made =
+        n->role == ADJ_ROLE_UPDATE || (n->role == ADJ_ROLE_FORWARD && has_gradient[n->id]);
+    (is_made && n->n_in > 0 ? to->is_copied : to->is_read)[n->id] = 1;
+}
+
+adj_status adj_find_update_nodes(const adj_updates *u, adj_update_nodes *to)
+{
+    adj_graph *g = u->graph;
+    const size_t n = (size_t)g->n_node;
+    char *has_gradient = adj_graph_alloc(g, 4 * n); /* by id: a gradient, or computed from one */
+    if (has_gradient == NULL)
+        return g->status;
+    *to = (adj_update_nodes){has_gradient + n, has_gradient + 2 * n, has_gradient + 3 * n};
+    for (int id = 0; id < g->n_node; id++) {
+        const adj_node *x = g->node[id];
+        has_gradient[id] = x->role == ADJ_ROLE_GRADIENT && x->n_in > 0;
+        to->of_batch[id] = x->op == &adj_op_input && x->type.shape.rank > 0;
+        for (int k = 0; k < x->n_in; k++) {
+            has_gradient[id] |= has_gradient[x->in[k]->id];
+            to->of_batch[id] |= to->of_batch[x->in[k]->id];
+        }
+    }
+    for (int i = 0; i < u->n; i++)
+        mark_read(to, has_gradient, u->list[i].next);
+    for (int id = g->n_node - 1; id >= 0; id--)
+        for (int k = 0; to->is_copied[id] && k < g->node[id]->n_in; k++)
+            mark_read(to, has_gradient, g->node[id]->in[k]);
+    return ADJ_OK;
 }
 
 adj_updates *adj_layer_updates(adj_graph *g)
