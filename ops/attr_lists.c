@@ -11,12 +11,9 @@ image_axes axes_of(adj_format format)
     return format == ADJ_NCHW ? (image_axes){0, 2, 3, 1} : (image_axes){0, 1, 2, 3};
 }
 
-static int all_zero(int n, const int64_t *list)
+int is_absent(const int64_t four[4])
 {
-    for (int i = 0; i < n; i++)
-        if (list[i] != 0)
-            return 0;
-    return 1;
+    return four[0] == 0 && four[1] == 0 && four[2] == 0 && four[3] == 0;
 }
 
 /* Reads a list of four; an absent one (NULL, length 0) gives zeros, the default. Four given
@@ -30,7 +27,7 @@ static adj_status read_four(const char *name, int n, const int64_t *list, int64_
     if (n != 4 || list == NULL)
         return adj_error_set(error, ADJ_EARG, "%s must have 4 entries (got %d)", name,
                              list ? n : 0);
-    if (all_zero(4, list))
+    if (is_absent(list))
         return adj_error_set(error, ADJ_EARG, "%s must be at least 1 (got all 0)", name);
     memcpy(four, list, 4 * sizeof *four);
     return ADJ_OK;
@@ -153,7 +150,7 @@ static adj_status attr_check_steps(const char *name, int64_t step[4], adj_format
                                    adj_error *error)
 {
     image_axes ax = axes_of(format);
-    if (all_zero(4, step))
+    if (is_absent(step))
         for (int i = 0; i < 4; i++)
             step[i] = 1;
     for (int i = 0; i < 4; i++) {

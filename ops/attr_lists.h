@@ -47,6 +47,8 @@ image_axes axes_of(adj_format format);
  * of `to`. */
 void attr_move_axes(adj_format to, int64_t a[4], int64_t b[4], int64_t pad[4][2]);
 const char *padding_word(adj_padding padding);
+/* True if all entries are 0, which stands for an absent list. */
+int is_absent(const int64_t four[4]);
 
 /* The values read from lists and words. */
 typedef struct {

@@ -243,10 +243,7 @@ const adj_op adj_op_concat = {.name = "concat",
 
 adj_node *adj_concat(int n, adj_node *const x[], int axis)
 {
-    if (n < 1 || x == NULL)
+    if (n < 1 || x == NULL || x[0] == NULL)
         return NULL;
-    for (int i = 0; i < n; i++)
-        if (x[i] == NULL)
-            return NULL;
     return adj_node_new(x[0]->graph, &adj_op_concat, n, x, &(adj_axis_attrs){.axis = axis});
 }

@@ -91,7 +91,6 @@ const adj_op adj_op_momentum = {.name = "momentum",
                                 .n_in = 3,
                                 .schema = &momentum_schema,
                                 .flags = ADJ_OP_ELEMENTWISE,
-
                                 .cancels_in = ADJ_IN(0) | ADJ_IN(1) | ADJ_IN(2)};
 const adj_op adj_op_sgd_step = {.name = "sgd_step",
                                 .operand = {"p", "d", "lr"},
@@ -107,7 +106,6 @@ const adj_op adj_op_ema = {.name = "ema",
                            .n_in = 2,
                            .schema = &ema_schema,
                            .flags = ADJ_OP_ELEMENTWISE,
-
                            .cancels_in = ADJ_IN(0) | ADJ_IN(1)};
 const adj_op adj_op_adam_step = {.name = "adam_step",
                                  .operand = {"p", "m", "v", "t", "lr"},

@@ -8,11 +8,6 @@
 
 #include "conv_geom.h"
 
-static int absent(const int64_t four[4])
-{
-    return four[0] == 0 && four[1] == 0 && four[2] == 0 && four[3] == 0;
-}
-
 /* Checks the entries of ksize or strides: 1 in batch, at least 1 and within int32 elsewhere. */
 static adj_status check_entries(const char *name, const int64_t entry[4], adj_format format,
                                 adj_error *error)
@@ -37,9 +32,9 @@ static adj_status check_pool(adj_pool *a, adj_error *error)
     adj_status status = attr_check_enums(a->padding, a->format, error);
     if (status != ADJ_OK)
         return status;
-    if (absent(a->ksize))
+    if (is_absent(a->ksize))
         return adj_error_set(error, ADJ_EARG, "ksize is missing (expected 4 entries, at least 1)");
-    if (absent(a->stride))
+    if (is_absent(a->stride))
         memcpy(a->stride, a->ksize, sizeof a->stride);
     status = check_entries("ksize", a->ksize, a->format, error);
     if (status == ADJ_OK)
@@ -83,7 +78,7 @@ adj_status adj_pool_from_attrs(const adj_attr_lists *lists, adj_pool *a, adj_err
     if (status != ADJ_OK)
         return status;
     for (int i = 0; i < 4; i++)
-        if (!absent(dilation) && dilation[i] != 1)
+        if (!is_absent(dilation) && dilation[i] != 1)
             return adj_error_set(error, ADJ_EARG, "dilations of a pool must be 1 (got %" PRId64 ")",
                                  dilation[i]);
     return check_pool(a, error);

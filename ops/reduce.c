@@ -267,10 +267,7 @@ const adj_op adj_op_all_finite = {.name = "all_finite",
 
 adj_node *adj_all_finite(int n, adj_node *const x[])
 {
-    if (n < 1 || x == NULL)
+    if (n < 1 || x == NULL || x[0] == NULL)
         return NULL;
-    for (int i = 0; i < n; i++)
-        if (x[i] == NULL)
-            return NULL;
     return adj_node_new(x[0]->graph, &adj_op_all_finite, n, x, NULL);
 }

@@ -71,16 +71,10 @@ static void reshape_grad(adj_node *y, adj_node *dy, adj_node *dx[])
 /* Reshape of a reshape: only the last one matters. */
 static adj_node *reshape_simplify(const adj_node *n, adj_node *const in[])
 {
-    adj_shape shape = ((const adj_shape_attrs *)n->attrs)->shape;
-    double value;
-
-    if (adj_shape_equal(in[0]->type.shape, shape))
-        return in[0];
-    if (adj_is_fill(in[0], &value))
-        return adj_fill(in[0]->graph, in[0]->type.dtype, shape, value);
-    if (in[0]->op == &adj_op_reshape)
-        return adj_reshape(in[0]->in[0], shape);
-    return NULL;
+    adj_node *simpler = adj_simplify_selection(n, in);
+    if (simpler != NULL || in[0]->op != &adj_op_reshape)
+        return simpler;
+    return adj_reshape(in[0]->in[0], n->type.shape);
 }
 
 static adj_status transpose_infer(const adj_node *n, void *attrs, adj_type *out)

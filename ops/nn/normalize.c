@@ -37,13 +37,8 @@ static adj_node *new_running(adj_graph *g, const char *name, adj_dtype dtype, in
         adj_fail(g, ADJ_ENOMEM, "%s: out of memory", name);
         return NULL;
     }
-    float *f32 = data;
-    double *f64 = data;
     for (int64_t i = 0; i < 2 * c; i++)
-        if (dtype == ADJ_F64)
-            f64[i] = i >= c;
-        else
-            f32[i] = i >= c ? 1 : 0;
+        adj_store(dtype, data, i, i >= c);
     adj_node *running =
         adj_state(g, name, dtype, shape, (adj_init){.kind = ADJ_INIT_DATA, .data = data});
     free(data);
