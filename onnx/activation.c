@@ -30,20 +30,20 @@ int import_hard_sigmoid(call *n)
     adj_node *x = in_node(n, 0);
     if ((float)alpha == 1.0F / 6 && beta == 0.5)
         return give(n, adj_hard_sigmoid(x));
-    return give(n, adj_clip(adj_add(adj_scale(x, alpha), scalar(x, beta)), 0, 1));
+    return give(n, adj_clip(adj_add(adj_scale(x, alpha), adj_scalar_like(x, beta)), 0, 1));
 }
 
 /* x where x > alpha, else 0. */
 int import_thresholded_relu(call *n)
 {
-    adj_node *x = in_node(n, 0), *alpha = scalar(x, attr_float(n, "alpha", 1));
+    adj_node *x = in_node(n, 0), *alpha = adj_scalar_like(x, attr_float(n, "alpha", 1));
     adj_node *above = adj_sub(adj_greater_equal(x, alpha), adj_equal(x, alpha));
     return give(n, adj_mul(x, above));
 }
 
-adj_node *softsign(adj_node *x) { return adj_div(x, adj_add(adj_abs(x), scalar(x, 1))); }
+adj_node *softsign(adj_node *x) { return adj_div(x, adj_add(adj_abs(x), adj_scalar_like(x, 1))); }
 adj_node *mish(adj_node *x) { return adj_mul(x, adj_tanh(adj_softplus(x))); }
-adj_node *reciprocal(adj_node *x) { return adj_div(scalar(x, 1), x); }
+adj_node *reciprocal(adj_node *x) { return adj_div(adj_scalar_like(x, 1), x); }
 
 int import_swish(call *n)
 {

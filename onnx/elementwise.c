@@ -5,13 +5,12 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "ops/grad.h"
 #include "import.h"
 
 /* Returns operand i; truth values and integers as floats of that type. */
 static adj_node *as_float(call *n, int i, adj_dtype dtype)
 {
-    return as_dtype(in_beside(n, i), dtype);
+    return adj_in_dtype(in_beside(n, i), dtype);
 }
 
 static int is_sigmoid_of(const adj_node *y, const adj_node *x)
@@ -70,13 +69,13 @@ int import_comparison(call *n)
         a = adj_cast(a, ADJ_F64);
         b = adj_cast(b, ADJ_F64);
     }
-    return give_at(n, 0, as_dtype(n->row->binary(a, b), n->f->o->dtype), ELEM_BOOL);
+    return give_at(n, 0, adj_in_dtype(n->row->binary(a, b), n->f->o->dtype), ELEM_BOOL);
 }
 
 /* -1, 0 or 1; no gradient passes. */
 adj_node *sign_of(adj_node *x)
 {
-    adj_node *zero = scalar(x, 0);
+    adj_node *zero = adj_scalar_like(x, 0);
     return adj_sub(adj_greater_equal(x, zero), adj_greater_equal(zero, x));
 }
 
@@ -84,7 +83,7 @@ adj_node *sign_of(adj_node *x)
 int import_shrink(call *n)
 {
     adj_node *x = in_node(n, 0);
-    adj_node *is_kept = greater(adj_abs(x), scalar(x, attr_float(n, "lambd", 0.5)));
+    adj_node *is_kept = greater(adj_abs(x), adj_scalar_like(x, attr_float(n, "lambd", 0.5)));
     adj_node *moved = adj_sub(x, adj_scale(sign_of(x), attr_float(n, "bias", 0)));
     return give(n, adj_mul(moved, is_kept));
 }
@@ -94,7 +93,7 @@ int import_shrink(call *n)
 adj_node *different(adj_node *a, adj_node *b)
 {
     adj_node *equal = adj_equal(a, b);
-    return adj_sub(scalar(equal, 1), equal);
+    return adj_sub(adj_scalar_like(equal, 1), equal);
 }
 
 int import_logic(call *n)
@@ -107,7 +106,7 @@ int import_logic(call *n)
 int import_not(call *n)
 {
     adj_node *x = as_float(n, 0, n->f->o->dtype);
-    return give_at(n, 0, adj_sub(scalar(x, 1), x), ELEM_BOOL);
+    return give_at(n, 0, adj_sub(adj_scalar_like(x, 1), x), ELEM_BOOL);
 }
 
 /* ---- selection, casts ---- */
@@ -131,7 +130,8 @@ int import_where(call *n)
     if (!joint_shape(n, &sa, &sb, &both) || !joint_shape(n, &both, &sc, &all))
         return 0;
     adj_node *mask = broadcast(c, all);
-    adj_node *from_a = masked(a, mask), *from_b = masked(b, adj_sub(scalar(mask, 1), mask));
+    adj_node *from_a = masked(a, mask),
+             *from_b = masked(b, adj_sub(adj_scalar_like(mask, 1), mask));
     return give(n, adj_add(from_a, from_b));
 }
 
@@ -148,9 +148,9 @@ int import_cast(call *n)
     if (to == ELEM_BOOL) {
         if (adj_node_type(x).dtype == ADJ_I32)
             x = adj_cast(x, dtype);
-        x = different(x, scalar(x, 0));
+        x = different(x, adj_scalar_like(x, 0));
     }
-    return give_at(n, 0, as_dtype(x, dtype), to);
+    return give_at(n, 0, adj_in_dtype(x, dtype), to);
 }
 
 int import_identity(call *n)
@@ -211,7 +211,7 @@ static adj_node *repeated(adj_node *v, int axis, int64_t block, int64_t size)
  * element for each block along it; a scalar stays one. */
 static adj_node *along_axis(call *n, int i, const adj_node *x, int axis)
 {
-    adj_node *v = as_dtype(in_node(n, i), adj_node_type(x).dtype);
+    adj_node *v = adj_in_dtype(in_node(n, i), adj_node_type(x).dtype);
     if (v == NULL)
         return NULL;
     adj_shape s = shape_of(v), one = {.rank = shape_of(x).rank};
@@ -235,7 +235,7 @@ static adj_node *along_axis(call *n, int i, const adj_node *x, int axis)
  * the integers of the element type are limited afterwards. */
 static adj_node *rounded(adj_node *x)
 {
-    adj_node *large = scalar(x, adj_node_type(x).dtype == ADJ_F64 ? 0x1.8p52 : 0x1.8p23);
+    adj_node *large = adj_scalar_like(x, adj_node_type(x).dtype == ADJ_F64 ? 0x1.8p52 : 0x1.8p23);
     return adj_sub(adj_add(x, large), large);
 }
 
@@ -264,7 +264,7 @@ int import_quantize(call *n)
 
 int import_dequantize(call *n)
 {
-    adj_node *x = as_dtype(in_node(n, 0), n->f->o->dtype);
+    adj_node *x = adj_in_dtype(in_node(n, 0), n->f->o->dtype);
     if (x == NULL)
         return 0;
     const int axis = axis_of(n, attr_int(n, "axis", shape_of(x).rank > 1), shape_of(x).rank + 1);

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "import.h"
-#include "shared.h"
 
 /* ---- constants and shapes ---- */
 

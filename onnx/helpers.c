@@ -11,6 +11,24 @@
 
 enum { MAX_LIST = 2 * ADJ_MAX_RANK }; /* of integers: pads before and after each axis */
 
+int is_op(const Onnx__NodeProto *n, const char *op)
+{
+    return n->op_type != NULL && strcmp(n->op_type, op) == 0;
+}
+
+int has_results_first(const Onnx__NodeProto *n)
+{
+    return is_op(n, "Conv") || attr_int(&(call){.proto = n}, "transB", 0) != 0;
+}
+
+const char *entry_of(size_t n, Onnx__StringStringEntryProto *const entry[], const char *key)
+{
+    for (size_t i = 0; i < n; i++)
+        if (entry[i]->key != NULL && strcmp(entry[i]->key, key) == 0)
+            return entry[i]->value;
+    return NULL;
+}
+
 const Onnx__AttributeProto *attribute(const call *n, const char *name)
 {
     for (size_t i = 0; i < n->proto->n_attribute; i++) {
@@ -107,11 +125,6 @@ int axis_of(call *n, int64_t axis, int64_t rank)
     return -1;
 }
 
-adj_node *as_dtype(adj_node *x, adj_dtype dtype)
-{
-    return x == NULL || adj_node_type(x).dtype == dtype ? x : adj_cast(x, dtype);
-}
-
 adj_node *broadcast(adj_node *x, adj_shape s)
 {
     return x == NULL || adj_shape_equal(shape_of(x), s) ? x : adj_broadcast_to(x, s);
@@ -135,14 +148,6 @@ adj_node *along(adj_node *x, int axis, adj_node *(*function)(adj_node *x))
 }
 
 int64_t clamp(int64_t v, int64_t low, int64_t high) { return v < low ? low : v > high ? high : v; }
-
-int64_t product(const adj_shape *s, int from, int to)
-{
-    int64_t p = 1;
-    for (int i = from; i < to; i++)
-        p *= s->dim[i];
-    return p;
-}
 
 adj_node *slice_axis(adj_node *x, int axis, int64_t begin, int64_t size)
 {

@@ -7,7 +7,8 @@
 #define ONNX_IMPORT_H
 
 #include "adjoint_onnx.h"
-#include "graph/op.h"
+#include "ops/grad.h"
+#include "shared.h"
 #include <onnx.pb-c.h>
 
 /* Short names of element types. */
@@ -181,8 +182,6 @@ adj_shape in_shape(const call *n, int i);
 int are_equal(const numbers *v);
 /* Adds a constant of the numbers, in type dtype. */
 adj_node *const_node(import *f, const numbers *v, adj_dtype dtype);
-/* Adds a scalar constant of x's type. */
-adj_node *scalar(const adj_node *x, double to);
 /* Makes y the first result. Returns 0 if y is NULL. */
 int give(call *n, adj_node *y);
 int give_at(call *n, int i, adj_node *y, int elem);
@@ -193,6 +192,12 @@ int give_int(call *n, int64_t i);
 
 /* ---- helpers.c ---- */
 
+/* True if a node of the file has that operator. */
+int is_op(const Onnx__NodeProto *n, const char *op);
+/* True if the weights of a layer, which has that operator, begin with the axis of its results. */
+int has_results_first(const Onnx__NodeProto *n);
+/* Returns the value of the first entry with that key; NULL if there is none. */
+const char *entry_of(size_t n, Onnx__StringStringEntryProto *const entry[], const char *key);
 const Onnx__AttributeProto *attribute(const call *n, const char *name);
 int64_t attr_int(const call *n, const char *name, int64_t otherwise);
 /* Returns the number that a float of the file means: when computing in double the decimal fraction
@@ -213,8 +218,7 @@ int attr_ints(const call *n, const char *name, const int64_t **list);
 int int_list(call *n, const char *name, int i, const int64_t **list);
 
 adj_shape shape_of(const adj_node *x);
-/* Return x in that type or shape; x itself if it has it. */
-adj_node *as_dtype(adj_node *x, adj_dtype dtype);
+/* Returns x in that shape; x itself if it has it. */
 adj_node *broadcast(adj_node *x, adj_shape s);
 /* Returns an axis counted from the front; -1, having refused the node, if there is none. */
 int axis_of(call *n, int64_t axis, int64_t rank);
@@ -235,8 +239,6 @@ adj_node *pick(adj_node *x, int axis, int64_t count, const int64_t index[]);
 /* Applies a function of the last axis to `axis`. */
 adj_node *along(adj_node *x, int axis, adj_node *(*function)(adj_node *x));
 int64_t clamp(int64_t v, int64_t low, int64_t high);
-/* The product of sizes from .. to - 1. */
-int64_t product(const adj_shape *s, int from, int to);
 /* x padded by a value along an axis. */
 adj_node *pad_axis(adj_node *x, int axis, int64_t before, int64_t after, double with);
 

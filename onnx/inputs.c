@@ -144,8 +144,8 @@ int add_initializers(import *f, const Onnx__GraphProto *g)
  * norms before training. In files of others the values must all be equal. */
 static int copy_initial(import *f, const Onnx__NodeProto *n)
 {
-    if (n->op_type == NULL || strcmp(n->op_type, "Identity") != 0 || n->n_input != 1 ||
-        n->n_output != 1 || n->input[0] == NULL || n->output[0] == NULL)
+    if (!is_op(n, "Identity") || n->n_input != 1 || n->n_output != 1 || n->input[0] == NULL ||
+        n->output[0] == NULL)
         return 1;
     const value *from = find_value(f, n->input[0]);
     if (from == NULL || !from->is_weight || !(is_traced(f) || are_equal(from->known)))
@@ -224,11 +224,6 @@ static const Onnx__NodeProto *producer_of(const import *f, const char *name)
     return NULL;
 }
 
-static int is_op(const Onnx__NodeProto *n, const char *op)
-{
-    return n->op_type != NULL && strcmp(n->op_type, op) == 0;
-}
-
 /* Returns operand i if it is an initializer; else NULL. */
 static value *initializer(import *f, const Onnx__NodeProto *n, size_t i)
 {
@@ -239,14 +234,13 @@ static value *initializer(import *f, const Onnx__NodeProto *n, size_t i)
 /* Sets weights and bias of a layer. Returns 0 if the operator is no layer. */
 static int take_layer(import *f, const Onnx__NodeProto *n, last_layer *l)
 {
-    const int is_matmul = is_op(n, "MatMul"), is_conv = is_op(n, "Conv");
-    if (!is_matmul && !is_conv && !is_op(n, "Gemm"))
+    const int is_matmul = is_op(n, "MatMul");
+    if (!is_matmul && !is_op(n, "Conv") && !is_op(n, "Gemm"))
         return 0;
     l->weight = initializer(f, n, 1);
     if (!is_matmul && l->bias == NULL)
         l->bias = initializer(f, n, 2);
-    const int is_turned = is_conv || attr_int(&(call){.proto = n}, "transB", 0) != 0;
-    l->axis = is_turned || l->weight == NULL ? 0 : l->weight->known->shape.rank - 1;
+    l->axis = has_results_first(n) || l->weight == NULL ? 0 : l->weight->known->shape.rank - 1;
     return 1;
 }
 

@@ -10,7 +10,6 @@
 #include "base/c_locale.h"
 #include "details.h"
 #include "import.h"
-#include "shared.h"
 
 void *import_alloc(import *f, int64_t count, size_t size)
 {

@@ -20,36 +20,16 @@ static adj_node *back_to(adj_node *y, adj_shape s)
     return y == NULL || adj_shape_equal(shape_of(y), s) ? y : adj_reshape(y, s);
 }
 
-/* Returns f64 for x of f64, else f32: the type of the statistics of f16 and bf16, too. */
-static adj_dtype stats_dtype(const adj_node *x)
-{
-    return adj_node_type(x).dtype == ADJ_F64 ? ADJ_F64 : ADJ_F32;
-}
-
-/* Statistics [2, c] from mean and variance [c]. */
-static adj_node *join_stats(adj_node *mean, adj_node *variance)
-{
-    if (mean == NULL || variance == NULL)
-        return NULL;
-    const adj_shape row = {2, {1, adj_shape_elems(shape_of(mean))}};
-    adj_node *rows[] = {adj_reshape(mean, row), adj_reshape(variance, row)};
-    return adj_concat(2, rows, 0);
-}
-
-static adj_node *row_of_stats(adj_node *stats, int i)
-{
-    return stats == NULL
-               ? NULL
-               : adj_reshape(slice_axis(stats, 0, i, 1), (adj_shape){1, {shape_of(stats).dim[1]}});
-}
+/* Returns the type of the statistics of x. */
+static adj_dtype stats_dtype(const adj_node *x) { return adj_stats_dtype(adj_node_type(x).dtype); }
 
 /* old * momentum + new * factor * (1 - momentum), in old's type. */
 static adj_node *moved(adj_node *old, adj_node *new, double momentum, double factor)
 {
     const adj_dtype dtype = adj_node_type(old).dtype;
-    old = as_dtype(old, stats_dtype(old));
-    return as_dtype(adj_add(adj_scale(old, momentum), adj_scale(new, (1 - momentum) * factor)),
-                    dtype);
+    old = adj_in_dtype(old, stats_dtype(old));
+    return adj_in_dtype(adj_add(adj_scale(old, momentum), adj_scale(new, (1 - momentum) * factor)),
+                        dtype);
 }
 
 /* Moves the running statistics that are operand i, once more for a batch norm that is applied
@@ -70,9 +50,9 @@ static void update_running(call *n, adj_node *mean, adj_node *variance, adj_node
     const adj_shape s = shape_of(x);
     const double m = (double)adj_shape_elems(s) / (double)(s.dim[1] > 0 ? s.dim[1] : 1);
     if (adj_node_is_state(mean))
-        move(n, 3, row_of_stats(stats, 0), momentum, 1);
+        move(n, 3, adj_stats_row(stats, 0), momentum, 1);
     if (adj_node_is_state(variance))
-        move(n, 4, row_of_stats(stats, 1), momentum, m > 1 ? m / (m - 1) : 1);
+        move(n, 4, adj_stats_row(stats, 1), momentum, m > 1 ? m / (m - 1) : 1);
 }
 
 /* True if the patterns of options.freeze match scale and bias. */
@@ -107,15 +87,15 @@ int import_batch_norm(call *n)
         stats = adj_batch_norm_stats(flat, ADJ_NCHW);
         const double momentum = attr_float(n, "momentum", 0.9);
         if (in_file && n->n_out > 1) {
-            give_at(n, 1, moved(mean, row_of_stats(stats, 0), momentum, 1), ELEM_FLOAT);
-            give_at(n, 2, moved(variance, row_of_stats(stats, 1), momentum, 1), ELEM_FLOAT);
+            give_at(n, 1, moved(mean, adj_stats_row(stats, 0), momentum, 1), ELEM_FLOAT);
+            give_at(n, 2, moved(variance, adj_stats_row(stats, 1), momentum, 1), ELEM_FLOAT);
         }
         update_running(n, mean, variance, stats, x);
     } else {
-        stats = as_dtype(join_stats(mean, variance), stats_dtype(x));
+        stats = adj_in_dtype(adj_stats_of(mean, variance), stats_dtype(x));
     }
-    gamma = as_dtype(gamma, stats_dtype(x));
-    beta = as_dtype(beta, stats_dtype(x));
+    gamma = adj_in_dtype(gamma, stats_dtype(x));
+    beta = adj_in_dtype(beta, stats_dtype(x));
     adj_node *y = adj_batch_norm(flat, stats, gamma, beta, epsilon, ADJ_NCHW);
     return give(n, back_to(y, s));
 }
@@ -137,8 +117,8 @@ static int group_norm(call *n, int64_t groups, int is_by_group)
         gamma = adj_reshape(adj_broadcast_to(adj_reshape(gamma, one), each), all);
         beta = adj_reshape(adj_broadcast_to(adj_reshape(beta, one), each), all);
     }
-    gamma = as_dtype(gamma, stats_dtype(x));
-    beta = as_dtype(beta, stats_dtype(x));
+    gamma = adj_in_dtype(gamma, stats_dtype(x));
+    beta = adj_in_dtype(beta, stats_dtype(x));
     adj_node *y = adj_group_norm(as_channels(x), gamma, beta, groups, epsilon, ADJ_NCHW);
     return give(n, back_to(y, s));
 }
@@ -157,9 +137,10 @@ static int layer_norm_stats(call *n, adj_node *x, int axis, double epsilon)
         axes.axis[axes.n++] = i;
     adj_node *mean = adj_reduce_mean(x, axes);
     adj_node *variance = adj_reduce_mean(adj_square(adj_sub(x, mean)), axes);
-    adj_node *deviation = adj_sqrt(adj_add(variance, scalar(x, epsilon)));
+    adj_node *deviation = adj_sqrt(adj_add(variance, adj_scalar_like(x, epsilon)));
     return give_at(n, 1, mean, n->in[0]->elem) &&
-           (n->n_out < 3 || give_at(n, 2, adj_div(scalar(x, 1), deviation), n->in[0]->elem));
+           (n->n_out < 3 ||
+            give_at(n, 2, adj_div(adj_scalar_like(x, 1), deviation), n->in[0]->elem));
 }
 
 static int is_layer_shape(adj_shape scale, adj_shape s, int axis)
@@ -183,8 +164,8 @@ int import_layer_norm(call *n)
     const int is_usual = is_layer_shape(scale, s, axis);
     adj_node *one = is_usual ? gamma : adj_fill(n->f->g, dtype, inner, 1);
     adj_node *zero = is_usual && beta != NULL ? beta : adj_fill(n->f->g, dtype, inner, 0);
-    one = as_dtype(one, stats_dtype(x));
-    zero = as_dtype(zero, stats_dtype(x));
+    one = adj_in_dtype(one, stats_dtype(x));
+    zero = adj_in_dtype(zero, stats_dtype(x));
     adj_node *y = adj_layer_norm(x, one, zero, epsilon);
     if (!is_usual) {
         y = adj_mul(y, gamma);
@@ -209,8 +190,8 @@ int import_lrn(call *n)
         sum = sum != NULL ? adj_add(sum, part) : part;
     }
     adj_node *scaled = adj_scale(sum, attr_float(n, "alpha", 1e-4) / (double)size);
-    adj_node *base = adj_add(scaled, scalar(x, attr_float(n, "bias", 1)));
-    return give(n, adj_div(x, adj_pow(base, scalar(x, attr_float(n, "beta", 0.75)))));
+    adj_node *base = adj_add(scaled, adj_scalar_like(x, attr_float(n, "bias", 1)));
+    return give(n, adj_div(x, adj_pow(base, adj_scalar_like(x, attr_float(n, "beta", 0.75)))));
 }
 
 /* ---- dropout ---- */
@@ -246,5 +227,6 @@ int import_dropout(call *n)
         return give(n, adj_layer_dropout(x, name, rate, 1));
     adj_node *kept = adj_fill(n->f->g, adj_node_type(x).dtype, shape_of(x), 1);
     kept = adj_layer_dropout(kept, name, rate, 1);
-    return give_at(n, 1, greater(kept, scalar(x, 0)), ELEM_BOOL) && give(n, adj_mul(x, kept));
+    return give_at(n, 1, greater(kept, adj_scalar_like(x, 0)), ELEM_BOOL) &&
+           give(n, adj_mul(x, kept));
 }

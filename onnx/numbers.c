@@ -101,14 +101,10 @@ int elem_limits(int elem, double *low, double *high)
 
 adj_dtype dtype_of_elem(const import *f, int elem)
 {
-    switch (elem) {
-    case ELEM_DOUBLE: return ADJ_F64;
-    case ELEM_FLOAT16: return ADJ_F16;
-    case ELEM_BFLOAT16: return ADJ_BF16;
-    case ELEM_FLOAT:
-    case ELEM_BOOL: return f->o->dtype;
-    default: return ADJ_I32;
-    }
+    const elem_row *row = find_elem(elem);
+    if (elem == ELEM_FLOAT || elem == ELEM_BOOL)
+        return f->o->dtype;
+    return row != NULL ? row->dtype : ADJ_I32;
 }
 
 static numbers *allocate(import *f, int elem, adj_shape shape)
@@ -158,26 +154,23 @@ void number_set(numbers *v, int64_t i, double to)
 
 /* ---- tensors of the file ---- */
 
-static int64_t raw_integer(const elem_row *row, const uint8_t *at)
+/* Returns the integer in the lowest bytes of an element, the others being 0. */
+static int64_t integer_of(const elem_row *row, uint64_t element)
 {
-    uint64_t u = 0;
-    for (size_t b = 0; b < row->bytes; b++)
-        u |= (uint64_t)at[b] << 8 * b;
     const int unused = (int)(64 - 8 * row->bytes);
-    return row->is_signed ? (int64_t)(u << unused) >> unused : (int64_t)u;
+    return row->is_signed ? (int64_t)(element << unused) >> unused : (int64_t)element;
 }
 
 /* Little-endian raw data, as on the machines that the library runs on. */
 static void from_raw(const elem_row *row, const uint8_t *raw, numbers *v)
 {
     for (int64_t i = 0; i < v->n; i++) {
-        const uint8_t *at = raw + (size_t)i * row->bytes;
         uint64_t element = 0;
-        memcpy(&element, at, row->bytes);
+        memcpy(&element, raw + (size_t)i * row->bytes, row->bytes);
         if (row->is_float)
             v->f[i] = adj_load(row->dtype, &element, 0);
         else
-            v->i[i] = raw_integer(row, at);
+            v->i[i] = integer_of(row, element);
     }
 }
 
@@ -211,14 +204,6 @@ static void from_field(const elem_row *row, const Onnx__TensorProto *t, numbers 
 }
 
 /* ---- external data ---- */
-
-static const char *external_entry(const Onnx__TensorProto *t, const char *key)
-{
-    for (size_t i = 0; i < t->n_external_data; i++)
-        if (t->external_data[i]->key != NULL && strcmp(t->external_data[i]->key, key) == 0)
-            return t->external_data[i]->value;
-    return NULL;
-}
 
 /* True if the path stays in its folder: relative, without "..". */
 static int stays_inside(const char *path)
@@ -283,7 +268,8 @@ static int read_all(int fd, uint8_t *to, int64_t n, int64_t offset)
 /* Reads the bytes of a tensor whose data is in a file of its own. */
 static uint8_t *read_external(import *f, const Onnx__TensorProto *t, int64_t bytes)
 {
-    const char *path = external_entry(t, "location"), *from = external_entry(t, "offset");
+    const char *path = entry_of(t->n_external_data, t->external_data, "location");
+    const char *from = entry_of(t->n_external_data, t->external_data, "offset");
     const char *name = t->name != NULL ? t->name : "";
     if (path == NULL || !stays_inside(path)) {
         import_fail(f, ADJ_EIO,

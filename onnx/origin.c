@@ -25,19 +25,11 @@ typedef struct {
     int64_t n;
 } signature;
 
-static const char *note(Onnx__StringStringEntryProto *const notes[], size_t n, const char *key)
-{
-    for (size_t i = 0; i < n; i++)
-        if (notes[i]->key != NULL && strcmp(notes[i]->key, key) == 0)
-            return notes[i]->value;
-    return NULL;
-}
-
 /* Returns the notes of PyTorch's newer exporter on parameters; NULL if there are none. */
 static const char *signature_text(const Onnx__GraphProto *g)
 {
-    return note(g->metadata_props, g->n_metadata_props,
-                "pkg.torch.export.ExportedProgram.graph_signature");
+    return entry_of(g->n_metadata_props, g->metadata_props,
+                    "pkg.torch.export.ExportedProgram.graph_signature");
 }
 
 static int by_token(const void *a, const void *b)
@@ -156,9 +148,7 @@ static int read_own(import *f, Onnx__NodeProto *n, size_t i, const value *v, con
 static int add_bias(import *f, Onnx__NodeProto *n, const origin *o)
 {
     const value *w = n->input[1] != NULL ? find_value(f, n->input[1]) : NULL;
-    const int is_turned =
-        strcmp(n->op_type, "Conv") == 0 || attr_int(&(call){.proto = n}, "transB", 0) != 0;
-    if (w == NULL || w->known == NULL || w->known->shape.rank < 2 || !is_turned)
+    if (w == NULL || w->known == NULL || w->known->shape.rank < 2 || !has_results_first(n))
         return 1;
     value *v = add_value(f, o->name);
     char **input = realloc(n->input, 3 * sizeof *input), *name = strdup(o->name);
@@ -179,17 +169,16 @@ static int add_bias(import *f, Onnx__NodeProto *n, const origin *o)
 static int lacks_bias(import *f, const Onnx__NodeProto *n, int n_arg, const origin *const arg[])
 {
     const char *rule =
-        note(n->metadata_props, n->n_metadata_props, "pkg.onnxscript.rewriter.rule_name");
+        entry_of(n->n_metadata_props, n->metadata_props, "pkg.onnxscript.rewriter.rule_name");
     return rule != NULL && strstr(rule, "RemoveOptionalBias") != NULL && n->n_input == 2 &&
-           n->op_type != NULL &&
-           (strcmp(n->op_type, "Conv") == 0 || strcmp(n->op_type, "Gemm") == 0) && n_arg > 2 &&
-           arg[2] != NULL && find_value(f, arg[2]->name) == NULL;
+           (is_op(n, "Conv") || is_op(n, "Gemm")) && n_arg > 2 && arg[2] != NULL &&
+           find_value(f, arg[2]->name) == NULL;
 }
 
 static int name_operands(import *f, const signature *s, Onnx__NodeProto *n)
 {
-    const char *text = note(n->metadata_props, n->n_metadata_props, "pkg.torch.onnx.fx_node");
-    const int is_norm = n->op_type != NULL && strcmp(n->op_type, "BatchNormalization") == 0;
+    const char *text = entry_of(n->n_metadata_props, n->metadata_props, "pkg.torch.onnx.fx_node");
+    const int is_norm = is_op(n, "BatchNormalization");
     /* A convolution into which a norm is folded has the norm's call. */
     if (text == NULL || (strstr(text, "batch_norm") != NULL) != is_norm)
         return 1;

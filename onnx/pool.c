@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "import.h"
-#include "shared.h"
 
 /* Pads that ceil_mode adds at the end so that a last, partial window fits. */
 static void ceil_pads(windows *w)
@@ -236,7 +235,10 @@ int import_average_pool(call *n)
 /* x raised to a whole or fractional power p, of values that are not negative. */
 static adj_node *power(adj_node *x, double p)
 {
-    return p == 1 ? x : p == 2 ? adj_square(x) : p == 0.5 ? adj_sqrt(x) : adj_pow(x, scalar(x, p));
+    return p == 1     ? x
+           : p == 2   ? adj_square(x)
+           : p == 0.5 ? adj_sqrt(x)
+                      : adj_pow(x, adj_scalar_like(x, p));
 }
 
 int import_lp_pool(call *n)

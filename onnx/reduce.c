@@ -38,7 +38,7 @@ int import_reduce(call *n)
     if (!is_none && axes.n > 0 && adj_shape_elems(shape_of(x)) == 0 && row->of_none != 0) {
         const int is_truth = n->in[0]->elem == ELEM_BOOL;
         x = adj_reduce_sum(x, axes);
-        x = adj_add(x, scalar(x, is_truth ? row->of_none > 0 : row->of_none));
+        x = adj_add(x, adj_scalar_like(x, is_truth ? row->of_none > 0 : row->of_none));
     } else if (!is_none && axes.n > 0) {
         x = row->reduce(x, axes);
     }
@@ -80,7 +80,7 @@ int import_arg_max(call *n)
     adj_node *y = adj_argmax(x, axis);
     if (is_last) {
         adj_node *f = adj_cast(y, ADJ_F64);
-        y = adj_cast(adj_sub(scalar(f, (double)(size - 1)), f), ADJ_I32);
+        y = adj_cast(adj_sub(adj_scalar_like(f, (double)(size - 1)), f), ADJ_I32);
     }
     adj_shape kept = s;
     kept.dim[axis] = 1;
@@ -119,8 +119,8 @@ static adj_node *label_mask(call *n, adj_node *labels, int64_t rows, int64_t c, 
     const Onnx__AttributeProto *ignored = attribute(n, "ignore_index");
     if (ignored == NULL)
         return mask;
-    adj_node *is_ignored = adj_equal(column, scalar(column, (double)ignored->i));
-    return adj_mul(mask, adj_sub(scalar(column, 1), is_ignored));
+    adj_node *is_ignored = adj_equal(column, adj_scalar_like(column, (double)ignored->i));
+    return adj_mul(mask, adj_sub(adj_scalar_like(column, 1), is_ignored));
 }
 
 static int loss_of(call *n, adj_node *log_p)

@@ -5,14 +5,7 @@
  * axis, or make it a factor of one. A value has the number of elements `outer` that precede it: of
  * [3, batch, 8] outer is 3. Reshape keeps it. */
 #include "save.h"
-
-static int64_t product(const adj_shape *s, int to)
-{
-    int64_t p = 1;
-    for (int i = 0; i < to; i++)
-        p *= s->dim[i];
-    return p;
-}
+#include "shared.h"
 
 /* Returns the axis of which the batch is a factor, where `outer` elements precede it; else -1. */
 static int axis_at(const writer *w, const adj_shape *s, int64_t outer)
@@ -73,7 +66,7 @@ static int64_t outer_of(const writer *w, const adj_node *n)
         if (n->op == &adj_op_reshape)
             return outer;
         const int to = result_axis(n, n->in[i], axis);
-        return to < 0 || to >= s.rank ? 0 : outer / product(&from, axis) * product(&s, to);
+        return to < 0 || to >= s.rank ? 0 : outer / product(&from, 0, axis) * product(&s, 0, to);
     }
     return 0;
 }

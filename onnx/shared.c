@@ -32,6 +32,14 @@ void chunk_free(chunk *list)
 
 /* ---- order of elements ---- */
 
+int64_t product(const adj_shape *s, int from, int to)
+{
+    int64_t p = 1;
+    for (int i = from; i < to; i++)
+        p *= s->dim[i];
+    return p;
+}
+
 const int axes_in_order[ADJ_MAX_RANK] = {0, 1, 2, 3, 4, 5};
 
 order order_permuted(adj_shape shape, const int perm[])

@@ -1,5 +1,5 @@
-/* shared.h - what import and export share: memory in a list of blocks that are freed together, and
- * the elements of a row-major tensor in another order. */
+/* shared.h - what import and export share: memory in a list of blocks that are freed together,
+ * products of sizes, and the elements of a row-major tensor in another order. */
 #ifndef ONNX_SHARED_H
 #define ONNX_SHARED_H
 
@@ -9,6 +9,9 @@ struct chunk;
 /* Returns zeroed memory; NULL when out of memory or if the size overflows. */
 void *chunk_alloc(struct chunk **list, int64_t count, size_t size);
 void chunk_free(struct chunk *list);
+
+/* Returns the product of sizes from .. to - 1. */
+int64_t product(const adj_shape *s, int from, int to);
 
 extern const int axes_in_order[ADJ_MAX_RANK]; /* 0, 1, ... */
 /* Walk through the elements of a tensor (the result) that is made of another one's (the source). */

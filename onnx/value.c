@@ -7,7 +7,6 @@
 #include "adjoint_nn.h"
 #include "base/hash.h"
 #include "import.h"
-#include "shared.h"
 
 /* ---- by name ---- */
 
@@ -97,12 +96,6 @@ adj_node *const_node(import *f, const numbers *v, adj_dtype dtype)
     adj_node *c = adj_const(f->g, dtype, v->shape, data);
     free(data);
     return c;
-}
-
-adj_node *scalar(const adj_node *x, double to)
-{
-    return x != NULL ? adj_fill(adj_node_graph(x), adj_node_type(x).dtype, (adj_shape){0}, to)
-                     : NULL;
 }
 
 /* ---- parameters ---- */

@@ -32,7 +32,7 @@ static double per_channel(const adj_node *x, int64_t format)
 /* 1 / sqrt(var + epsilon), [c] */
 static adj_node *inverse_deviation(adj_node *stats, double epsilon)
 {
-    adj_node *var = norm_row(stats, 1);
+    adj_node *var = adj_stats_row(stats, 1);
     if (var == NULL)
         return NULL;
     adj_node *deviation = adj_sqrt(adj_add(var, adj_fill_like(var, epsilon)));
@@ -46,14 +46,15 @@ static adj_node *inverse_deviation(adj_node *stats, double epsilon)
 static void stats_grad(adj_node *y, adj_node *dy, adj_node *dx[])
 {
     const adj_format_attrs *a = y->attrs;
-    adj_node *x = y->in[0], *wide = norm_in_dtype(x, y->type.dtype);
+    adj_node *x = y->in[0], *wide = adj_in_dtype(x, y->type.dtype);
     double m = per_channel(x, a->format);
-    adj_node *dmean = adj_scale(norm_row(dy, 0), 1 / m), *dvar = adj_scale(norm_row(dy, 1), 2 / m);
-    adj_node *centerd = adj_sub(wide, norm_along(norm_row(y, 0), x, a->format));
+    adj_node *dmean = adj_scale(adj_stats_row(dy, 0), 1 / m),
+             *dvar = adj_scale(adj_stats_row(dy, 1), 2 / m);
+    adj_node *centerd = adj_sub(wide, norm_along(adj_stats_row(y, 0), x, a->format));
     adj_node *of_mean = norm_along(dmean, x, a->format);
     adj_node *of_var = adj_mul(centerd, norm_along(dvar, x, a->format));
 
-    dx[0] = norm_in_dtype(adj_add(of_var, of_mean), x->type.dtype);
+    dx[0] = adj_in_dtype(adj_add(of_var, of_mean), x->type.dtype);
 }
 
 /* Gradient of stats through y = xhat * gamma + beta, for given dgamma and dbeta: dmean =
@@ -62,7 +63,7 @@ static adj_node *to_stats(adj_node *gamma, adj_node *s, adj_node *dgamma, adj_no
 {
     adj_node *k = adj_mul(gamma, s);
     adj_node *dvar = adj_scale(adj_mul(adj_mul(k, s), dgamma), -0.5);
-    return norm_two_rows(adj_neg(adj_mul(k, dbeta)), dvar);
+    return adj_stats_of(adj_neg(adj_mul(k, dbeta)), dvar);
 }
 
 static void norm_grad(adj_node *y, adj_node *dy, adj_node *dx[])
@@ -74,8 +75,8 @@ static void norm_grad(adj_node *y, adj_node *dy, adj_node *dx[])
     int training =
         stats->op == &adj_op_batch_norm_stats && stats->in[0] == x && of->format == a->format;
 
-    dx[2] = norm_row(sums, 0);
-    dx[3] = norm_row(sums, 1);
+    dx[2] = adj_stats_row(sums, 0);
+    dx[3] = adj_stats_row(sums, 1);
     if (training) {
         dx[0] = adj_batch_norm_grad(x, stats, gamma, dy, sums, a->epsilon, (adj_format)a->format);
         dx[1] = NULL;
@@ -91,13 +92,13 @@ static void norm_grad(adj_node *y, adj_node *dy, adj_node *dx[])
 static void sums_grad(adj_node *y, adj_node *dy, adj_node *dx[])
 {
     const adj_batch_norm_attrs *a = y->attrs;
-    adj_node *x = y->in[0], *stats = y->in[1], *e = norm_row(dy, 0);
+    adj_node *x = y->in[0], *stats = y->in[1], *e = adj_stats_row(dy, 0);
     adj_node *s = inverse_deviation(stats, a->epsilon);
 
     dx[0] = norm_times(y->in[2], adj_mul(e, s), a->format);
-    adj_node *dbeta = norm_row(y, 1), *dgamma = norm_row(y, 0);
+    adj_node *dbeta = adj_stats_row(y, 1), *dgamma = adj_stats_row(y, 0);
     dx[1] = to_stats(e, s, dgamma, dbeta);
-    dx[2] = adj_batch_norm(x, stats, e, norm_row(dy, 1), a->epsilon, (adj_format)a->format);
+    dx[2] = adj_batch_norm(x, stats, e, adj_stats_row(dy, 1), a->epsilon, (adj_format)a->format);
 }
 
 /* y = k * (dy - q1 - xhat * q0) with k = gamma*s and q = sums / m. For the incoming e, E0 = sum(e *
@@ -111,9 +112,9 @@ static void grad_grad(adj_node *y, adj_node *e, adj_node *dx[])
     double m = per_channel(x, a->format);
     adj_node *esums = adj_batch_norm_grad_sums(x, stats, e, a->epsilon, (adj_format)a->format);
     adj_node *s = inverse_deviation(stats, a->epsilon), *k = adj_mul(y->in[2], s);
-    adj_node *e0 = norm_row(esums, 0), *e1 = norm_row(esums, 1);
-    adj_node *q0 = adj_scale(norm_row(y->in[4], 0), 1 / m),
-             *q1 = adj_scale(norm_row(y->in[4], 1), 1 / m);
+    adj_node *e0 = adj_stats_row(esums, 0), *e1 = adj_stats_row(esums, 1);
+    adj_node *q0 = adj_scale(adj_stats_row(y->in[4], 0), 1 / m),
+             *q1 = adj_scale(adj_stats_row(y->in[4], 1), 1 / m);
     adj_node *kq0s = adj_mul(adj_mul(k, q0), s), *q0e0 = adj_mul(q0, e0);
     adj_node *q1e1 = adj_mul(q1, e1);
     adj_node *r = adj_sub(adj_sub(norm_dot(e, dy, a->format), q1e1), q0e0);
@@ -122,11 +123,11 @@ static void grad_grad(adj_node *y, adj_node *e, adj_node *dx[])
 
     dx[0] = norm_times(e, adj_neg(kq0s), a->format);
     dvar = adj_scale(dvar, -0.5);
-    dx[1] = norm_two_rows(adj_mul(kq0s, e1), dvar);
+    dx[1] = adj_stats_of(adj_mul(kq0s, e1), dvar);
     dx[2] = adj_mul(s, r);
     dx[3] = norm_times(e, k, a->format);
     adj_node *second = adj_mul(minus_k_m, e1);
-    dx[4] = norm_two_rows(adj_mul(minus_k_m, e0), second);
+    dx[4] = adj_stats_of(adj_mul(minus_k_m, e0), second);
 }
 
 /* ---- builders ---- */

@@ -2,6 +2,7 @@
  *
  * cast rounds once, to nearest even; to i32 it truncates and saturates, and NaN becomes 0. A
  * gradient is cast back; none flows through integers. */
+#include "grad.h"
 #include "graph/op.h"
 
 static adj_status cast_infer(const adj_node *n, void *attrs, adj_type *out)
@@ -67,6 +68,11 @@ const adj_op adj_op_stop_gradient = {.name = "stop_gradient",
 adj_node *adj_cast(adj_node *x, adj_dtype dtype)
 {
     return adj_node_new1(&adj_op_cast, x, &(adj_dtype_attrs){.dtype = dtype});
+}
+
+adj_node *adj_in_dtype(adj_node *x, adj_dtype dtype)
+{
+    return x == NULL || x->type.dtype == dtype ? x : adj_cast(x, dtype);
 }
 
 adj_node *adj_stop_gradient(adj_node *x) { return adj_node_new1(&adj_op_stop_gradient, x, NULL); }

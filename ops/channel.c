@@ -1,5 +1,6 @@
 /* channel.c - see channel.h. */
 #include "channel.h"
+#include "grad.h"
 
 const adj_schema format_schema = {
     .size = sizeof(adj_format_attrs),
@@ -28,7 +29,7 @@ adj_status check_channels(const adj_node *n)
 
 /* ---- normalization ---- */
 
-adj_dtype norm_stats_dtype(adj_dtype x) { return x == ADJ_F64 ? ADJ_F64 : ADJ_F32; }
+adj_dtype adj_stats_dtype(adj_dtype x) { return x == ADJ_F64 ? ADJ_F64 : ADJ_F32; }
 
 /* Returns the type [rows, c], or [c] for rows == 0, of the statistics dtype. */
 static adj_type norm_stats_type(const adj_node *x, int64_t format, int rows)
@@ -37,7 +38,7 @@ static adj_type norm_stats_type(const adj_node *x, int64_t format, int rows)
     adj_shape shape = {.rank = 1, .dim = {c}};
     if (rows > 0)
         shape = (adj_shape){.rank = 2, .dim = {rows, c}};
-    return (adj_type){norm_stats_dtype(x->type.dtype), shape};
+    return (adj_type){adj_stats_dtype(x->type.dtype), shape};
 }
 
 adj_status norm_infer(const adj_node *n, void *attrs, adj_type *out)
@@ -59,12 +60,7 @@ adj_status norm_infer(const adj_node *n, void *attrs, adj_type *out)
 
 /* ---- pieces of gradient rules ---- */
 
-adj_node *norm_in_dtype(adj_node *v, adj_dtype dtype)
-{
-    return v == NULL || v->type.dtype == dtype ? v : adj_cast(v, dtype);
-}
-
-adj_node *norm_row(adj_node *v, int i)
+adj_node *adj_stats_row(adj_node *v, int i)
 {
     if (v == NULL)
         return NULL;
@@ -74,12 +70,12 @@ adj_node *norm_row(adj_node *v, int i)
     return adj_reshape(r, (adj_shape){.rank = 1, .dim = {c}});
 }
 
-adj_node *norm_two_rows(adj_node *a, adj_node *b)
+adj_node *adj_stats_of(adj_node *mean, adj_node *variance)
 {
-    if (a == NULL || b == NULL)
+    if (mean == NULL || variance == NULL)
         return NULL;
-    adj_shape one = {.rank = 2, .dim = {1, a->type.shape.dim[0]}};
-    adj_node *const rows[] = {adj_reshape(a, one), adj_reshape(b, one)};
+    adj_shape one = {.rank = 2, .dim = {1, adj_shape_elems(mean->type.shape)}};
+    adj_node *const rows[] = {adj_reshape(mean, one), adj_reshape(variance, one)};
     return adj_concat(2, rows, 0);
 }
 
@@ -96,18 +92,18 @@ adj_node *norm_times(adj_node *x, adj_node *v, int64_t format)
 {
     if (x == NULL)
         return NULL;
-    return adj_mul(x, norm_in_dtype(norm_along(v, x, format), x->type.dtype));
+    return adj_mul(x, adj_in_dtype(norm_along(v, x, format), x->type.dtype));
 }
 
 adj_node *norm_dot(adj_node *a, adj_node *b, int64_t format)
 {
     if (a == NULL)
         return NULL;
-    adj_dtype dtype = norm_stats_dtype(a->type.dtype);
+    adj_dtype dtype = adj_stats_dtype(a->type.dtype);
     adj_axes others = {0};
     for (int i = 0; i < a->type.shape.rank; i++)
         if (i != channel_axis(a->type.shape, format))
             others.axis[others.n++] = i;
-    adj_node *second = norm_in_dtype(b, dtype);
-    return adj_reduce_sum(adj_mul(norm_in_dtype(a, dtype), second), others);
+    adj_node *second = adj_in_dtype(b, dtype);
+    return adj_reduce_sum(adj_mul(adj_in_dtype(a, dtype), second), others);
 }

@@ -8,6 +8,13 @@
 
 #include "graph/op.h"
 
+/* ---- pieces ---- */
+
+/* x in that type: x itself if it has it, else a cast of it. */
+ADJ_API adj_node *adj_in_dtype(adj_node *x, adj_dtype dtype);
+/* A scalar of x's type. */
+ADJ_API adj_node *adj_scalar_like(const adj_node *x, double value);
+
 /* ---- pooling, resizing, bias ---- */
 
 /* The gradient of max_pool, shaped as x: each dy is added at its window's first maximum in
@@ -59,6 +66,12 @@ ADJ_API adj_node *adj_prelu_grad_slope(adj_node *dy, adj_node *x, int64_t slopes
                                        adj_format format);
 
 /* ---- normalization; types and formats as for the ops ---- */
+
+/* The type of statistics, gamma and beta for x of that type: f32 for a half, else x's. */
+ADJ_API adj_dtype adj_stats_dtype(adj_dtype x);
+/* Row 0 or 1 of statistics [2, c], as [c]; and statistics from two rows. */
+ADJ_API adj_node *adj_stats_row(adj_node *stats, int i);
+ADJ_API adj_node *adj_stats_of(adj_node *mean, adj_node *variance);
 
 /* The gradients of batch_norm with respect to gamma and beta: [2, c]. */
 ADJ_API adj_node *adj_batch_norm_grad_sums(adj_node *x, adj_node *stats, adj_node *dy,

@@ -52,15 +52,16 @@ static void norm_grad(adj_node *y, adj_node *dy, adj_node *dx[])
     const adj_group_norm_attrs *a = y->attrs;
     adj_node *x = y->in[0], *sums = sums_like(x, dy, a);
     dx[0] = same_groups(x, y->in[1], dy, a, adj_group_norm_grad);
-    dx[1] = norm_row(sums, 0);
-    dx[2] = norm_row(sums, 1);
+    dx[1] = adj_stats_row(sums, 0);
+    dx[2] = adj_stats_row(sums, 1);
 }
 
 /* <e, sums> = <dy, group_norm(x, e0, e1)> for the rows e0 and e1 of e. */
 static void sums_grad(adj_node *sums, adj_node *e, adj_node *dx[])
 {
     const adj_group_norm_attrs *a = sums->attrs;
-    adj_node *x = sums->in[0], *dy = sums->in[1], *e0 = norm_row(e, 0), *e1 = norm_row(e, 1);
+    adj_node *x = sums->in[0], *dy = sums->in[1], *e0 = adj_stats_row(e, 0),
+             *e1 = adj_stats_row(e, 1);
     dx[0] = same_groups(x, e0, dy, a, adj_group_norm_grad);
     dx[1] = same_groups(x, e0, e1, a, adj_group_norm);
 }
@@ -103,15 +104,15 @@ static adj_node *group_dot(const grouped *v, adj_node *a, adj_node *b)
 static void grad_grad(adj_node *y, adj_node *incoming, adj_node *dx[])
 {
     const adj_group_norm_attrs *a = y->attrs;
-    const adj_dtype dtype = y->type.dtype, stats = norm_stats_dtype(dtype);
+    const adj_dtype dtype = y->type.dtype, stats = adj_stats_dtype(dtype);
     const grouped v = grouped_of(y, a);
     adj_node *gamma = y->in[1], *one = adj_fill_like(gamma, 1);
-    adj_node *x = norm_in_dtype(y->in[0], stats), *dy = norm_in_dtype(y->in[2], stats);
-    adj_node *e = norm_in_dtype(incoming, stats);
+    adj_node *x = adj_in_dtype(y->in[0], stats), *dy = adj_in_dtype(y->in[2], stats);
+    adj_node *e = adj_in_dtype(incoming, stats);
     adj_node *je = same_groups(x, one, e, a, adj_group_norm_grad);
     adj_node *jw = same_groups(x, gamma, dy, a, adj_group_norm_grad);
     dx[1] = norm_dot(dy, je, a->format);
-    dx[2] = norm_in_dtype(norm_times(je, gamma, a->format), dtype);
+    dx[2] = adj_in_dtype(norm_times(je, gamma, a->format), dtype);
 
     adj_node *w = adj_reshape(norm_times(dy, gamma, a->format), v.shape);
     x = adj_reshape(x, v.shape);
@@ -129,7 +130,7 @@ static void grad_grad(adj_node *y, adj_node *incoming, adj_node *dx[])
     adj_node *of_e = adj_mul(jw, group_dot(&v, e, xhat));
     adj_node *sum = adj_add(adj_add(of_s, of_w), of_e);
     sum = adj_scale(adj_div(sum, deviation), -1 / v.m);
-    dx[0] = norm_in_dtype(adj_reshape(sum, y->type.shape), dtype);
+    dx[0] = adj_in_dtype(adj_reshape(sum, y->type.shape), dtype);
 }
 
 /* ---- builders ---- */

@@ -1,6 +1,7 @@
 /* leaf.c - nodes without operands: inputs, parameters, states, constants, fills. */
 #include <string.h>
 
+#include "grad.h"
 #include "graph/op.h"
 
 /* Common prefix of all leaves' attributes. */
@@ -149,6 +150,11 @@ adj_node *adj_fill(adj_graph *g, adj_dtype dtype, adj_shape shape, double value)
 adj_node *adj_fill_like(adj_node *v, double value)
 {
     return v != NULL ? adj_fill(v->graph, v->type.dtype, v->type.shape, value) : NULL;
+}
+
+adj_node *adj_scalar_like(const adj_node *x, double value)
+{
+    return x != NULL ? adj_fill(x->graph, x->type.dtype, (adj_shape){0}, value) : NULL;
 }
 
 int adj_is_fill(const adj_node *n, double *value)

@@ -177,7 +177,7 @@ static void sparse_loss_grad(adj_node *y, adj_node *dy, adj_node *dx[])
 static void sparse_grad_grad(adj_node *y, adj_node *dy, adj_node *dx[])
 {
     adj_node *z = y->in[0], *labels = adj_cast(y->in[1], z->type.dtype);
-    adj_node *zero = adj_fill(y->graph, z->type.dtype, (adj_shape){.rank = 0}, 0);
+    adj_node *zero = adj_scalar_like(z, 0);
 
     adj_node *d = through_softmax(z, dy);
     dx[0] = adj_mul(column(adj_greater_equal(labels, zero)), d);

@@ -74,13 +74,6 @@ nn_name nn_join(adj_graph *g, const char *layer, const char *part)
 
 adj_dtype nn_kept_dtype(adj_dtype dtype) { return adj_dtype_size(dtype) == 2 ? ADJ_F32 : dtype; }
 
-adj_node *nn_cast(adj_node *x, adj_dtype dtype)
-{
-    if (x == NULL || adj_node_type(x).dtype == dtype)
-        return x;
-    return adj_cast(x, dtype);
-}
-
 adj_node *nn_state(adj_graph *g, const char *name, adj_dtype dtype, adj_shape shape, double value)
 {
     adj_node *found = adj_find(g, name);
@@ -102,7 +95,7 @@ adj_node *nn_kept_param(adj_node *x, const char *layer, const char *part, adj_sh
 
 adj_node *nn_param(adj_node *x, const char *layer, const char *part, adj_shape shape, adj_init init)
 {
-    return nn_cast(nn_kept_param(x, layer, part, shape, init), dtype_of(x));
+    return adj_in_dtype(nn_kept_param(x, layer, part, shape, init), dtype_of(x));
 }
 
 adj_init nn_weights_init(adj_weight_init weights, adj_init given, int64_t fan_in, int64_t fan_out)

@@ -26,7 +26,7 @@ static adj_node *class_numbers(adj_graph *g, adj_dtype dtype, int64_t k)
         numbers[i] = (double)i;
     adj_node *n = adj_const(g, ADJ_F64, (adj_shape){1, {k}}, numbers);
     free(numbers);
-    return nn_cast(n, dtype);
+    return adj_in_dtype(n, dtype);
 }
 
 /* [n]: the weight of each row's class; 0 for the label -1. */
@@ -56,8 +56,7 @@ static adj_node *reduce_loss(adj_node *losses, adj_node *weights, adj_loss_reduc
     if (sum == NULL || reduction == ADJ_LOSS_SUM)
         return sum;
     /* no labeled row: 0 instead of 0 / 0 */
-    adj_graph *g = adj_node_graph(sum);
-    adj_node *min = adj_fill(g, adj_node_type(sum).dtype, (adj_shape){0}, 1e-30);
+    adj_node *min = adj_scalar_like(sum, 1e-30);
     return adj_div(sum, adj_maximum(adj_reduce_sum(weights, all), min));
 }
 
@@ -93,9 +92,8 @@ static adj_node *flat_labels(adj_node *labels, int ignored_label)
     if (ignored_label <= 0 || flat == NULL)
         return flat;
     adj_node *wide = adj_cast(flat, ADJ_F64);
-    adj_graph *g = adj_node_graph(flat);
-    adj_node *is_ignored = adj_equal(wide, adj_fill(g, ADJ_F64, (adj_shape){0}, ignored_label));
-    adj_node *one = adj_fill(g, ADJ_F64, (adj_shape){0}, 1);
+    adj_node *is_ignored = adj_equal(wide, adj_scalar_like(wide, ignored_label));
+    adj_node *one = adj_scalar_like(wide, 1);
     adj_node *change = adj_mul(adj_add(wide, one), is_ignored);
     return adj_cast(adj_sub(wide, change), ADJ_I32);
 }
@@ -166,11 +164,11 @@ adj_node *adj_loss_softmax(adj_node *logits, adj_node *labels, const adj_loss_op
     const adj_shape s = adj_node_type(logits).shape;
     adj_node *rows =
         s.rank == 2 ? logits : adj_reshape(logits, (adj_shape){2, {-1, s.dim[s.rank - 1]}});
-    adj_node *z = nn_cast(rows, dtype), *mix = nn_cast(o.mix, dtype);
-    o.weights = nn_cast(o.weights, dtype);
+    adj_node *z = adj_in_dtype(rows, dtype), *mix = adj_in_dtype(o.mix, dtype);
+    o.weights = adj_in_dtype(o.weights, dtype);
     adj_node *loss = loss_of(z, labels, &o);
     if (mix != NULL) {
-        adj_node *one = adj_fill(adj_node_graph(z), dtype, (adj_shape){0}, 1);
+        adj_node *one = adj_scalar_like(z, 1);
         loss =
             adj_add(adj_mul(mix, loss), adj_mul(adj_sub(one, mix), loss_of(z, o.other_labels, &o)));
     }
@@ -205,7 +203,7 @@ static adj_node *weights_of(adj_node *each, const adj_loss_opts *o)
     const adj_type t = adj_node_type(each);
     if (o->weights == NULL)
         return adj_fill(adj_node_graph(each), t.dtype, t.shape, 1);
-    return adj_broadcast_to(nn_cast(o->weights, t.dtype), t.shape);
+    return adj_broadcast_to(adj_in_dtype(o->weights, t.dtype), t.shape);
 }
 
 static adj_node *element_wise(adj_node *prediction, adj_node *target, const adj_loss_opts *options,
@@ -215,7 +213,7 @@ static adj_node *element_wise(adj_node *prediction, adj_node *target, const adj_
     if (prediction == NULL || target == NULL || check_elements(prediction, target) != ADJ_OK)
         return NULL;
     const adj_dtype dtype = nn_kept_dtype(adj_node_type(prediction).dtype);
-    adj_node *each = of(nn_cast(prediction, dtype), nn_cast(target, dtype), o);
+    adj_node *each = of(adj_in_dtype(prediction, dtype), adj_in_dtype(target, dtype), o);
     if (each == NULL)
         return NULL;
     adj_node *weights = weights_of(each, o);
@@ -255,8 +253,7 @@ static adj_node *huber(adj_node *prediction, adj_node *target, const adj_loss_op
 static adj_node *binary(adj_node *z, adj_node *t, const adj_loss_opts *o)
 {
     (void)o;
-    adj_node *linear = adj_mul(
-        adj_sub(adj_fill(adj_node_graph(t), adj_node_type(t).dtype, (adj_shape){0}, 1), t), z);
+    adj_node *linear = adj_mul(adj_sub(adj_scalar_like(t, 1), t), z);
     adj_node *curved = adj_softplus(adj_neg(z));
     return adj_add(linear, curved);
 }

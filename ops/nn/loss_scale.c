@@ -48,11 +48,6 @@ nn_loss_scale nn_loss_scale_new(adj_graph *g, adj_dtype dtype, const adj_loss_sc
     return s;
 }
 
-static adj_node *constant(const nn_loss_scale *s, double value)
-{
-    return adj_fill(adj_node_graph(s->scale), adj_node_type(s->scale).dtype, (adj_shape){0}, value);
-}
-
 /* Tests the gradients before dividing, as PyTorch does: an overflow is not finite either way. */
 void nn_unscale(nn_loss_scale *s, int n, adj_node *dx[])
 {
@@ -63,12 +58,12 @@ void nn_unscale(nn_loss_scale *s, int n, adj_node *dx[])
         return;
     }
     for (int i = 0; i < n; i++)
-        all[i] = nn_cast(dx[i], adj_node_type(s->scale).dtype);
+        all[i] = adj_in_dtype(dx[i], adj_node_type(s->scale).dtype);
     s->finite = adj_label(adj_all_finite(n, all), "gradients_finite");
     free(all);
-    adj_node *one = constant(s, 1), *inverse = adj_div(one, s->scale);
+    adj_node *one = adj_scalar_like(s->scale, 1), *inverse = adj_div(one, s->scale);
     for (int i = 0; i < n; i++) {
-        adj_node *factor = nn_cast(inverse, adj_node_type(dx[i]).dtype);
+        adj_node *factor = adj_in_dtype(inverse, adj_node_type(dx[i]).dtype);
         dx[i] = adj_mul(dx[i], factor);
     }
 }
@@ -76,15 +71,16 @@ void nn_unscale(nn_loss_scale *s, int n, adj_node *dx[])
 /* Returns x clamped to the limits of a scale. */
 static adj_node *within(const nn_loss_scale *s, adj_node *x)
 {
-    adj_node *low = constant(s, MIN_SCALE), *high = constant(s, MAX_SCALE);
+    adj_node *low = adj_scalar_like(s->scale, MIN_SCALE),
+             *high = adj_scalar_like(s->scale, MAX_SCALE);
     adj_node *above = adj_maximum(x, low);
     return adj_minimum(above, high);
 }
 
 void nn_update_loss_scale(const nn_loss_scale *s, adj_updates *u)
 {
-    adj_node *zero = constant(s, 0), *one = constant(s, 1);
-    adj_node *interval = constant(s, (double)s->o.interval);
+    adj_node *zero = adj_scalar_like(s->scale, 0), *one = adj_scalar_like(s->scale, 1);
+    adj_node *interval = adj_scalar_like(s->scale, (double)s->o.interval);
     adj_node *count = adj_add(s->good_steps, one);
     adj_node *grows = adj_greater_equal(count, interval);
     adj_node *grown = within(s, adj_scale(s->scale, s->o.growth));

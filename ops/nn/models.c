@@ -357,7 +357,7 @@ adj_node *adj_model_logits(adj_graph *g, const adj_model *model, const adj_model
     adj_model_opts complete = *o;
     complete.classes = classes_of(o, own->classes);
     adj_node *images = adj_input(g, "images", nn_kept_dtype(o->dtype), shape);
-    return model->build(nn_cast(images, o->dtype), &complete);
+    return model->build(adj_in_dtype(images, o->dtype), &complete);
 }
 
 /* ---- recipes ---- */

@@ -24,8 +24,6 @@ adj_node *nn_in_layer(adj_node *x, const char *name, nn_build *build, const void
 nn_name nn_join(adj_graph *g, const char *layer, const char *part);
 /* Returns the type of parameters and statistics for values of this type: f32 for half types. */
 adj_dtype nn_kept_dtype(adj_dtype dtype);
-/* Casts x to dtype; returns x itself if it has that dtype. */
-adj_node *nn_cast(adj_node *x, adj_dtype dtype);
 /* Returns the state of that name, created with a constant value if the graph has none. */
 adj_node *nn_state(adj_graph *g, const char *name, adj_dtype dtype, adj_shape shape, double value);
 
@@ -41,8 +39,8 @@ adj_init nn_weights_init(adj_weight_init weights, adj_init given, int64_t fan_in
 /* Adds the layer's bias of n elements to y, unless no_bias; labels the result. */
 adj_node *nn_with_bias(adj_node *y, const char *layer, int64_t n, int no_bias, adj_format format);
 
-/* Implements adj_trainable; the result is malloc'ed, *n is -1 if out of memory. */
-adj_node **nn_trainable(const adj_node *y, const char *frozen, int *n);
+/* Returns all trainable parameters; the result is malloc'ed, *n is -1 if out of memory. */
+adj_node **nn_trainable(const adj_node *y, int *n);
 /* Returns the graph's layer updates, except those of states of frozen layers. */
 adj_updates *nn_layer_updates(const adj_node *loss, const adj_optimizer_opts *o);
 

@@ -57,7 +57,7 @@ static adj_node *rate_of(const optimizer *s, const adj_node *p)
 {
     const adj_param_group *group = group_of(&s->o, p);
     const double factor = group != NULL ? nn_or_default(group->rate, 1) : 1;
-    return nn_cast(factor != 1 ? adj_scale(s->lr, factor) : s->lr, adj_node_type(p).dtype);
+    return adj_in_dtype(factor != 1 ? adj_scale(s->lr, factor) : s->lr, adj_node_type(p).dtype);
 }
 
 /* v' = mu v + dp + decay p;  p' = p - lr v', or with nesterov p - lr (dp + decay p + mu v'). */
@@ -98,13 +98,12 @@ static void step_adam(const optimizer *s, adj_node *p, adj_node *dp, adj_node *l
 static void step_rmsprop(const optimizer *s, adj_node *p, adj_node *dp, adj_node *lr)
 {
     const double decay = decay_of(s, p);
-    const adj_type t = adj_node_type(p);
 
     if (decay != 0)
         dp = adj_add(dp, adj_scale(p, decay));
     adj_node *v = state_of(p, "rmsprop_v");
     adj_node *next_v = adj_ema(v, adj_square(dp), s->o.beta2);
-    adj_node *epsilon = adj_fill(adj_node_graph(p), t.dtype, (adj_shape){0}, s->o.epsilon);
+    adj_node *epsilon = adj_scalar_like(p, s->o.epsilon);
     adj_node *direction = adj_div(dp, adj_add(adj_sqrt(next_v), epsilon));
     assign(s, v, next_v);
     if (s->o.momentum != 0) {
@@ -119,7 +118,7 @@ static void step_rmsprop(const optimizer *s, adj_node *p, adj_node *dp, adj_node
 
 /* dx[i] *= clip / max(norm, clip), norm being the global norm of all gradients. The factor is 1
  * if the norm is at most clip, and finite if the norm is 0. */
-static void clip(adj_graph *g, int n, adj_node *dx[], double clip_norm)
+static void clip(int n, adj_node *dx[], double clip_norm)
 {
     adj_node *sum = NULL;
 
@@ -128,14 +127,14 @@ static void clip(adj_graph *g, int n, adj_node *dx[], double clip_norm)
     adj_dtype dtype = nn_kept_dtype(adj_node_type(dx[0]).dtype);
     for (int i = 0; i < n; i++) {
         adj_node *squares =
-            adj_reduce_sum(adj_square(nn_cast(dx[i], dtype)), (adj_axes){.n = ADJ_ALL});
+            adj_reduce_sum(adj_square(adj_in_dtype(dx[i], dtype)), (adj_axes){.n = ADJ_ALL});
         sum = sum == NULL ? squares : adj_add(sum, squares);
     }
-    adj_node *limit = adj_fill(g, dtype, (adj_shape){0}, clip_norm);
+    adj_node *limit = adj_scalar_like(sum, clip_norm);
     adj_node *norm = adj_label(adj_sqrt(sum), "gradient_norm");
     adj_node *factor = adj_div(limit, adj_maximum(norm, limit));
     for (int i = 0; i < n; i++)
-        dx[i] = adj_mul(dx[i], nn_cast(factor, adj_node_type(dx[i]).dtype));
+        dx[i] = adj_mul(dx[i], adj_in_dtype(factor, adj_node_type(dx[i]).dtype));
 }
 
 static void add_steps(optimizer *s, adj_graph *g, int n, adj_node *const params[], adj_node *dx[])
@@ -143,7 +142,7 @@ static void add_steps(optimizer *s, adj_graph *g, int n, adj_node *const params[
     if (s->scaling.scale != NULL)
         nn_unscale(&s->scaling, n, dx);
     if (s->o.clip_norm > 0)
-        clip(g, n, dx, s->o.clip_norm);
+        clip(n, dx, s->o.clip_norm);
     if (s->o.kind == ADJ_ADAM || s->o.kind == ADJ_ADAMW) {
         adj_node *step = nn_state(g, "adam/step", ADJ_I32, (adj_shape){0}, 0);
         s->t = adj_next_step(step);
@@ -256,7 +255,7 @@ static adj_status add_gradients(optimizer *s, adj_node *loss, int n, adj_node *c
 
     if (s->o.loss_scale != NULL && n > 0) {
         s->scaling = nn_loss_scale_new(adj_node_graph(loss), nn_kept_dtype(dtype), s->o.loss_scale);
-        seed = nn_cast(s->scaling.scale, dtype);
+        seed = adj_in_dtype(s->scaling.scale, dtype);
     }
     return adj_grad(loss, seed, n, params, dx);
 }
@@ -304,7 +303,7 @@ adj_updates *adj_optimizer(adj_node *loss, const adj_optimizer_opts *options)
     s.o.beta2 = nn_or_default(s.o.beta2, s.o.kind == ADJ_RMSPROP ? 0.99 : 0.999);
     s.o.epsilon = nn_or_default(s.o.epsilon, 1e-8);
 
-    adj_node **params = nn_trainable(loss, NULL, &n);
+    adj_node **params = nn_trainable(loss, &n);
     adj_node **dx = n >= 0 ? malloc((size_t)(n + 1) * sizeof(adj_node *)) : NULL;
     if (dx == NULL)
         adj_fail(g, ADJ_ENOMEM, "adj_optimizer: out of memory");

@@ -79,14 +79,14 @@ int adj_trainable(const adj_node *y, const char *frozen, int max, adj_node *para
     return count;
 }
 
-adj_node **nn_trainable(const adj_node *y, const char *frozen, int *n)
+adj_node **nn_trainable(const adj_node *y, int *n)
 {
     adj_node **params = NULL;
 
-    *n = adj_trainable(y, frozen, 0, NULL);
+    *n = adj_trainable(y, NULL, 0, NULL);
     if (*n >= 0)
         params = calloc((size_t)(*n + 1), sizeof(adj_node *));
-    if (params == NULL || adj_trainable(y, frozen, *n, params) < 0) {
+    if (params == NULL || adj_trainable(y, NULL, *n, params) < 0) {
         *n = -1;
         free(params);
         return NULL;
@@ -98,7 +98,7 @@ int64_t adj_trainable_elems(const adj_node *y)
 {
     int n;
     int64_t elems = 0;
-    adj_node **params = nn_trainable(y, NULL, &n);
+    adj_node **params = nn_trainable(y, &n);
 
     for (int i = 0; i < n; i++)
         elems += adj_shape_elems(adj_node_type(params[i]).shape);
@@ -160,7 +160,7 @@ adj_updates *nn_layer_updates(const adj_node *loss, const adj_optimizer_opts *o)
 
     if (o == NULL || o->trained == NULL)
         return all;
-    adj_node **params = nn_trainable(loss, NULL, &n);
+    adj_node **params = nn_trainable(loss, &n);
     if (n < 0)
         adj_fail(g, ADJ_ENOMEM, "adj_training_updates: out of memory");
     some = n >= 0 ? adj_updates_new(g) : NULL;

@@ -2,7 +2,7 @@
  * mask of the relu behind it in its gradient. */
 #include <string.h>
 
-#include "ops/channel.h"
+#include "ops/grad.h"
 #include "rules.h"
 
 /* ---- fold ----
@@ -36,11 +36,11 @@ adj_node *batch_norm_fold(const adj_node *n, adj_node *const in[])
         conv->type.dtype != stats->type.dtype ||
         (int64_t)((const adj_conv_attrs *)conv->attrs)->conv.format != a->format)
         return NULL;
-    adj_node *var = norm_row(stats, 1);
+    adj_node *var = adj_stats_row(stats, 1);
     if (var == NULL)
         return NULL;
     adj_node *k = adj_div(gamma, adj_sqrt(adj_add(var, adj_fill_like(var, a->epsilon))));
-    adj_node *mean = norm_row(stats, 0);
+    adj_node *mean = adj_stats_row(stats, 0);
     if (biased != NULL)
         mean = adj_sub(mean, biased->in[1]);
     adj_node *bias = adj_sub(beta, adj_mul(mean, k));
