@@ -82,6 +82,53 @@ static const adj_node *flattened(const adj_node *matmul)
     return format_above(n->in[0]) == ADJ_NHWC ? n->in[0] : NULL;
 }
 
+static int is_depthwise(const parameter *p)
+{
+    const char *axes = p->reader != NULL ? adj_filter_axes(p->reader->op, p->operand) : NULL;
+    return axes != NULL && strchr(axes, 'm') != NULL;
+}
+
+static int is_dense(const parameter *p)
+{
+    return p->reader != NULL && p->reader->op == &adj_op_matmul && p->operand == 1;
+}
+
+/* ---- parts of a layer ---- */
+
+/* Names of a part in PyTorch and in Keras, where running statistics are two tensors; and its place
+ * among the layer's variables, as Keras's "LAYER/vars/0" counts them. */
+static const struct {
+    const char *ours, *torch[MAP_SOURCES], *keras[MAP_SOURCES];
+    int index;
+} parts[] = {
+    {"w", {"weight"}, {"kernel"}, 0},
+    {"b", {"bias"}, {"bias"}, 1},
+    {"gamma", {"weight"}, {"gamma"}, 0},
+    {"beta", {"bias"}, {"beta"}, 1},
+    {"depthwise", {"depthwise.weight"}, {"depthwise_kernel"}, 0},
+    {"pointwise", {"pointwise.weight"}, {"pointwise_kernel"}, 1},
+    {"running", {"running_mean", "running_var"}, {"moving_mean", "moving_variance"}, 2},
+};
+
+/* Sets the names of the parameter's part; an unknown one keeps its own. */
+static void name_part(names *n, const parameter *p, int keras)
+{
+    n->part[0] = n->own_part;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (strcmp(p->part, parts[i].ours) == 0) {
+            memcpy(n->part, keras ? parts[i].keras : parts[i].torch, sizeof n->part);
+            n->index = parts[i].index;
+        }
+    if (strcmp(p->part, "b") == 0 && has(p->g, p->layer, "pointwise")) {
+        n->part[0] = keras ? "bias" : "pointwise.bias";
+        n->index = 2;
+    }
+    if (strcmp(p->part, "w") == 0 && keras && is_depthwise(p)) {
+        n->part[0] = "depthwise_kernel";
+        n->other = "kernel";
+    }
+}
+
 /* ---- PyTorch's layouts ---- */
 
 static void add_step(map_entry *e, int is_reshape, adj_shape list)
@@ -113,17 +160,6 @@ static void lay_out_depthwise(map_entry *e, adj_shape s)
     add_step(e, 1, (adj_shape){4, {c * m, 1, kh, kw}});
     add_step(e, 1, (adj_shape){4, {c, m, kh, kw}});
     add_step(e, 0, (adj_shape){4, {2, 3, 0, 1}});
-}
-
-static int is_depthwise(const parameter *p)
-{
-    const char *axes = p->reader != NULL ? adj_filter_axes(p->reader->op, p->operand) : NULL;
-    return axes != NULL && strchr(axes, 'm') != NULL;
-}
-
-static int is_dense(const parameter *p)
-{
-    return p->reader != NULL && p->reader->op == &adj_op_matmul && p->operand == 1;
 }
 
 static void lay_out_torch(map_entry *e, const parameter *p)
@@ -217,27 +253,6 @@ static void name_torch_layer(names *n, const parameter *p)
         replace(n->layer[i], '/', '.');
 }
 
-static void name_torch_part(names *n, const parameter *p)
-{
-    static const char *const table[][2] = {
-        {"w", "weight"}, {"b", "bias"}, {"gamma", "weight"}, {"beta", "bias"}};
-
-    n->part[0] = n->own_part;
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-        if (strcmp(p->part, table[i][0]) == 0)
-            n->part[0] = table[i][1];
-    if (strcmp(p->part, "running") == 0) {
-        n->part[0] = "running_mean";
-        n->part[1] = "running_var";
-    }
-    if (strcmp(p->part, "depthwise") == 0)
-        n->part[0] = "depthwise.weight";
-    if (strcmp(p->part, "pointwise") == 0)
-        n->part[0] = "pointwise.weight";
-    if (strcmp(p->part, "b") == 0 && has(p->g, p->layer, "pointwise"))
-        n->part[0] = "pointwise.bias";
-}
-
 /* ---- Keras's names ---- */
 
 /* Returns Keras's name of the first layer of this kind in a model; the next is KIND_1. */
@@ -256,26 +271,8 @@ static const char *keras_kind(const parameter *p)
     return is_depthwise(&of) ? "depthwise_conv2d" : is_dense(&of) ? "dense" : "conv2d";
 }
 
-/* Returns the parameter's place among its layer's variables, as "LAYER/vars/0" counts them. */
-static int keras_index(const parameter *p)
+static void name_keras_layer(names *n, const parameter *p)
 {
-    static const char *const second[] = {"b", "beta", "pointwise"};
-    if (strcmp(p->part, "running") == 0)
-        return 2;
-    for (size_t i = 0; i < sizeof second / sizeof *second; i++)
-        if (strcmp(p->part, second[i]) == 0)
-            return strcmp(p->part, "b") == 0 && has(p->g, p->layer, "pointwise") ? 2 : 1;
-    return 0;
-}
-
-static void name_keras(names *n, const parameter *p)
-{
-    static const char *const table[][2] = {{"w", "kernel"},
-                                           {"b", "bias"},
-                                           {"depthwise", "depthwise_kernel"},
-                                           {"pointwise", "pointwise_kernel"},
-                                           {"running", "moving_mean"}};
-
     add_layer(n, "%s", p->layer);
     if (strchr(p->layer, '/') != NULL) {
         add_layer(n, "%s", p->layer);
@@ -288,17 +285,6 @@ static void name_keras(names *n, const parameter *p)
         add_layer(n, "fc");
     }
     n->kind = keras_kind(p);
-    n->index = keras_index(p);
-    n->part[0] = n->own_part;
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-        if (strcmp(p->part, table[i][0]) == 0)
-            n->part[0] = table[i][1];
-    if (strcmp(p->part, "running") == 0)
-        n->part[1] = "moving_variance";
-    if (strcmp(p->part, "w") == 0 && is_depthwise(p)) {
-        n->part[0] = "depthwise_kernel";
-        n->other = "kernel";
-    }
 }
 
 /* ---- all of them ---- */
@@ -309,12 +295,12 @@ static void name_parameter(map_entry *e, names *n, adj_graph *g, const adj_node 
     snprintf(e->ours, sizeof e->ours, "%s", adj_node_name(leaf));
     snprintf(n->own, sizeof n->own, "%s", p.layer);
     snprintf(n->own_part, sizeof n->own_part, "%s", p.part);
+    name_part(n, &p, keras);
     if (keras) {
-        name_keras(n, &p);
+        name_keras_layer(n, &p);
         return;
     }
     name_torch_layer(n, &p);
-    name_torch_part(n, &p);
     lay_out_torch(e, &p);
 }
 
