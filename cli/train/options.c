@@ -9,7 +9,8 @@
 #include "train.h"
 
 /* Range of adj_augment.mixup, besides 0. */
-static const double MIN_MIXUP = 0.001, MAX_MIXUP = 1000;
+static const double MIN_MIXUP = 0.001;
+enum { MAX_MIXUP = 1000 };
 
 /* Reads --lr: a number, or auto. */
 static int read_rate(train_opts *o)
@@ -29,7 +30,7 @@ static int check(train_opts *o)
 {
     if (o->mixup > 0 && o->mixup < MIN_MIXUP)
         return complain("train", EXIT_USAGE,
-                        "--augment mixup: out of range (got %g, expected 0, or %g to %g)", o->mixup,
+                        "--augment mixup: out of range (got %g, expected 0, or %g to %d)", o->mixup,
                         MIN_MIXUP, MAX_MIXUP);
     if (o->resume && o->lr_auto)
         return complain("train", EXIT_USAGE,
@@ -82,137 +83,113 @@ static const remark examples[] = {
      "Writes the log to standard output, messages to standard error."},
     {NULL, NULL}};
 
-/* The items of options whose values are lists; each list ends without a name. */
-typedef struct {
-    option epochs[3], size[SIZE_ITEMS], batch[3], optimizer[4], schedule[3], augment[6],
-        parallel[4];
-} items;
+/* Destination of the values on the command line. */
+static train_opts given;
 
-static void list_items(train_opts *o, items *i)
-{
-    const items all = {
-        .epochs = {{"", "N", "", .integer = &o->epochs, .range = {1, 100000}},
-                   {"patience", "N", "", .integer = &o->patience, .range = {0, 100000}}},
-        .batch = {{"", "N", "", .integer = &o->batch, .range = {1, 100000}},
-                  {"accumulate", "N", "", .integer = &o->accumulate, .range = {1, 10000}}},
-        .optimizer = {{"", "NAME", "", .text = &o->optimizer},
-                      {"weight-decay", "X", "", .real = &o->weight_decay, .range = {0, 1}},
-                      {"clip", "X", "", .real = &o->clip, .range = {0, 1e6}}},
-        .schedule = {{"", "NAME", "", .text = &o->schedule, .words = SCHEDULE_WORDS},
-                     {"warmup", "X", "", .real = &o->warmup, .range = {0, 100000}}},
-        .augment = {{"flip", "", "", .flag = &o->flip},
-                    {"shift", "N", "", .integer = &o->shift, .range = {0, ADJ_MAX_SHIFT}},
-                    {"cutout", "N", "", .integer = &o->cutout, .range = {0, ADJ_MAX_SIDE}},
-                    {"jitter", "X", "", .real = &o->jitter, .range = {0, 100}},
-                    {"mixup", "X", "", .real = &o->mixup, .range = {0, MAX_MIXUP}}},
-        .parallel = {{"shards", "N", "", .integer = &o->shards, .range = {1, 10000}},
-                     {"sync-batch-norm", "", "", .flag = &o->sync_batch_norm},
-                     {"timeout", "S", "", .real = &o->rank_timeout, .range = {0.1, 1e6}}}};
-    *i = all;
-}
+/* Items of the options whose values are lists. */
+static const option
+    epochs[] = {{"", "N", "", .integer = &given.epochs, .range = {1, 100000}},
+                {"patience", "N", "", .integer = &given.patience, .range = {0, 100000}},
+                {0}},
+    batch[] = {{"", "N", "", .integer = &given.batch, .range = {1, 100000}},
+               {"accumulate", "N", "", .integer = &given.accumulate, .range = {1, 10000}},
+               {0}},
+    optimizer[] = {{"", "NAME", "", .text = &given.optimizer},
+                   {"weight-decay", "X", "", .real = &given.weight_decay, .range = {0, 1}},
+                   {"clip", "X", "", .real = &given.clip, .range = {0, 1e6}},
+                   {0}},
+    schedule[] = {{"", "NAME", "", .text = &given.schedule, .words = SCHEDULE_WORDS},
+                  {"warmup", "X", "", .real = &given.warmup, .range = {0, 100000}},
+                  {0}},
+    augment[] = {{"flip", "", "", .flag = &given.flip},
+                 {"shift", "N", "", .integer = &given.shift, .range = {0, ADJ_MAX_SHIFT}},
+                 {"cutout", "N", "", .integer = &given.cutout, .range = {0, ADJ_MAX_SIDE}},
+                 {"jitter", "X", "", .real = &given.jitter, .range = {0, 100}},
+                 {"mixup", "X", "", .real = &given.mixup, .range = {0, MAX_MIXUP}},
+                 {0}},
+    parallel[] = {{"shards", "N", "", .integer = &given.shards, .range = {1, 10000}},
+                  {"sync-batch-norm", "", "", .flag = &given.sync_batch_norm},
+                  {"timeout", "S", "", .real = &given.rank_timeout, .range = {0.1, 1e6}},
+                  {0}};
 
-/* Number of options of optimization and augmentation; the list ends with the options of the data.
- */
-enum { LEARNING_OPTIONS = 8 };
-static void list_learning_options(train_opts *o, items *i,
-                                  option list[LEARNING_OPTIONS + DATA_OPTIONS])
-{
-    const option all[LEARNING_OPTIONS] = {
-        {"--batch", "LIST",
-         "images per step *; accumulate=N: accumulates N batches before each update",
-         .items = i->batch},
-        {"--optimizer", "LIST",
-         "sgd, momentum, nesterov, rmsprop, adam or adamw *; weight-decay=X *; clip=X: clips the "
-         "global gradient norm, 0: off *",
-         .names = optimizer_name_at, .items = i->optimizer},
-        {"--lr", "X", "peak learning rate *; auto: learning-rate range test", .text = &o->lr_text},
-        {"--schedule", "LIST",
-         "learning-rate schedule: constant, step, exponential or cosine *; warmup=X: warm-up "
-         "epochs *",
-         .words = SCHEDULE_WORDS, .items = i->schedule},
-        {"--smoothing", "X", "label smoothing, 0 to below 1 *", .real = &o->smoothing,
-         .range = {0, 0.999}},
-        {"--augment", "LIST",
-         "data augmentation: flip, horizontal; shift=N, up to N pixels *; cutout=N, a square of N "
-         "x N pixels; jitter=X, relative change of brightness, contrast and saturation; mixup=X, "
-         "with weights from Beta(X, X)",
-         .items = i->augment},
-        {"--class-weights", "W",
-         "weight of each class in the loss: none (default); balanced, by inverse frequency; or "
-         "numbers, 1,2.5,1",
-         .text = &o->class_weights},
-        {"--parallel", "LIST",
-         "data parallelism under mpirun: shards=N per batch, default: one per rank, the same bits "
-         "for any number of threads and of ranks that divides N; sync-batch-norm: statistics over "
-         "all shards; timeout=S: seconds until a silent rank counts as lost, default: 20",
-         .items = i->parallel},
-    };
-    memcpy(list, all, sizeof all);
-    list_data_options(&o->data, i->size, list + LEARNING_OPTIONS);
-}
-
-/* Number of options of files; the list ends with the options of optimization. */
-enum { FILE_OPTIONS = 9 };
-static void list_file_options(train_opts *o, items *i, option list[])
-{
-    const option all[FILE_OPTIONS] = {
-        {"--weights", "FILE", "initial weights file, safetensors or .npz; - is standard input",
-         .text = &o->weights},
-        {"--map", "NAME", MAP_HELP, .text = &o->map},
-        {"--head", "H",
-         "keep (default); new: initializes the last layer, and tensors that do not fit, anew",
-         .text = &o->head, .words = "keep new"},
-        {"--freeze", "PATTERN", "parameters not to train: \"conv1/*,block?/*\"",
-         .text = &o->freeze},
-        {"--log", "FILE", "log of JSON objects, one per line; - is standard output",
-         .text = &o->log},
-        {"--out", "NAME",
-         "NAME.safetensors or -: writes the weights; other names: a folder with weights, best "
-         "weights, metrics and report",
-         .text = &o->out},
-        {"--checkpoint", "FILE", "checkpoint for --resume, written after each epoch and on Ctrl-C",
-         .text = &o->checkpoint},
-        {"--checkpoint-every", "N", "also writes the checkpoint every N steps",
-         .integer = &o->every, .range = {1, 1e9}},
-        {"--resume", "",
-         "continues from the checkpoint with its settings; more --epochs extend the run",
-         .flag = &o->resume},
-    };
-    memcpy(list, all, sizeof all);
-    list_learning_options(o, i, list + FILE_OPTIONS);
-}
+static const option options[] = {
+    {"--model", "NAME",
+     "model, see adjoint models, or an ONNX file; default: that of --weights, else lenet",
+     .text = &given.model, .names = model_name_at},
+    {"--data", "PATH", DATA_HELP, .text = &given.data.path},
+    {"--epochs", "LIST",
+     "number of epochs, default: 10; patience=N: stops after N epochs without better held-out "
+     "accuracy, default: 0, off",
+     .items = epochs},
+    {"--seed", "N", "seed of initial values and shuffling; default: 1", .integer = &given.seed,
+     .range = {0, 9e15}},
+    {"--backend", "NAME", BACKEND_HELP, .text = &given.backend, .names = backend_name_at},
+    {"--threads", "N", THREADS_HELP, .integer = &given.threads, .range = {1, MAX_THREADS}},
+    {"--tune", "MODE",
+     "benchmarks kernels before training: off; short (default), up to 2 s and 2 % of the run; "
+     "full, up to 5 s per plan",
+     .text = &given.tune, .words = "off short full", .bare = "full"},
+    {"--precision", "P", PRECISION_HELP, .text = &given.precision, .words = PRECISION_WORDS},
+    {"--dtype", "", "",
+     .instead = "not available; training keeps f32 parameters, and --precision sets the type "
+                "in between"},
+    {"--math", "MODE", MATH_HELP, .text = &given.math, .words = MATH_WORDS},
+    /* files */
+    {"--weights", "FILE", "initial weights file, safetensors or .npz; - is standard input",
+     .text = &given.weights},
+    {"--map", "NAME", MAP_HELP, .text = &given.map},
+    {"--head", "H",
+     "keep (default); new: initializes the last layer, and tensors that do not fit, anew",
+     .text = &given.head, .words = "keep new"},
+    {"--freeze", "PATTERN", "parameters not to train: \"conv1/*,block?/*\"", .text = &given.freeze},
+    {"--log", "FILE", "log of JSON objects, one per line; - is standard output",
+     .text = &given.log},
+    {"--out", "NAME",
+     "NAME.safetensors or -: writes the weights; other names: a folder with weights, best "
+     "weights, metrics and report",
+     .text = &given.out},
+    {"--checkpoint", "FILE", "checkpoint for --resume, written after each epoch and on Ctrl-C",
+     .text = &given.checkpoint},
+    {"--checkpoint-every", "N", "also writes the checkpoint every N steps", .integer = &given.every,
+     .range = {1, 1e9}},
+    {"--resume", "",
+     "continues from the checkpoint with its settings; more --epochs extend the run",
+     .flag = &given.resume},
+    /* learning */
+    {"--batch", "LIST", "images per step *; accumulate=N: accumulates N batches before each update",
+     .items = batch},
+    {"--optimizer", "LIST",
+     "sgd, momentum, nesterov, rmsprop, adam or adamw *; weight-decay=X *; clip=X: clips the "
+     "global gradient norm, 0: off *",
+     .names = optimizer_name_at, .items = optimizer},
+    {"--lr", "X", "peak learning rate *; auto: learning-rate range test", .text = &given.lr_text},
+    {"--schedule", "LIST",
+     "learning-rate schedule: constant, step, exponential or cosine *; warmup=X: warm-up "
+     "epochs *",
+     .words = SCHEDULE_WORDS, .items = schedule},
+    {"--smoothing", "X", "label smoothing, 0 to below 1 *", .real = &given.smoothing,
+     .range = {0, 0.999}},
+    {"--augment", "LIST",
+     "data augmentation: flip, horizontal; shift=N, up to N pixels *; cutout=N, a square of N "
+     "x N pixels; jitter=X, relative change of brightness, contrast and saturation; mixup=X, "
+     "with weights from Beta(X, X)",
+     .items = augment},
+    {"--class-weights", "W",
+     "weight of each class in the loss: none (default); balanced, by inverse frequency; or "
+     "numbers, 1,2.5,1",
+     .text = &given.class_weights},
+    {"--parallel", "LIST",
+     "data parallelism under mpirun: shards=N per batch, default: one per rank, the same bits "
+     "for any number of threads and of ranks that divides N; sync-batch-norm: statistics over "
+     "all shards; timeout=S: seconds until a silent rank counts as lost, default: 20",
+     .items = parallel},
+    {0},
+};
 
 int parse_train(train_opts *o, int argc, char **argv)
 {
-    *o = unset_train_opts();
-    items lists;
-    list_items(o, &lists);
-    const option options[] = {
-        {"--model", "NAME",
-         "model, see adjoint models, or an ONNX file; default: that of --weights, else lenet",
-         .text = &o->model, .names = model_name_at},
-        {"--data", "PATH", DATA_HELP, .text = &o->data.path},
-        {"--epochs", "LIST",
-         "number of epochs, default: 10; patience=N: stops after N epochs without better held-out "
-         "accuracy, default: 0, off",
-         .items = lists.epochs},
-        {"--seed", "N", "seed of initial values and shuffling; default: 1", .integer = &o->seed,
-         .range = {0, 9e15}},
-        {"--backend", "NAME", BACKEND_HELP, .text = &o->backend, .names = backend_name_at},
-        {"--threads", "N", THREADS_HELP, .integer = &o->threads, .range = {1, MAX_THREADS}},
-        {"--tune", "MODE",
-         "benchmarks kernels before training: off; short (default), up to 2 s and 2 % of the run; "
-         "full, up to 5 s per plan",
-         .text = &o->tune, .words = "off short full", .bare = "full"},
-        {"--precision", "P", PRECISION_HELP, .text = &o->precision, .words = PRECISION_WORDS},
-        {"--dtype", "", "",
-         .instead = "not available; training keeps f32 parameters, and --precision sets the type "
-                    "in between"},
-        {"--math", "MODE", MATH_HELP, .text = &o->math, .words = MATH_WORDS},
-        {0},
-    };
-    option more[FILE_OPTIONS + LEARNING_OPTIONS + DATA_OPTIONS];
-    list_file_options(o, &lists, more);
+    option size[SIZE_ITEMS], more[DATA_OPTIONS];
+    list_data_options(&given.data, size, more);
     const usage u = {.command = "train",
                      .summary = "Trains a model and evaluates it after each epoch. * marks options "
                                 "whose default is the model's recipe (see adjoint models). LIST is "
@@ -222,7 +199,9 @@ int parse_train(train_opts *o, int argc, char **argv)
                      .statuses = statuses,
                      .variables = TUNED_VARIABLES,
                      .examples = examples};
+    given = unset_train_opts();
     int status = parse_options(&u, argc, argv);
+    *o = given;
     if (status == CONTINUE)
         status = read_rate(o);
     return status == CONTINUE ? check(o) : status;
