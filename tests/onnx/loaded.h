@@ -48,13 +48,19 @@ static inline void close_folder(void)
     cr_assert(system(command) == 0);
 }
 
-/* Loads the file into a new graph. */
-static inline adj_status load_file(const adj_onnx_opts *o)
+/* Makes a new graph, without a network. */
+static inline void new_net(void)
 {
     close_net();
     g = adj_graph_new();
     net = NULL;
     e = NULL;
+}
+
+/* Loads the file into a new graph. */
+static inline adj_status load_file(const adj_onnx_opts *o)
+{
+    new_net();
     return adj_onnx_load(g, path, o, &net, &error);
 }
 
