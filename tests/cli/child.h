@@ -141,21 +141,26 @@ static inline const char *const *words_of(const char *format, va_list args)
     return words;
 }
 
-/* Runs the tool with the words of a line; '' are around an empty one, and one with spaces. */
-static inline void run_line(finished *r, const char *line)
+/* Splits a line into words, until the next call; '' are around an empty one, and one with spaces.
+ */
+static inline const char *const *split(const char *line)
 {
     static char text[1 << 12];
-    const char *words[ARGUMENTS] = {NULL};
+    static const char *words[ARGUMENTS];
     char *to = text;
-    for (int n = 0; n < ARGUMENTS - 1 && *(line += strspn(line, " ")) != '\0'; n++) {
+    int n = 0;
+    for (; n < ARGUMENTS - 1 && *(line += strspn(line, " ")) != '\0'; n++) {
         const char end = *line == '\'' ? *line++ : ' ';
         for (words[n] = to; *line != '\0' && *line != end; line++)
             *to++ = *line;
         *to++ = '\0';
         line += *line != '\0';
     }
-    run_tool(words, r);
+    words[n] = NULL;
+    return words;
 }
+
+static inline void run_line(finished *r, const char *line) { run_tool(split(line), r); }
 
 /* A line of the tool and how it ends. */
 typedef struct {

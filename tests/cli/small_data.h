@@ -1,4 +1,5 @@
-/* small_data.h - folders of a few images: MNIST's four files, and class folders with PNG files. */
+/* small_data.h - folders of a few images: MNIST's four files, and class folders with PNG files; and
+ * what files of weights have. */
 #ifndef TESTS_CLI_SMALL_DATA_H
 #define TESTS_CLI_SMALL_DATA_H
 
@@ -61,6 +62,40 @@ static inline void put_class(const folder *f, const char *class, const char *nam
                 (uint8_t)(37 * k + 11 * (unsigned)i + 100 * (class[strlen(class) - 1] == 'b'));
         snprintf(command, sizeof command, "%s/%s%d.png", path.s, name, i);
         cr_assert(png_image_write_to_file(&image, command, 0, pixels, 0, NULL));
+    }
+}
+
+/* A metadata entry of a file, until the second call after this; NULL: there is none. */
+static inline const char *entry_of(const char *path, const char *key)
+{
+    static char value[2][400];
+    static int turn;
+    scoped(release_tensors) adj_tensors *t = NULL;
+    cr_assert_eq(adj_tensors_read(path, &t), ADJ_OK, "%s", t->message);
+    const char *text = adj_tensors_metadata(t, key);
+    if (text == NULL)
+        return NULL;
+    turn = !turn;
+    snprintf(value[turn], sizeof value[turn], "%s", text);
+    return value[turn];
+}
+
+/* Expects equal tensors; what the files say beside them may differ. */
+static inline void expect_same_tensors(const char *left, const char *right)
+{
+    scoped(release_tensors) adj_tensors *a = NULL, *b = NULL;
+    cr_assert_eq(adj_tensors_read(left, &a), ADJ_OK, "%s", a->message);
+    cr_assert_eq(adj_tensors_read(right, &b), ADJ_OK, "%s", b->message);
+    cr_assert(a->n > 5 && a->n == b->n, "%d and %d tensors", a->n, b->n);
+    for (int i = 0; i < a->n; i++) {
+        const adj_tensor x = a->tensor[i];
+        const int at = adj_tensors_find(b, x.name);
+        cr_assert_geq(at, 0, "%s", x.name);
+        const adj_tensor y = b->tensor[at];
+        const int64_t bytes = adj_tensor_bytes(&x);
+        cr_expect(x.elem == y.elem && bytes == adj_tensor_bytes(&y) &&
+                      memcmp(x.data, y.data, (size_t)bytes) == 0,
+                  "%s", x.name);
     }
 }
 

@@ -9,50 +9,9 @@
 #include "cli/small_data.h"
 #include "tests/plan.h"
 
-enum { WORDS = 40, TEXT = 1 << 20 };
+enum { TEXT = 1 << 20 };
 
-typedef struct {
-    const char *word[WORDS];
-} words;
-
-/* Trains a small model on f with further options. */
-static words training(const folder *f, const char *const more[])
-{
-    static char data[64];
-    snprintf(data, sizeof data, "%s", f->path);
-    words w = {{"train", "--data", data, "--threads", "1"}};
-    int n = 5;
-    for (int i = 0; more[i] != NULL; i++)
-        w.word[n++] = more[i];
-    return w;
-}
-
-static size_t read_file(const char *path, char text[TEXT])
-{
-    FILE *f = fopen(path, "rb");
-    cr_assert_not_null(f, "%s", path);
-    size_t n = fread(text, 1, TEXT - 1, f);
-    fclose(f);
-    text[n] = '\0';
-    return n;
-}
-
-/* Both files hold the same tensors and states. */
-static void expect_same_weights(const char *left, const char *right)
-{
-    adj_tensors *a = NULL, *b = NULL;
-    cr_assert_eq(adj_tensors_read(left, &a), ADJ_OK, "%s", a->message);
-    cr_assert_eq(adj_tensors_read(right, &b), ADJ_OK, "%s", b->message);
-    cr_assert_gt(a->n, 5);
-    for (int i = 0; i < a->n; i++) {
-        adj_tensor x = a->tensor[i];
-        adj_tensor y = b->tensor[adj_tensors_find(b, x.name)];
-        size_t bytes = (size_t)adj_tensor_bytes(&x);
-        cr_expect(y.data != NULL && memcmp(x.data, y.data, bytes) == 0, "%s", x.name);
-    }
-    adj_tensors_free(a);
-    adj_tensors_free(b);
-}
+static finished r;
 
 /* Cuts a line of the log behind its losses; 0: it is no epoch's. */
 static int cut_epoch(char *line)
@@ -71,8 +30,8 @@ static void expect_same_losses(const char *left, const char *right)
 
     for (int way = 0; way < 2; way++) {
         int n = 0;
-        read_file(from[way], a);
-        read_file(to[way], b);
+        get_file(from[way], a, sizeof a);
+        get_file(to[way], b, sizeof b);
         for (char *rest, *line = strtok_r(a, "\n", &rest); line != NULL;
              line = strtok_r(NULL, "\n", &rest))
             if (cut_epoch(line)) {
@@ -84,19 +43,18 @@ static void expect_same_losses(const char *left, const char *right)
 }
 
 /* Images drawn up to the checkpoint; -1: there is none. A torn file ends the test. */
-static long progress_of(const char *path)
+static long progress(void)
 {
-    if (access(path, F_OK) != 0)
+    if (access("checkpoint", F_OK) != 0)
         return -1;
-    scoped(release_tensors) adj_tensors *t = NULL;
-    cr_assert_eq(adj_tensors_read(path, &t), ADJ_OK, "torn: %s", t->message);
-    long drawn = strtol(adj_tensors_metadata(t, "images_drawn"), NULL, 10);
-    return drawn;
+    return strtol(entry_of("checkpoint", "images_drawn"), NULL, 10);
 }
 
+#define TRAIN "train --data . --threads 1 "
+#define RESUME TRAIN "--resume --checkpoint checkpoint "
 #define MODEL                                                                                      \
-    "--model", "lenet5", "--optimizer", "adam", "--batch", "16", "--lr", "0.002", "--schedule",    \
-        "warmup=0"
+    TRAIN                                                                                          \
+    "--model lenet5 --optimizer adam --batch 16 --lr 0.002 --schedule warmup=0 "
 
 /* A run and what it does in its folder. */
 typedef struct {
@@ -104,13 +62,13 @@ typedef struct {
     int changes, output; /* inotify's descriptor; the pipe of its output, which ends with it */
 } watched;
 
-static watched start(const words *w, const folder *f)
+static watched start(const char *line)
 {
     int ends[2];
     watched r = {.changes = inotify_init1(IN_CLOEXEC)};
-    cr_assert_geq(inotify_add_watch(r.changes, f->path, IN_CREATE | IN_MODIFY | IN_MOVED_TO), 0);
+    cr_assert_geq(inotify_add_watch(r.changes, ".", IN_CREATE | IN_MODIFY | IN_MOVED_TO), 0);
     cr_assert_eq(pipe2(ends, O_CLOEXEC), 0);
-    r.c = child_start(w->word, ends[1]);
+    r.c = child_start(split(line), ends[1]);
     r.output = ends[0];
     close(ends[1]);
     return r;
@@ -141,11 +99,11 @@ static void stop(watched *r, int number, finished *f)
 }
 
 /* Starts a run and waits for its first new checkpoint. */
-static watched start_to_checkpoint(const words *w, const folder *f, const char *path)
+static watched start_to_checkpoint(const char *line)
 {
-    const long before = progress_of(path);
-    watched r = start(w, f);
-    while (progress_of(path) <= before && wait_for_changes(&r) > 0)
+    const long before = progress();
+    watched r = start(line);
+    while (progress() <= before && wait_for_changes(&r) > 0)
         continue;
     return r;
 }
@@ -154,92 +112,69 @@ TestSuite(checkpoint, .init = plan_as_usual);
 
 Test(checkpoint, killed_again_and_again)
 {
-    scoped(folder_remove) folder f = small_data();
-    const file_name file = in_folder(&f, "checkpoint"), log = in_folder(&f, "log"),
-                    out = in_folder(&f, "out.safetensors"), log0 = in_folder(&f, "log0"),
-                    out0 = in_folder(&f, "out0.safetensors"),
-                    lock = in_folder(&f, "checkpoint.lock");
-    const int kills = repeats(20);
-    char epochs[16];
-    snprintf(epochs, sizeof epochs, "%d", kills + kills / 5);
-    words whole = training(&f, WORDS(MODEL, "--epochs", epochs, "--log", log0.s, "--out", out0.s));
-    words first = training(&f, WORDS(MODEL, "--epochs", epochs, "--checkpoint", file.s, "--log",
-                                     log.s, "--checkpoint-every", "1"));
-    words again = training(
-        &f, WORDS("--resume", "--checkpoint", file.s, "--log", log.s, "--checkpoint-every", "1"));
-    words last =
-        training(&f, WORDS("--resume", "--checkpoint", file.s, "--log", log.s, "--out", out.s));
-    finished r;
-    run_tool(whole.word, &r);
-    cr_assert_eq(r.status, 0, "%s", r.err);
+    static const char again[] = RESUME "--log log --checkpoint-every 1";
+    scoped(folder_remove) folder f = enter(small_data());
+    const int kills = repeats(20), epochs = kills + kills / 5;
+    char first[300];
+    snprintf(first, sizeof first,
+             MODEL "--epochs %d --checkpoint checkpoint --log log --checkpoint-every 1", epochs);
+    tool(&r, 0, MODEL "--epochs %d --log log0 --out out0.safetensors", epochs);
 
     unsigned random = 1;
     long before = -1;
     int moved = 0;
     for (int i = 0; i < kills; i++) {
-        watched run = i == 0       ? start_to_checkpoint(&first, &f, file.s)
-                      : i % 4 == 0 ? start_to_checkpoint(&again, &f, file.s)
-                                   : start(&again, &f);
+        watched run = i == 0       ? start_to_checkpoint(first)
+                      : i % 4 == 0 ? start_to_checkpoint(again)
+                                   : start(again);
         random = random * 1103515245 + 12345;
         for (int left = (int)(random >> 16) % 60, n = 1; left > 0 && n > 0; left -= n)
             n = wait_for_changes(&run);
         stop(&run, SIGKILL, &r);
         cr_assert(r.status == 128 + SIGKILL || r.status == 0, "%d: %s", r.status, r.err);
-        long now = progress_of(file.s);
+        const long now = progress();
         cr_assert_geq(now, before);
         moved += now > before;
         before = now;
     }
     cr_log_info("%d of %d runs came to a new checkpoint; %d files were left half written", moved,
-                kills, files_in(&f) - 8 - (access(lock.s, F_OK) == 0));
+                kills, files_in(&f) - 8 - (access("checkpoint.lock", F_OK) == 0));
     cr_expect_leq(files_in(&f), 10, "more than one file was left half written, and the lock");
-    const file_name partial = in_folder(&f, "checkpoint.partial");
-    put_file(partial.s, "left behind", 11);
+    put_file("checkpoint.partial", "left behind", 11);
     cr_expect_geq(4 * moved, kills, "only %d of %d runs came to a checkpoint", moved, kills);
-    run_tool(last.word, &r);
-    cr_assert_eq(r.status, 0, "%s", r.err);
-    expect_same_weights(out0.s, out.s);
-    expect_same_losses(log0.s, log.s);
-    cr_expect(progress_of(file.s) == before || files_in(&f) == 9, "%d files are left",
-              files_in(&f));
+    tool(&r, 0, RESUME "--log log --out out.safetensors");
+    expect_same_tensors("out0.safetensors", "out.safetensors");
+    expect_same_losses("log0", "log");
+    cr_expect(progress() == before || files_in(&f) == 9, "%d files are left", files_in(&f));
 }
 
 #define CHANGED                                                                                    \
-    MODEL, "--augment", "flip,cutout=6,jitter=0.25,mixup=0.5", "--class-weights",                  \
-        "1,1,2,1,1,3,1,1,1,0.5", "--epochs", "patience=90"
+    MODEL "--augment flip,cutout=6,jitter=0.25,mixup=0.5 --class-weights 1,1,2,1,1,3,1,1,1,0.5 "   \
+          "--epochs patience=90 "
 
 /* Ctrl-C in the middle of an epoch, twice, then to the end, with all that changes the images. */
 Test(checkpoint, stopped_and_resumed)
 {
-    static const struct {
-        const char *name, *epochs, *precision;
-    } runs[] = {{"naive", "3", "f32"}, {"onednn", "15", "f32"}, {"onednn", "15", "f16"}};
+    static const char *const settings[] = {"--backend naive --precision f32 --epochs 3",
+                                           "--backend onednn --precision f32 --epochs 15",
+                                           "--backend onednn --precision f16 --epochs 15"};
+    static const char again[] = RESUME "--log log --out out.safetensors";
     for (int k = 0; k < 3; k++) {
-        scoped(folder_remove) folder f = small_data();
-        const file_name file = in_folder(&f, "checkpoint"), log = in_folder(&f, "log"),
-                        out = in_folder(&f, "out.safetensors"), log0 = in_folder(&f, "log0"),
-                        out0 = in_folder(&f, "out0.safetensors");
-        words whole =
-            training(&f, WORDS(CHANGED, "--backend", runs[k].name, "--precision", runs[k].precision,
-                               "--epochs", runs[k].epochs, "--log", log0.s, "--out", out0.s));
-        words first =
-            training(&f, WORDS(CHANGED, "--backend", runs[k].name, "--precision", runs[k].precision,
-                               "--epochs", runs[k].epochs, "--log", log.s, "--checkpoint", file.s));
-        words again =
-            training(&f, WORDS("--resume", "--checkpoint", file.s, "--log", log.s, "--out", out.s));
-        finished r;
-        run_tool(whole.word, &r);
+        scoped(folder_remove) folder f = enter(small_data());
+        char line[600];
+        snprintf(line, sizeof line, CHANGED "%s --log log0 --out out0.safetensors", settings[k]);
+        run_line(&r, line);
         cr_assert_eq(r.status, 0, "%s", r.err);
+        snprintf(line, sizeof line, CHANGED "%s --log log --checkpoint checkpoint", settings[k]);
         for (int i = 0; i < 2; i++) {
-            watched run = start_to_checkpoint(i == 0 ? &first : &again, &f, file.s);
+            watched run = start_to_checkpoint(i == 0 ? line : again);
             stop(&run, SIGINT, &r);
             cr_expect_eq(r.status, 130, "%d: %s", r.status, r.err);
         }
-        run_tool(again.word, &r);
-        cr_assert_eq(r.status, 0, "%s", r.err);
+        tool(&r, 0, RESUME "--log log --out out.safetensors");
         expect_text(r.out, "resumed after epoch");
-        expect_same_weights(out0.s, out.s);
-        expect_same_losses(log0.s, log.s);
+        expect_same_tensors("out0.safetensors", "out.safetensors");
+        expect_same_losses("log0", "log");
     }
 }
 
@@ -343,35 +278,32 @@ static const struct {
     {"images_drawn", "1", "its count of images"},
 };
 
-static const struct {
-    const char *option, *value;
-} others[] = {{"--model", "lenet"},
-              {"--optimizer", "sgd"},
-              {"--epochs", "1"},
-              {"--batch", "15"},
-              {"--seed", "2"},
-              {"--augment", "shift=1"},
-              {"--lr", "0.1"},
-              {"--backend", "naive"},
-              {"--schedule", "constant"},
-              {"--schedule", "warmup=0.25"},
-              {"--optimizer", "weight-decay=1"},
-              {"--optimizer", "clip=1.5"},
-              {"--smoothing", "0.5"},
-              {"--augment", "flip"},
-              {"--augment", "cutout=3"},
-              {"--augment", "jitter=0.5"},
-              {"--augment", "mixup=1"},
-              {"--class-weights", "balanced"},
-              {"--parallel", "sync-batch-norm"}};
+static const char *const others[] = {"--model lenet",
+                                     "--optimizer sgd",
+                                     "--epochs 1",
+                                     "--batch 15",
+                                     "--seed 2",
+                                     "--augment shift=1",
+                                     "--lr 0.1",
+                                     "--backend naive",
+                                     "--schedule constant",
+                                     "--schedule warmup=0.25",
+                                     "--optimizer weight-decay=1",
+                                     "--optimizer clip=1.5",
+                                     "--smoothing 0.5",
+                                     "--augment flip",
+                                     "--augment cutout=3",
+                                     "--augment jitter=0.5",
+                                     "--augment mixup=1",
+                                     "--class-weights balanced",
+                                     "--parallel sync-batch-norm"};
 
-/* --resume from the file fails with a sentence. */
-static void expect_refused(const folder *f, const char *path, const char *option, const char *value,
-                           const char *expected)
+/* --resume from the file, with this option, fails with a sentence. */
+static void expect_refused(const char *path, const char *option, const char *expected)
 {
-    finished r;
-    words w = training(f, WORDS("--resume", "--checkpoint", path, option, value));
-    run_tool(w.word, &r);
+    char line[200];
+    snprintf(line, sizeof line, TRAIN "--resume --checkpoint %s %s", path, option);
+    run_line(&r, line);
     cr_expect(r.status == 1 || r.status == 3, "%s: status %d", expected, r.status);
     cr_expect(strstr(r.err, expected) != NULL, "expected %s, got %s", expected, r.err);
     cr_expect_eq(strncmp(r.err, "adjoint train: ", 15), 0);
@@ -380,69 +312,56 @@ static void expect_refused(const folder *f, const char *path, const char *option
 
 Test(checkpoint, distrusted)
 {
-    scoped(folder_remove) folder f = small_data(), other = small_data();
-    const file_name file = in_folder(&f, "checkpoint"), bad = in_folder(&f, "bad");
-    words w = training(&f, WORDS("--model", "lenet5", "--optimizer", "adam", "--epochs", "2",
-                                 "--batch", "16", "--checkpoint", file.s));
-    finished r;
-    run_tool(w.word, &r);
-    cr_assert_eq(r.status, 0, "%s", r.err);
+    scoped(folder_remove) folder f = enter(small_data());
+    tool(&r, 0,
+         TRAIN "--model lenet5 --optimizer adam --epochs 2 --batch 16 --checkpoint checkpoint");
 
     scoped(release_tensors) adj_tensors *t = NULL;
-    cr_assert_eq(adj_tensors_read(file.s, &t), ADJ_OK);
-    expect_refused(&f, in_folder(&f, "none").s, NULL, NULL, "No such file");
+    cr_assert_eq(adj_tensors_read("checkpoint", &t), ADJ_OK);
+    expect_refused("none", "", "No such file");
     for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
-        put_changed(t, bad.s, changes[i].key, changes[i].value);
-        expect_refused(&f, bad.s, NULL, NULL, changes[i].words);
+        put_changed(t, "bad", changes[i].key, changes[i].value);
+        expect_refused("bad", "", changes[i].words);
     }
-    put_changed(t, bad.s, "threads", "0"); /* as it was written once */
-    w = training(&f, WORDS("--resume", "--checkpoint", bad.s));
-    run_tool(w.word, &r);
-    cr_expect_eq(r.status, 0, "%s", r.err);
+    put_changed(t, "bad", "threads", "0"); /* as it was written once */
+    tool(&r, 0, TRAIN "--resume --checkpoint bad");
     expect_text(r.err, "does not record its number of threads");
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
-        expect_refused(&f, file.s, others[i].option, others[i].value,
-                       "differs from the checkpoint");
-    put_images(&other, "train-images-idx3-ubyte", "train-labels-idx1-ubyte", ADJ_TRAIN, 89);
-    expect_refused(&other, file.s, NULL, NULL, "trained on other data\n");
-    tool(&r, 1, "train --resume --checkpoint %s", file.s);
-    expect_text(r.err, "it was trained on other data (--data is missing; its default "
-                       "is the embedded digits)\n");
+        expect_refused("checkpoint", others[i], "differs from the checkpoint");
 
     static char bytes[TEXT];
-    size_t n = read_file(file.s, bytes);
+    size_t n = get_file("checkpoint", bytes, sizeof bytes);
     for (size_t cut = 0; cut < n; cut += 1 + n / 12) {
-        put_file(bad.s, bytes, cut);
-        expect_refused(&f, bad.s, NULL, NULL, cut > 0 ? "offset" : "an empty file");
+        put_file("bad", bytes, cut);
+        expect_refused("bad", "", cut > 0 ? "offset" : "an empty file");
     }
+    put_images(&f, "train-images-idx3-ubyte", "train-labels-idx1-ubyte", ADJ_TRAIN, 89);
+    expect_refused("checkpoint", "", "trained on other data\n");
+    tool(&r, 1, "train --resume --checkpoint checkpoint");
+    expect_text(r.err, "it was trained on other data (--data is missing; its default "
+                       "is the embedded digits)\n");
 }
 
-/* Trains an epoch with --checkpoint PATH and another option, and expects this first line. */
-static void expect_first_line(const folder *f, const char *path, const char *option,
-                              const char *value, const char *line)
+/* Trains an epoch with a checkpoint and another option, and expects this first line. */
+static void expect_first_line(const char *option, const char *expected)
 {
-    finished r;
-    words w = training(
-        f, WORDS("--model", "lenet5", "--epochs", "1", "--checkpoint", path, option, value));
-    run_tool(w.word, &r);
+    char line[200];
+    snprintf(line, sizeof line, TRAIN "--model lenet5 --epochs 1 --checkpoint run.ckpt %s", option);
+    run_line(&r, line);
     cr_expect_eq(r.status, 0, "%s", r.err);
-    cr_expect_eq(strncmp(r.out, line, strlen(line)), 0, "expected %s, got %s", line, r.out);
+    cr_expect_eq(strncmp(r.out, expected, strlen(expected)), 0, "expected %s, got %s", expected,
+                 r.out);
 }
 
 Test(checkpoint, replacing_one_is_noted)
 {
-    scoped(folder_remove) folder f = small_data();
-    const file_name file = in_folder(&f, "run.ckpt");
-    char line[sizeof file.s + 80];
-    expect_first_line(&f, file.s, NULL, NULL, "note: 133 of 133 images are resized");
-    snprintf(line, sizeof line,
-             "note: %s is replaced after the first epoch; --resume continues it\n", file.s);
-    expect_first_line(&f, file.s, NULL, NULL, line);
-    snprintf(line, sizeof line, "note: %s is replaced after step 2; --resume continues it\n",
-             file.s);
-    expect_first_line(&f, file.s, "--checkpoint-every", "2", line);
-    expect_first_line(&f, file.s, "--resume", NULL, "note: 133 of 133 images are resized");
-    put_file(file.s, "{\"no\": 1}", 9);
-    snprintf(line, sizeof line, "note: %s is replaced\n", file.s);
-    expect_first_line(&f, file.s, NULL, NULL, line);
+    scoped(folder_remove) folder f = enter(small_data());
+    expect_first_line("", "note: 133 of 133 images are resized");
+    expect_first_line("",
+                      "note: run.ckpt is replaced after the first epoch; --resume continues it\n");
+    expect_first_line("--checkpoint-every 2",
+                      "note: run.ckpt is replaced after step 2; --resume continues it\n");
+    expect_first_line("--resume", "note: 133 of 133 images are resized");
+    put_file("run.ckpt", "{\"no\": 1}", 9);
+    expect_first_line("", "note: run.ckpt is replaced\n");
 }

@@ -4,8 +4,7 @@
 #include <jansson.h>
 
 #include "adjoint.h"
-#include "cli/child.h"
-#include "tests/cli/child.h"
+#include "cli/process.h"
 #include "tests/isa.h"
 #include "tests/plan.h"
 
@@ -175,38 +174,15 @@ Test(compare_cli, guard_survives)
     }
 }
 
-/* The process of a kernel that the tool has started; 0: none now. */
-static pid_t trial_of(pid_t tool)
-{
-    char path[64], word[64] = "";
-    int pid = 0;
-    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)tool, (int)tool);
-    FILE *list = fopen(path, "r");
-    if (list == NULL || fscanf(list, "%d", &pid) != 1)
-        pid = 0;
-    if (list != NULL)
-        fclose(list);
-    snprintf(path, sizeof path, "/proc/%d/cmdline", pid);
-    FILE *line = pid > 0 ? fopen(path, "r") : NULL;
-    size_t n = line != NULL ? fread(word, 1, sizeof word - 1, line) : 0;
-    if (line != NULL)
-        fclose(line);
-    return n > sizeof "adjoint" && strcmp(word + sizeof "adjoint", "--trial") == 0 ? pid : 0;
-}
-
 /* Seconds of processor time that a process has used. */
 static double used_by(pid_t pid)
 {
-    char path[64];
+    char text[PROC_TEXT];
     unsigned long user = 0, kernel = 0;
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    FILE *stat = pid > 0 ? fopen(path, "r") : NULL;
-    if (stat == NULL)
-        return 0;
-    if (fscanf(stat, "%*d (%*[^)]) %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user,
+    read_proc(pid, "stat", text);
+    if (sscanf(text, "%*d (%*[^)]) %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user,
                &kernel) != 2)
-        user = kernel = 0;
-    fclose(stat);
+        return 0;
     return (double)(user + kernel) / (double)sysconf(_SC_CLK_TCK);
 }
 

@@ -257,17 +257,6 @@ Test(convert, train_eval_and_tune)
     expect_text(r.err, "--head new to train new layers where needed");
 }
 
-/* The file's metadata entry; NULL: there is none. */
-static const char *entry_of(const char *path, const char *key)
-{
-    static char value[400];
-    scoped(release_tensors) adj_tensors *t = NULL;
-    cr_assert_eq(adj_tensors_read(path, &t), ADJ_OK, "%s", t->message);
-    const char *text = adj_tensors_metadata(t, key);
-    snprintf(value, sizeof value, "%s", text != NULL ? text : "");
-    return text != NULL ? value : NULL;
-}
-
 /* from's tensors alone, as another program writes them. */
 static void put_foreign(const char *from, const char *to)
 {

@@ -8,10 +8,9 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "cli/child.h"
+#include "cli/process.h"
 #include "cli/small_data.h"
 #include "cli/train/progress.h"
 #include "tests/plan.h"
@@ -27,30 +26,6 @@ typedef struct {
     int pipe; /* both ends of log */
     child c;
 } training;
-
-static void pause_ms(long ms) { nanosleep(&(struct timespec){0, ms * 1000000}, NULL); }
-
-/* True if the process catches the signal: its bit in /proc/PID/status is set. */
-static int is_caught(pid_t pid, int number)
-{
-    char path[64], line[256];
-    unsigned long long mask = 0;
-    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
-    FILE *f = fopen(path, "r");
-    cr_assert_not_null(f);
-    while (fgets(line, sizeof line, f) != NULL)
-        if (strncmp(line, "SigCgt:", 7) == 0)
-            mask = strtoull(line + 7, NULL, 16);
-    fclose(f);
-    return mask >> (number - 1) & 1;
-}
-
-static void expect_running(const child *c)
-{
-    siginfo_t ended = {0};
-    cr_assert_eq(waitid(P_PID, (id_t)c->pid, &ended, WEXITED | WNOHANG | WNOWAIT), 0);
-    cr_assert_eq(ended.si_pid, 0, "it has ended");
-}
 
 /* Starts a training and returns when it catches signals and waits for room in the pipe. output: as
  * of child_start. */
@@ -70,8 +45,8 @@ static void start(training *t, const char *out, int output)
     t->c = child_start(WORDS("train", "--data", t->data.path, "--model", "lenet5", "--epochs",
                              "100000", "--threads", "1", "--log", t->log.s, "--out", t->out.s),
                        output);
-    while (!is_caught(t->c.pid, SIGINT)) {
-        expect_running(&t->c);
+    while (!is_in_signals(t->c.pid, "SigCgt:", SIGINT)) {
+        cr_assert_not(has_ended(&t->c));
         pause_ms(2);
     }
 }
@@ -84,7 +59,7 @@ static void wait_for_note(const training *t)
         n = pread(fileno(t->c.err), text, sizeof text - 1, 0);
         cr_assert_geq(n, 0);
         text[n] = '\0';
-        expect_running(&t->c);
+        cr_assert_not(has_ended(&t->c));
         pause_ms(2);
     }
 }
@@ -93,11 +68,9 @@ static void wait_for_note(const training *t)
 static void finish(training *t, finished *r)
 {
     char text[4096];
-    siginfo_t ended = {0};
-    while (ended.si_pid == 0) {
+    while (!has_ended(&t->c)) {
         while (read(t->pipe, text, sizeof text) > 0) {
         }
-        cr_assert_eq(waitid(P_PID, (id_t)t->c.pid, &ended, WEXITED | WNOHANG | WNOWAIT), 0);
         pause_ms(2);
     }
     child_finish(&t->c, r);
@@ -183,8 +156,6 @@ Test(interrupt, goes_on_and_saves_when_the_reader_of_its_output_ends)
         fclose(f);
 }
 
-static finished f;
-
 enum { DEADLINE = 5 }; /* seconds; a batch or trial below takes longer */
 
 static const char *const largest_cases[] = {
@@ -193,11 +164,6 @@ static const char *const largest_cases[] = {
 static const char *const guarded[] = {
     "compare",   "--op",         "conv2d",  "--in",   "1,96,96,64", "--filter", "7,7,64,64",
     "--configs", "onednn,naive", "--guard", "--runs", "1",          NULL};
-
-static void sleep_ms(int ms)
-{
-    nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000L}, NULL);
-}
 
 /* Orphans become this process's children. */
 static void adopt_orphans(void) { cr_assert_eq(prctl(PR_SET_CHILD_SUBREAPER, 1), 0); }
@@ -210,35 +176,11 @@ static int no_process_left(void)
             continue;
         if (waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD)
             return 1;
-        sleep_ms(10);
+        pause_ms(10);
     }
-    int id = 0;
-    char path[64];
-    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)getpid(), (int)getpid());
-    FILE *list = fopen(path, "r");
-    while (list != NULL && fscanf(list, "%d", &id) == 1)
+    for (pid_t id; (id = child_of(getpid())) > 0; waitpid(id, NULL, 0))
         kill(id, SIGKILL);
-    if (list != NULL)
-        fclose(list);
-    while (waitpid(-1, NULL, 0) > 0)
-        continue;
     return 0;
-}
-
-/* Waits until the tool has started a process. */
-static void wait_for_child(pid_t tool)
-{
-    char path[64];
-    int id;
-    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)tool, (int)tool);
-    for (int i = 0, found = 0; i < 30000 && !found; i++) {
-        FILE *list = fopen(path, "r");
-        found = list != NULL && fscanf(list, "%d", &id) == 1;
-        if (list != NULL)
-            fclose(list);
-        if (!found)
-            sleep_ms(1);
-    }
 }
 
 /* Kills the program so many times, each some time within `max` milliseconds from its start, or from
@@ -252,12 +194,12 @@ static void kill_at_random(int kills, const char *program, const char *const wor
     for (int i = 0; i < kills; i++) {
         int ms = (int)(rand_r(&seed) % (unsigned)max);
         child c = child_start_program(program, words, -1);
-        if (from_child)
-            wait_for_child(c.pid);
-        sleep_ms(ms);
+        for (int k = 0; from_child && k < 30000 && child_of(c.pid) == 0; k++)
+            pause_ms(1);
+        pause_ms(ms);
         kill(c.pid, SIGKILL);
-        child_finish(&c, &f);
-        cr_assert_eq(f.status, 128 + SIGKILL, "%d %s", f.status, f.err);
+        child_finish(&c, &r);
+        cr_assert_eq(r.status, 128 + SIGKILL, "%d %s", r.status, r.err);
         int none = no_process_left();
         cr_expect(none, "a process is left (killed after %d ms)", ms);
         clean += none;
@@ -275,42 +217,17 @@ Test(children, end_with_a_killed_compare)
     kill_at_random(repeats(2), "adjoint", guarded, 1, 200);
 }
 
-/* The mask of signals that the tool's child ignores, once it runs the hidden command. */
-static unsigned long long ignored_by_child(pid_t tool, const char *command)
-{
-    char path[64], text[4096];
-    for (int i = 0, id; i < 10000; i++) {
-        snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)tool, (int)tool);
-        FILE *f = fopen(path, "r");
-        int found = f != NULL && fscanf(f, "%d", &id) == 1;
-        if (f != NULL)
-            fclose(f);
-        for (int k = 0; k < 2 && found; k++) { /* first the words, then the signals */
-            snprintf(path, sizeof path, k == 0 ? "/proc/%d/cmdline" : "/proc/%d/status", id);
-            f = fopen(path, "r");
-            size_t n = f != NULL ? fread(text, 1, sizeof text - 1, f) : 0;
-            if (f != NULL)
-                fclose(f);
-            text[n] = '\0';
-            if (k == 0)
-                found = n > sizeof "adjoint" && strcmp(text + sizeof "adjoint", command) == 0;
-        }
-        const char *mask = found ? strstr(text, "SigIgn:") : NULL;
-        if (mask != NULL)
-            return strtoull(mask + strlen("SigIgn:"), NULL, 16);
-        sleep_ms(1);
-    }
-    cr_assert(0, "no process %s was seen", command);
-    return 0;
-}
-
 Test(children, do_not_ignore_sigpipe)
 {
     adopt_orphans();
     child c = child_start(guarded, -1);
-    cr_expect_eq(ignored_by_child(c.pid, "--trial") >> (SIGPIPE - 1) & 1, 0);
+    pid_t trial = 0;
+    for (int i = 0; i < 10000 && (trial = trial_of(c.pid)) == 0; i++)
+        pause_ms(1);
+    cr_assert_gt(trial, 0);
+    cr_expect_not(is_in_signals(trial, "SigIgn:", SIGPIPE));
     kill(c.pid, SIGKILL);
-    child_finish(&c, &f);
+    child_finish(&c, &r);
     cr_expect(no_process_left());
 }
 

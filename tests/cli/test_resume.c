@@ -6,50 +6,27 @@
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "adjoint_io.h"
-#include "cli/child.h"
+#include "cli/process.h"
 #include "cli/small_data.h"
 #include "cli/train_log.h"
 #include "tests/plan.h"
 
 static finished r;
 
-enum { MAX = 1 << 20 };
-
-static void pause_ms(long ms) { nanosleep(&(struct timespec){0, ms * 1000000}, NULL); }
-
-static size_t read_file(const char *path, uint8_t bytes[MAX])
-{
-    FILE *f = fopen(path, "rb");
-    cr_assert_not_null(f, "%s", path);
-    size_t n = fread(bytes, 1, MAX, f);
-    fclose(f);
-    cr_assert_lt(n, MAX);
-    return n;
-}
-
-/* Every file whole: the checkpoint that is there can be read. */
-static void expect_checkpoint(const char *path, const char *key, const char *value)
-{
-    scoped(release_tensors) adj_tensors *t = NULL;
-    cr_assert_eq(adj_tensors_read(path, &t), ADJ_OK, "%s", t->message);
-    cr_expect_str_eq(adj_tensors_metadata(t, key), value);
-}
-
-#define WITH_ADAM "--model lenet5 --optimizer adam --batch 16 --lr 0.002"
+#define ADAM "--data . --model lenet5 --optimizer adam --batch 16 --lr 0.002"
+#define TRAIN "train " ADAM " --checkpoint checkpoint "
+#define RESUME "train --data . --resume --checkpoint checkpoint "
 
 /* A hundred bits, of every part of the file: refused with a sentence, or the same weights. */
 Test(resume, a_hundred_flipped_bits)
 {
-    static uint8_t bytes[MAX];
-    scoped(folder_remove) folder f = small_data();
-    const file_name file = in_folder(&f, "checkpoint"), out = in_folder(&f, "out.safetensors"),
-                    bad = in_folder(&f, "bad"), again = in_folder(&f, "again.safetensors");
-    tool(&r, 0, "train --data %s " WITH_ADAM " --threads 1 --epochs 1 --checkpoint %s --out %s",
-         f.path, file.s, out.s);
-    size_t n = read_file(file.s, bytes), header = 8 + bytes[0] + 256U * bytes[1];
+    static uint8_t bytes[1 << 20];
+    scoped(folder_remove) folder f = enter(small_data());
+    tool(&r, 0, TRAIN "--threads 1 --epochs 1 --out out.safetensors");
+    size_t n = get_file("checkpoint", bytes, sizeof bytes);
+    const size_t header = 8 + bytes[0] + 256U * bytes[1];
     const struct {
         size_t from, to;
         int bits;
@@ -61,14 +38,15 @@ Test(resume, a_hundred_flipped_bits)
                    bit = 8 * parts[i].from + of * (size_t)k / (size_t)parts[i].bits +
                          (size_t)(5 * k % 8);
             bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
-            put_file(bad.s, bytes, n);
+            put_file("bad", bytes, n);
             bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
-            tool(&r, ANY_STATUS, "train --data %s --resume --checkpoint %s --out %s", f.path, bad.s,
-                 again.s);
+            tool(&r, ANY_STATUS,
+                 "train --data . --resume --checkpoint bad --out again.safetensors");
             cr_expect(r.status == 0 || r.status == 1, "bit %zu: status %d", bit, r.status);
             refused += r.status == 1;
             if (r.status == 0)
-                cr_expect(same_file(out.s, again.s), "bit %zu gives other weights", bit);
+                cr_expect(same_file("out.safetensors", "again.safetensors"),
+                          "bit %zu gives other weights", bit);
             else
                 cr_expect_eq(strncmp(r.err, "adjoint train: --resume: ", 25), 0, "%s", r.err);
         }
@@ -76,36 +54,29 @@ Test(resume, a_hundred_flipped_bits)
     cr_expect_geq(refused, 90, "%d", refused);
 }
 
-static int has_ended(const child *c)
+/* Waits until the first checkpoint is there or the child has ended. */
+static void wait_for_checkpoint(const child *c)
 {
-    siginfo_t ended = {0};
-    cr_assert_eq(waitid(P_PID, (id_t)c->pid, &ended, WEXITED | WNOHANG | WNOWAIT), 0);
-    return ended.si_pid != 0;
-}
-
-/* Waits until the file is there or the child has ended. */
-static void wait_for_file(const child *c, const char *path)
-{
-    while (access(path, F_OK) != 0 && !has_ended(c))
+    while (access("checkpoint", F_OK) != 0 && !has_ended(c))
         pause_ms(2);
 }
 
-/* Waits until a new file has taken the name or the child has ended. */
-static void wait_for_replacement(const child *c, const char *path)
+/* Waits until a new checkpoint has taken the name or the child has ended. */
+static void wait_for_replacement(const child *c)
 {
     struct stat before, now;
-    cr_assert_eq(stat(path, &before), 0);
-    while (stat(path, &now) == 0 && now.st_ino == before.st_ino && !has_ended(c))
+    cr_assert_eq(stat("checkpoint", &before), 0);
+    while (stat("checkpoint", &now) == 0 && now.st_ino == before.st_ino && !has_ended(c))
         pause_ms(2);
 }
 
-/* Waits until the first checkpoint is there, then sends the signal; the exit status. */
-static int stop_by(int number, child c, const char *checkpoint, finished *r)
+/* Sends the signal after the first checkpoint and expects that exit status. */
+static void stop_by(int number, int status, child c)
 {
-    wait_for_file(&c, checkpoint);
+    wait_for_checkpoint(&c);
     kill(c.pid, number);
-    child_finish(&c, r);
-    return r->status;
+    child_finish(&c, &r);
+    cr_assert_eq(r.status, status, "%d: %s", r.status, r.err);
 }
 
 Test(resume, signals)
@@ -114,24 +85,19 @@ Test(resume, signals)
         int number, status;
     } signals[] = {{SIGHUP, 129}, {SIGINT, 130}, {SIGTERM, 143}};
     for (int i = 0; i < 3; i++) {
-        scoped(folder_remove) folder f = small_data();
-        const file_name file = in_folder(&f, "checkpoint"), out = in_folder(&f, "out.safetensors");
-        int status = stop_by(signals[i].number,
-                             tool_start("train --data %s " WITH_ADAM
-                                        " --epochs 100000 --checkpoint %s --out %s",
-                                        f.path, file.s, out.s),
-                             file.s, &r);
-        cr_expect_eq(status, signals[i].status, "%d: %s", status, r.err);
+        scoped(folder_remove) folder f = enter(small_data());
+        stop_by(signals[i].number, signals[i].status,
+                tool_start(TRAIN "--epochs 100000 --out out.safetensors"));
         expect_text(r.out, "stopped after a step");
-        expect_checkpoint(file.s, "model", "lenet5");
-        cr_expect_eq(access(out.s, F_OK), 0, "no weights");
+        cr_expect_str_eq(entry_of("checkpoint", "model"), "lenet5");
+        cr_expect_eq(access("out.safetensors", F_OK), 0, "no weights");
     }
 }
 
-static child start_long(const folder *f, const file_name *checkpoint)
+static void stop_a_long_run(void)
 {
-    return tool_start("train --data %s " WITH_ADAM " --epochs 100000 --checkpoint %s --threads 1",
-                      f->path, checkpoint->s);
+    unlink("checkpoint");
+    stop_by(SIGTERM, 143, tool_start(TRAIN "--epochs 100000 --threads 1"));
 }
 
 /* A long run looks for the fastest kernels first; later ones find them - at once, unless time was
@@ -139,69 +105,57 @@ static child start_long(const folder *f, const file_name *checkpoint)
 Test(resume, kernels_are_timed_once_and_kept)
 {
     static const char found[] = "benchmarked kernels in ";
-    folder f = small_data(), home = folder_new(), cache;
-    const file_name file = in_folder(&f, "checkpoint");
+    scoped(folder_remove) folder f = enter(small_data()), home = folder_new();
+    folder cache;
     snprintf(cache.path, sizeof cache.path, "%.50s/adjoint", home.path);
     setenv("ADJOINT_TUNE", "", 1);
     setenv("XDG_CACHE_HOME", home.path, 1);
     unsetenv("ADJOINT_PLAN");
     int is_timed = 1;
     for (int run = 0; run < 8 && is_timed; run++) {
-        cr_assert_eq(stop_by(SIGTERM, start_long(&f, &file), file.s, &r), 143, "%s", r.err);
+        stop_a_long_run();
         is_timed = strstr(r.out, found) != NULL;
         cr_expect_eq(files_in(&cache), 1); /* on a busy machine the speed alone, in the first run */
-        unlink(file.s);
     }
     cr_expect(!is_timed, "kernels are timed in every run: %s", r.out);
     setenv("ADJOINT_TUNE", "off", 1);
-    cr_assert_eq(stop_by(SIGTERM, start_long(&f, &file), file.s, &r), 143, "%s", r.err);
-    adj_tensors *t = NULL;
-    cr_assert_eq(adj_tensors_read(file.s, &t), ADJ_OK);
-    cr_expect_null(adj_tensors_metadata(t, "selection"));
-    adj_tensors_free(t);
+    stop_a_long_run();
+    cr_expect_null(entry_of("checkpoint", "selection"));
 
     setenv("ADJOINT_TUNE", "", 1);
     setenv("XDG_CACHE_HOME", "/proc/none", 1);
-    unlink(file.s);
-    cr_assert_eq(stop_by(SIGTERM, start_long(&f, &file), file.s, &r), 143, "%s", r.err);
+    stop_a_long_run();
     expect_text(r.err, "cannot be written");
     cr_expect_null(strstr(r.out, "kept"), "%s", r.out);
-    tool(&r, ANY_STATUS, "train --data %s " WITH_ADAM " --epochs 1", f.path);
-    cr_expect(r.status == 0 && r.err[0] == '\0' && strstr(r.out, found) == NULL, "%s", r.err);
-    folder_remove(&cache);
-    folder_remove(&home);
-    folder_remove(&f);
+    tool(&r, 0, "train " ADAM " --epochs 1");
+    cr_expect_str_empty(r.err);
+    cr_expect_null(strstr(r.out, found), "%s", r.out);
 }
 
 Test(resume, nohup_is_respected)
 {
-    scoped(folder_remove) folder f = small_data();
-    const file_name file = in_folder(&f, "checkpoint");
+    scoped(folder_remove) folder f = enter(small_data());
     signal(SIGHUP, SIG_IGN);
-    child c =
-        tool_start("train --data %s " WITH_ADAM " --epochs 100000 --checkpoint %s", f.path, file.s);
-    wait_for_file(&c, file.s);
+    child c = tool_start(TRAIN "--epochs 100000");
+    wait_for_checkpoint(&c);
     kill(c.pid, SIGHUP);
     for (int i = 0; i < 2; i++) /* the second is of an epoch that began after the signal */
-        wait_for_replacement(&c, file.s);
-    kill(c.pid, SIGTERM);
-    child_finish(&c, &r);
-    cr_expect_eq(r.status, 143, "%d: %s", r.status, r.err);
+        wait_for_replacement(&c);
+    stop_by(SIGTERM, 143, c);
 }
 
 /* Two threads by default, then one core alone: the checkpoint's two are used, with a note. */
 Test(resume, elsewhere_with_the_same_threads)
 {
-    scoped(folder_remove) folder f = small_data();
-    const file_name file = in_folder(&f, "checkpoint"), out = in_folder(&f, "out.safetensors"),
-                    out0 = in_folder(&f, "out0.safetensors");
+    scoped(folder_remove) folder f = enter(small_data());
     cpu_set_t all, one;
     setenv("OMP_NUM_THREADS", "2", 1);
-    tool(&r, 0, "train --data %s " WITH_ADAM " --epochs 10 --out %s", f.path, out0.s);
-    stop_by(SIGINT,
-            tool_start("train --data %s " WITH_ADAM " --epochs 10 --checkpoint %s", f.path, file.s),
-            file.s, &r);
-    expect_checkpoint(file.s, "threads", "2");
+    tool(&r, 0, "train " ADAM " --epochs 10 --out out0.safetensors");
+    child c = tool_start(TRAIN "--epochs 10");
+    wait_for_checkpoint(&c);
+    kill(c.pid, SIGINT);
+    child_finish(&c, &r);
+    cr_expect_str_eq(entry_of("checkpoint", "threads"), "2");
 
     unsetenv("OMP_NUM_THREADS");
     CPU_ZERO(&one);
@@ -210,61 +164,55 @@ Test(resume, elsewhere_with_the_same_threads)
         if (CPU_ISSET(i, &all))
             CPU_SET(i, &one);
     cr_assert_eq(sched_setaffinity(0, sizeof one, &one), 0);
-    tool(&r, 0, "train --data %s --resume --checkpoint %s --out %s", f.path, file.s, out.s);
+    tool(&r, 0, RESUME "--out out.safetensors");
     expect_text(r.err, "2 threads, as in the checkpoint, on 1 processor\n");
-    cr_expect(same_file(out0.s, out.s), "other weights than without a stop");
+    cr_expect(same_file("out0.safetensors", "out.safetensors"),
+              "other weights than without a stop");
 
-    tool(&r, 0, "train --data %s --resume --checkpoint %s --threads 1", f.path, file.s);
+    tool(&r, 0, RESUME "--threads 1");
     expect_text(r.err, "--threads differs from the checkpoint (got 1, expected 2)");
 }
 
 /* A checkpoint with a pattern that has spaces and UTF-8 is resumed. */
 Test(resume, patterns_with_spaces)
 {
-    scoped(folder_remove) folder f = small_data();
-    const file_name file = in_folder(&f, "checkpoint");
-    tool(&r, 0, "train --data %s " WITH_ADAM " --epochs 1 --freeze %s --checkpoint %s", f.path,
-         "conv1/*, conv\xc3\xa9", file.s);
-    tool(&r, 0, "train --data %s --resume --checkpoint %s", f.path, file.s);
+    scoped(folder_remove) folder f = enter(small_data());
+    tool(&r, 0, TRAIN "--epochs 1 --freeze %s", "conv1/*, conv\xc3\xa9");
+    tool(&r, 0, RESUME);
 }
 
 /* The checkpoint with adam's state is three times as long as the weights, and does not fit. */
 Test(resume, disk_full)
 {
-    scoped(folder_remove) folder f = small_data();
-    const file_name file = in_folder(&f, "checkpoint"), out = in_folder(&f, "out.safetensors");
-    tool(&r, 0, "train --data %s " WITH_ADAM " --epochs 1 --checkpoint %s", f.path, file.s);
+    scoped(folder_remove) folder f = enter(small_data());
+    tool(&r, 0, TRAIN "--epochs 1");
     setrlimit(RLIMIT_FSIZE, &(struct rlimit){400000, RLIM_INFINITY});
-    tool(&r, 1, "train --data %s " WITH_ADAM " --epochs 3 --checkpoint %s --out %s", f.path, file.s,
-         out.s);
+    tool(&r, 1, TRAIN "--epochs 3 --out out.safetensors");
     expect_text(r.err, "--checkpoint: ");
     expect_text(r.err, "File too large");
     expect_text(r.out, "weights written to ");
-    expect_checkpoint(out.s, "model", "lenet5");
-    expect_checkpoint(file.s, "epoch", "1"); /* the old one */
+    cr_expect_str_eq(entry_of("out.safetensors", "model"), "lenet5");
+    cr_expect_str_eq(entry_of("checkpoint", "epoch"), "1"); /* the old one */
     cr_expect_eq(files_in(&f), 6);
 }
 
 /* A full disk left half a line of the log: the next run's begin on a line of their own. */
 Test(resume, half_a_line_of_the_log)
 {
-    static uint8_t text[MAX];
-    static const char half[] = "{\"event\":\"epoch\",\"ep";
-    scoped(folder_remove) folder f = small_data();
-    const file_name file = in_folder(&f, "checkpoint"), log = in_folder(&f, "log");
-    tool(&r, 0, "train --data %s " WITH_ADAM " --epochs 1 --checkpoint %s", f.path, file.s);
-    put_file(log.s, half, strlen(half));
+    static char text[1 << 20];
+    static const char half[] = "{\"event\":\"epoch\",\"ep", next[] = "\n{\"event\":\"start\"";
+    scoped(folder_remove) folder f = enter(small_data());
+    tool(&r, 0, TRAIN "--epochs 1");
+    put_file("log", half, strlen(half));
     for (int i = 0; i < 2; i++)
-        tool(&r, 0, "train --data %s --resume --checkpoint %s --log %s", f.path, file.s, log.s);
-    text[read_file(log.s, text)] = '\0';
-    cr_expect_eq(strncmp((char *)text, half, strlen(half)), 0);
-    cr_expect_eq(strncmp((char *)text + strlen(half), "\n{\"event\":\"start\"", 17), 0, "%s", text);
-    cr_expect_null(strstr((char *)text, "\n\n"), "%s", text);
+        tool(&r, 0, RESUME "--log log");
+    get_file("log", text, sizeof text);
+    cr_expect_eq(strncmp(text, half, strlen(half)), 0);
+    cr_expect_eq(strncmp(text + strlen(half), next, strlen(next)), 0, "%s", text);
+    cr_expect_null(strstr(text, "\n\n"), "%s", text);
 }
 
 /* ---- finished runs that are extended; 90 images in batches of 16 are 6 steps an epoch ---- */
-
-static finished r;
 
 #define MODEL "--model", "lenet5", "--batch", "16", "--lr", "0.008", "--schedule"
 
@@ -288,29 +236,20 @@ static void expect_rates(json_t *log, int first, int n, const double expected[])
     json_decref(log);
 }
 
-static void copy_file(const char *from, const char *to)
-{
-    char command[900];
-    snprintf(command, sizeof command, "cp '%s' '%s'", from, to);
-    cr_assert_eq(system(command), 0); // NOLINT(cert-env33-c): the test's own words
-}
-
 /* Runs of three epochs that are prolonged to five at once, and by one and one: the rates of epochs
  * 4 and 5 at once, and the same weights. */
 static void expect_prolonged(const char *schedule, const double first[3], const double more[2])
 {
-    scoped(folder_remove) folder f = small_data();
-    const file_name a = in_folder(&f, "a"), b = in_folder(&f, "b"),
-                    at_once = in_folder(&f, "at once.safetensors"),
-                    by_one = in_folder(&f, "by one.safetensors");
-    expect_rates(train_to(&f, WORDS(MODEL, schedule, "--epochs", "3", "--checkpoint", a.s), NULL),
+    static const char at_once[] = "at once.safetensors", by_one[] = "by one.safetensors";
+    scoped(folder_remove) folder f = enter(small_data());
+    expect_rates(train_to(&f, WORDS(MODEL, schedule, "--epochs", "3", "--checkpoint", "a"), NULL),
                  1, 3, first);
-    copy_file(a.s, b.s);
-    expect_rates(train_to(&f, WORDS("--resume", "--checkpoint", a.s, "--epochs", "5"), at_once.s),
-                 4, 2, more);
-    json_decref(train_to(&f, WORDS("--resume", "--checkpoint", b.s, "--epochs", "4"), NULL));
-    json_decref(train_to(&f, WORDS("--resume", "--checkpoint", b.s, "--epochs", "5"), by_one.s));
-    cr_expect(same_file(at_once.s, by_one.s));
+    cr_assert_eq(shell(&r, "cp a b"), 0);
+    expect_rates(train_to(&f, WORDS("--resume", "--checkpoint", "a", "--epochs", "5"), at_once), 4,
+                 2, more);
+    json_decref(train_to(&f, WORDS("--resume", "--checkpoint", "b", "--epochs", "4"), NULL));
+    json_decref(train_to(&f, WORDS("--resume", "--checkpoint", "b", "--epochs", "5"), by_one));
+    cr_expect(same_file(at_once, by_one));
 }
 
 /* A third of 18 steps is the period: a tenth after each epoch, in the added ones as well. */
@@ -330,12 +269,11 @@ Test(prolong, exponential)
 /* --lr is what the rate falls from. */
 Test(prolong, from_another_rate)
 {
-    scoped(folder_remove) folder f = small_data();
-    const file_name a = in_folder(&f, "a");
+    scoped(folder_remove) folder f = enter(small_data());
     json_decref(
-        train_to(&f, WORDS(MODEL, "step,warmup=0", "--epochs", "3", "--checkpoint", a.s), NULL));
+        train_to(&f, WORDS(MODEL, "step,warmup=0", "--epochs", "3", "--checkpoint", "a"), NULL));
     expect_rates(
-        train_to(&f, WORDS("--resume", "--checkpoint", a.s, "--epochs", "4", "--lr", "0.8"), NULL),
+        train_to(&f, WORDS("--resume", "--checkpoint", "a", "--epochs", "4", "--lr", "0.8"), NULL),
         4, 1, (double[]){0.0008});
 }
 
@@ -343,66 +281,53 @@ Test(prolong, from_another_rate)
  */
 Test(prolong, warmup)
 {
-    scoped(folder_remove) folder f = small_data();
-    const file_name a = in_folder(&f, "a");
+    scoped(folder_remove) folder f = enter(small_data());
     expect_rates(
-        train_to(&f, WORDS(MODEL, "constant,warmup=9", "--epochs", "1", "--checkpoint", a.s), NULL),
+        train_to(&f, WORDS(MODEL, "constant,warmup=9", "--epochs", "1", "--checkpoint", "a"), NULL),
         1, 1, (double[]){0.008});
-    expect_rates(train_to(&f, WORDS("--resume", "--checkpoint", a.s, "--epochs", "3"), NULL), 2, 2,
+    expect_rates(train_to(&f, WORDS("--resume", "--checkpoint", "a", "--epochs", "3"), NULL), 2, 2,
                  (double[]){0.008, 0.008});
-}
-
-static void wait_for_change(const char *path, const char *before)
-{
-    while (same_file(path, before))
-        usleep(2000);
 }
 
 /* Two epochs, then two more, of which the last is done by a third process: a cosine begins anew
  * with them, and where a process ended is not seen. */
 Test(prolong, cosine)
 {
-    scoped(folder_remove) folder f = small_data();
-    const file_name file = in_folder(&f, "checkpoint"), first = in_folder(&f, "first"),
-                    out = in_folder(&f, "out.safetensors"),
-                    out0 = in_folder(&f, "out0.safetensors");
+    static const char out[] = "out.safetensors", out0[] = "out0.safetensors";
+    scoped(folder_remove) folder f = enter(small_data());
     expect_rates(
-        train_to(&f, WORDS(MODEL, "warmup=0", "--epochs", "2", "--checkpoint", file.s), NULL), 1, 2,
+        train_to(&f, WORDS(MODEL, "warmup=0", "--epochs", "2", "--checkpoint", "checkpoint"), NULL),
+        1, 2,
         (double[]){0.008 * (1 + cos(M_PI * 5 / 12)) / 2, 0.008 * (1 + cos(M_PI * 11 / 12)) / 2});
-    copy_file(file.s, first.s);
+    cr_assert_eq(shell(&r, "cp checkpoint first"), 0);
     expect_rates(
-        train_to(&f, WORDS("--resume", "--checkpoint", first.s, "--epochs", "4", "--lr", "0.001"),
-                 out0.s),
+        train_to(&f, WORDS("--resume", "--checkpoint", "first", "--epochs", "4", "--lr", "0.001"),
+                 out0),
         3, 2,
         (double[]){0.001 * (1 + cos(M_PI * 5 / 12)) / 2, 0.001 * (1 + cos(M_PI * 11 / 12)) / 2});
 
-    copy_file(file.s, first.s);
-    child c =
-        child_start(WORDS("train", "--data", f.path, "--threads", "1", "--resume", "--checkpoint",
-                          file.s, "--epochs", "4", "--lr", "0.001", "--checkpoint-every", "1"),
-                    -1);
-    wait_for_change(file.s, first.s);
+    child c = tool_start(RESUME "--threads 1 --epochs 4 --lr 0.001 --checkpoint-every 1");
+    wait_for_replacement(&c);
     kill(c.pid, SIGINT);
     child_finish(&c, &r);
     cr_expect(r.status == 130 || r.status == 0, "%d: %s", r.status, r.err);
-    json_decref(train_to(&f, WORDS("--resume", "--checkpoint", file.s), out.s));
-    cr_expect(same_file(out0.s, out.s));
+    json_decref(train_to(&f, WORDS("--resume", "--checkpoint", "checkpoint"), out));
+    cr_expect(same_file(out0, out));
 }
 
 /* Only what is done is prolonged, and by more epochs. */
 Test(prolong, refused)
 {
-    scoped(folder_remove) folder f = small_data();
-    const file_name a = in_folder(&f, "a");
+    scoped(folder_remove) folder f = enter(small_data());
     json_decref(train_to(&f,
                          WORDS("--model", "lenet5", "--lr", "1e-12", "--schedule", "constant",
                                "--optimizer", "sgd,weight-decay=0", "--epochs", "4,patience=1",
-                               "--checkpoint", a.s),
+                               "--checkpoint", "a"),
                          NULL));
-    json_decref(train_with(&f, WORDS("--resume", "--checkpoint", a.s, "--epochs", "5"), &r));
+    json_decref(train_with(&f, WORDS("--resume", "--checkpoint", "a", "--epochs", "5"), &r));
     cr_expect_eq(r.status, 1);
     expect_text(r.err, "only after its run is complete (2 of 4 epochs are done)");
-    json_decref(train_with(&f, WORDS("--resume", "--checkpoint", a.s, "--epochs", "3"), &r));
+    json_decref(train_with(&f, WORDS("--resume", "--checkpoint", "a", "--epochs", "3"), &r));
     cr_expect_eq(r.status, 1);
     expect_text(r.err, "--epochs differs from the checkpoint (got 3, expected 4");
 }

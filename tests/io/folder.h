@@ -67,7 +67,7 @@ static inline void put_file(const char *path, const void *bytes, size_t n)
     fclose(f);
 }
 
-/* Reads a file that is shorter than the room. Returns its length. */
+/* Reads a file that is shorter than the room and ends it with 0. Returns its length. */
 static inline size_t get_file(const char *path, void *bytes, size_t room)
 {
     FILE *f = fopen(path, "rb");
@@ -75,6 +75,7 @@ static inline size_t get_file(const char *path, void *bytes, size_t room)
     const size_t n = fread(bytes, 1, room, f);
     cr_assert_lt(n, room, "%s", path);
     fclose(f);
+    ((char *)bytes)[n] = '\0';
     return n;
 }
 
