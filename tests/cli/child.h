@@ -177,6 +177,15 @@ static inline void expect_printed(const char *line, const char *text, const char
         cr_expect_str_empty(text, "%s: %s", line, text);
 }
 
+/* Expects what a row has of the line that has ended so. */
+static inline void expect_call(const char *line, const call *c, const finished *r)
+{
+    cr_expect_eq(r->status, c->status, "%s: status %d, %s", line, r->status, r->err);
+    expect_printed(line, r->out, c->out);
+    expect_printed(line, r->err, c->err);
+    cr_expect_null(strstr(r->err, "adj_"), "%s names a function: %s", line, r->err);
+}
+
 /* Runs the command with the words of each line ("": the line has them all) and expects what its row
  * has. */
 static inline void expect_calls(const char *command, size_t n, const call calls[])
@@ -186,10 +195,7 @@ static inline void expect_calls(const char *command, size_t n, const call calls[
         char line[1 << 10];
         snprintf(line, sizeof line, "%s %s", command, calls[i].line);
         run_line(&r, line);
-        cr_expect_eq(r.status, calls[i].status, "%s: status %d, %s", line, r.status, r.err);
-        expect_printed(line, r.out, calls[i].out);
-        expect_printed(line, r.err, calls[i].err);
-        cr_expect_null(strstr(r.err, "adj_"), "%s names a function: %s", line, r.err);
+        expect_call(line, &calls[i], &r);
     }
 }
 
