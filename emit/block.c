@@ -24,9 +24,8 @@ typedef struct {
     const char *group;    /* expression of the group; NULL: one */
     const char *at;       /* the column of the first pixel */
     int64_t n;            /* pixels of a block */
-    int64_t n_sum;        /* channels of a block */
-    expression first, count;
-    span h, w_span; /* taps; w_span: of blocks of one pixel */
+    blocks channels;      /* blocks of channels */
+    span h, w_span;       /* taps; w_span: of blocks of one pixel */
 } loops;
 
 /* ---- pixels of a block ---- */
@@ -82,7 +81,7 @@ static void put_sums(const loops *l, const char *index, const char *tap, int64_t
     const expression weight = weight_at(l->f, plus(tap, l->lane).s);
     for (int64_t i = from; i < to && !is_each && l->n > 1; i++)
         put(t, "const float in%lld = %s[%s];", (long long)i, l->x, x_of(l, index, i, "0").s);
-    put_loop_to(t, l->lane, l->count.s);
+    put_loop_to(t, l->lane, l->channels.count.s);
     if (l->n > 1)
         put(t, "const float weight = %s;", weight.s);
     for (int64_t i = from; i < to; i++) {
@@ -111,7 +110,7 @@ static void put_merged(const loops *l, const span *w, int64_t from, int64_t to)
     const adj_conv_geom *g = l->g;
     put(t, "for (int k = %s; k < %s; k++) {", scaled(&w->from, g->ic).s, scaled(&w->to, g->ic).s);
     const expression tap =
-        index_of(3, (axis[]){{"kh", g->kh}, {"k", g->kw * g->ic}, {l->first.s, g->oc}});
+        index_of(3, (axis[]){{"kh", g->kh}, {"k", g->kw * g->ic}, {l->channels.first.s, g->oc}});
     put_sums(l, "row + k", tap.s, from, to);
     put_end(t, 1);
 }
@@ -130,7 +129,7 @@ static void put_separate(const loops *l, const span *w, int64_t from, int64_t to
     const expression at = index_of(3, (axis[]){{"n", g->n}, {ih.s, g->ih}, {iw.s, g->iw}});
     expression index = index_of(2, (axis[]){{at.s, g->n * g->ih * g->iw}, {"0", l->p->pixel}});
     if (is_each)
-        index = plus(index.s, l->first.s);
+        index = plus(index.s, l->channels.first.s);
     else if (l->group != NULL)
         index = plus(index.s, times(l->group, channels).s);
     if (strcmp(index.s, "0") != 0) {
@@ -141,7 +140,8 @@ static void put_separate(const loops *l, const span *w, int64_t from, int64_t to
     if (channels > 1)
         index = plus(index.s, times(l->p->inner, l->p->channel).s);
     const expression tap = index_of(
-        4, (axis[]){{"kh", g->kh}, {kw, g->kw}, {l->p->inner, channels}, {l->first.s, g->oc}});
+        4, (axis[]){
+               {"kh", g->kh}, {kw, g->kw}, {l->p->inner, channels}, {l->channels.first.s, g->oc}});
     put_sums(l, index.s, tap.s, from, to);
     put_end(t, braces);
 }
@@ -184,7 +184,7 @@ static void put_block(loops *l, int64_t begin, int64_t n)
     const adj_conv_geom *g = l->g;
     for (int64_t i = 0; i < n; i++)
         put(t, "%s %s[%lld] = {0};", l->f->has_double ? "double" : "float", sums_of(l, i).s,
-            (long long)l->n_sum);
+            (long long)l->channels.size);
     const int taps = put_taps(t, "kh", window_h(g), &l->h);
     if (is_merged(l)) {
         const expression ih = window_at("oh", "kh", window_h(g));
@@ -197,14 +197,14 @@ static void put_block(loops *l, int64_t begin, int64_t n)
     else
         put_known_columns(l, begin, n);
     put_end(t, taps);
-    expression to =
-        index_of(4, (axis[]){{"n", g->n}, {"oh", g->oh}, {l->at, g->ow}, {l->first.s, g->oc}});
+    expression to = index_of(
+        4, (axis[]){{"n", g->n}, {"oh", g->oh}, {l->at, g->ow}, {l->channels.first.s, g->oc}});
     if (strcmp(to.s, "0") != 0) {
         put(t, "const int to = %s;", to.s);
         to = expr("to");
     }
-    put_loop_to(t, l->lane, l->count.s);
-    const expression channel = plus(l->first.s, l->lane);
+    put_loop_to(t, l->lane, l->channels.count.s);
+    const expression channel = plus(l->channels.first.s, l->lane);
     for (int64_t i = 0; i < n; i++) {
         const expression sum = expr("%s[%s]", sums_of(l, i).s, l->lane);
         (i == 0 ? put_result : put_next_result)(
@@ -262,10 +262,11 @@ void put_convolution(function *f, const convolution *p)
     l.lane = is_each ? "c" : p->lane;
     const int64_t most = g->ow == 1 ? SINGLE : SUMS / g->ow > CHANNELS ? SUMS / g->ow : CHANNELS;
     int braces = put_loop_unless_one(t, "g", is_grouped ? g->groups : 1);
-    braces += put_blocks(t, expr("%s0", l.lane).s, channels, most, &l.n_sum, &l.first, &l.count);
+    l.channels = put_blocks(t, expr("%s0", l.lane).s, channels, most);
+    braces += l.channels.braces;
     if (is_grouped)
-        l.first = index_of(2, (axis[]){{"g", g->groups}, {l.first.s, channels}});
-    l.n = pixels_of(g, l.n_sum);
+        l.channels.first = index_of(2, (axis[]){{"g", g->groups}, {l.channels.first.s, channels}});
+    l.n = pixels_of(g, l.channels.size);
     braces += put_loop_unless_one(t, "n", g->n);
     braces += put_loop_unless_one(t, "oh", g->oh);
     l.h = put_window(t, "kh", "oh", window_h(g));

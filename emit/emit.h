@@ -94,11 +94,15 @@ typedef struct {
 expression index_of(int n, const axis a[]);
 /* Returns "index + 3", or the other one if one is 0. */
 expression plus(const char *a, const char *b);
-/* Opens a loop over blocks of at most `most` of n elements, for sums in an array of that many
- * floats, which compilers keep in registers. *count: an expression for the elements of a block;
- * *first: that of the block's first element, "0" for one block. Returns the braces to close. */
-int put_blocks(text *t, const char *variable, int64_t n, int64_t most, int64_t *room,
-               expression *first, expression *count);
+/* Blocks of elements: at most `size`, as many as expression count says, from first on. */
+typedef struct {
+    int braces; /* to close */
+    int64_t size;
+    expression first, count; /* first: "0" for one block */
+} blocks;
+/* Opens a loop over blocks of at most `most` of n elements, for sums in an array of the blocks'
+ * size, which compilers keep in registers. */
+blocks put_blocks(text *t, const char *variable, int64_t n, int64_t most);
 
 /* Sets the elements of the result. */
 void put_filled(function *f, double value);

@@ -204,22 +204,21 @@ static int64_t block_of(int64_t n, int64_t most)
     return OTHERWISE;
 }
 
-int put_blocks(text *t, const char *variable, int64_t n, int64_t most, int64_t *room,
-               expression *first, expression *count)
+blocks put_blocks(text *t, const char *variable, int64_t n, int64_t most)
 {
-    const int64_t size = *room = block_of(n, most);
-    *count = expr("%lld", (long long)size);
-    *first = expr("%s", size == n ? "0" : variable);
+    const int64_t size = block_of(n, most);
+    blocks b = {size < n, size, expr("%s", size < n ? variable : "0"),
+                expr("%lld", (long long)size)};
     if (size == n)
-        return 0;
+        return b;
     put(t, "for (int %s = 0; %s < %lld; %s += %lld) {", variable, variable, (long long)n, variable,
         (long long)size);
     if (n % size != 0) {
         put(t, "const int count = %s < %lld ? %lld : %lld - %s;", variable, (long long)(n - size),
             (long long)size, (long long)n, variable);
-        *count = expr("count");
+        b.count = expr("count");
     }
-    return 1;
+    return b;
 }
 
 /* ---- elementwise ---- */

@@ -18,19 +18,18 @@ static void put_pool(function *f, int is_maximum)
     text *t = &f->t;
     const adj_conv_geom *g = adj_node_geom(f->root);
     const pixels p = put_result_pixels(t, g);
-    int64_t room;
-    expression first, count, pixel;
-    const int block = put_blocks(t, "c0", g->oc, CHANNELS, &room, &first, &count);
+    const blocks b = put_blocks(t, "c0", g->oc, CHANNELS);
+    expression pixel;
     if (is_maximum) {
-        put(t, "float best[%lld];", (long long)room);
-        put_loop_to(t, "c", count.s);
+        put(t, "float best[%lld];", (long long)b.size);
+        put_loop_to(t, "c", b.count.s);
         put(t, "best[c] = -INFINITY;");
         put_end(t, 1);
     } else
-        put(t, "%s sum[%lld] = {0};", f->has_double ? "double" : "float", (long long)room);
-    const int taps = put_window_loops(t, g, &p, first.s, &pixel);
+        put(t, "%s sum[%lld] = {0};", f->has_double ? "double" : "float", (long long)b.size);
+    const int taps = put_window_loops(t, g, &p, b.first.s, &pixel);
     const expression x = expr("%s[%s]", operand_name(f, 0), plus(pixel.s, "c").s);
-    put_loop_to(t, "c", count.s);
+    put_loop_to(t, "c", b.count.s);
     if (is_maximum) {
         put(t, "const float value = %s;", x.s);
         put(t, "best[c] = value > best[c] || value != value ? value : best[c];");
@@ -38,10 +37,10 @@ static void put_pool(function *f, int is_maximum)
         put_term(f, "sum[c]", x.s);
     put_end(t, taps + 1);
     const expression mean = expr("%s / %s", sum_of(f, "sum[c]").s, elements_of(&p, g).s);
-    put_loop_to(t, "c", count.s);
-    put_result(f, is_maximum ? "best[c]" : mean.s, plus(result_at(g, first.s).s, "c").s,
-               plus(first.s, "c").s);
-    put_end(t, block + p.braces + 1);
+    put_loop_to(t, "c", b.count.s);
+    put_result(f, is_maximum ? "best[c]" : mean.s, plus(result_at(g, b.first.s).s, "c").s,
+               plus(b.first.s, "c").s);
+    put_end(t, b.braces + p.braces + 1);
 }
 
 void write_max_pool(function *f) { put_pool(f, 1); }

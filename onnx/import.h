@@ -65,8 +65,11 @@ typedef struct {
     const operator_row *row;
     int64_t opset; /* version of the operator's domain */
     int n_in, n_out;
-    value **in;              /* NULL: an operand left out */
-    value *out;              /* [n_out], results, to be filled in */
+    int is_rebatched; /* 1: an operand is computed from an input of another batch than the file's */
+    int has_merged;   /* 1: an operand has more than ADJ_MAX_RANK axes */
+    int is_foldable;  /* 1: all operands are known while loading, and none is trained */
+    value **in;       /* NULL: an operand left out */
+    value *out;       /* [n_out], results, to be filled in */
     char reason[MAX_REASON]; /* why it is not supported; "" */
 } call;
 
@@ -160,8 +163,6 @@ value *add_value(import *f, const char *name);
 
 /* True if operand i is given. */
 int has_in(const call *n, int i);
-/* True if an operand is computed from an input of another batch than the file's. */
-int is_rebatched(const call *n);
 /* Returns operand i as a node: that of the graph, a parameter or a constant. NULL on failure. */
 adj_node *in_node(call *n, int i);
 /* True if operand 1 begins at an axis of operand 0 that is named, as before opset 7. */

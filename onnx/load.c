@@ -60,26 +60,23 @@ static void list_refused(const call *n)
 static int find_operands(call *n)
 {
     int complete = 1;
+    n->is_foldable = 1;
     for (int i = 0; i < n->n_in; i++) {
         const char *name = n->proto->input[i];
         if (name == NULL || name[0] == '\0')
             continue;
         n->in[i] = find_value(n->f, name);
-        if (n->in[i] == NULL)
+        const value *v = n->in[i];
+        if (v == NULL)
             return import_fail(n->f, ADJ_EIO,
                                "node \"%s\" reads \"%s\", which no earlier node computes",
                                n->proto->name != NULL ? n->proto->name : "", name);
-        complete &= n->in[i]->node != NULL || n->in[i]->known != NULL || n->in[i]->part != NULL;
+        complete &= v->node != NULL || v->known != NULL || v->part != NULL;
+        n->is_rebatched |= v->is_rebatched;
+        n->has_merged |= v->is_merged;
+        n->is_foldable &= v->known != NULL && !v->is_weight;
     }
     return complete;
-}
-
-static int is_foldable(const call *n)
-{
-    for (int i = 0; i < n->n_in; i++)
-        if (n->in[i] != NULL && (n->in[i]->known == NULL || n->in[i]->is_weight))
-            return 0;
-    return 1;
 }
 
 /* Applies a builder of two operands from left to right. */
@@ -105,14 +102,6 @@ static int fold(call *n, const operator_row *row)
     return 1;
 }
 
-static int has_merged(const call *n)
-{
-    for (int i = 0; i < n->n_in; i++)
-        if (n->in[i] != NULL && n->in[i]->is_merged)
-            return 1;
-    return 0;
-}
-
 static void build(call *n)
 {
     const operator_row *row = n->row;
@@ -121,9 +110,9 @@ static void build(call *n)
         refuse(n, "the operator is not supported");
     else if (n->opset < row->since)
         refuse(n, "the operator in this opset (expected %d or more)", row->since);
-    else if (has_merged(n) && !row->takes_merged)
+    else if (n->has_merged && !row->takes_merged)
         refuse(n, "an operand of more than %d axes", ADJ_MAX_RANK);
-    else if (is_foldable(n) && fold(n, row))
+    else if (n->is_foldable && fold(n, row))
         return;
     else if (row->build != NULL)
         row->build(n);
@@ -146,7 +135,7 @@ static int add_results(import *f, const call *n)
             return 0;
         v->elem = n->out[i].elem;
         v->is_merged = n->out[i].is_merged;
-        v->is_rebatched = is_rebatched(n);
+        v->is_rebatched = n->is_rebatched;
         v->known = n->out[i].known;
         v->part = n->out[i].part;
         v->n_part = n->out[i].n_part;

@@ -45,14 +45,6 @@ value *add_value(import *f, const char *name)
 
 int has_in(const call *n, int i) { return i < n->n_in && n->in[i] != NULL; }
 
-int is_rebatched(const call *n)
-{
-    for (int i = 0; i < n->n_in; i++)
-        if (n->in[i] != NULL && n->in[i]->is_rebatched)
-            return 1;
-    return 0;
-}
-
 adj_shape in_shape(const call *n, int i)
 {
     if (!has_in(n, i))
