@@ -2,9 +2,12 @@
 #ifndef TESTS_COUNTER_H
 #define TESTS_COUNTER_H
 
+#include <criterion/criterion.h>
 #include <execinfo.h>
 #include <stdint.h>
 #include <stdlib.h>
+
+#include "adjoint.h"
 
 enum { MAX_CALLS = 20000 };
 
@@ -54,6 +57,23 @@ static inline void count_free(void *user, void *p)
 {
     ((counter *)user)->live--;
     free(p);
+}
+
+/* Runs the trial, which succeeds and frees all, and again with each of its allocations failing in
+ * turn: it runs out of memory, unless it makes fewer by then, and leaks none. */
+static inline void run_out_of_memory(adj_status (*trial)(counter *c))
+{
+    counter c = {0};
+    cr_assert_eq(trial(&c), ADJ_OK);
+    cr_assert_eq(c.live, 0);
+    const long total = c.calls;
+    for (long n = 1; n <= total; n++) {
+        c = (counter){.fail_at = n};
+        const adj_status status = trial(&c);
+        cr_assert(status == ADJ_ENOMEM || (status == ADJ_OK && c.calls < n),
+                  "allocation %ld of %ld failed, status: %s", n, total, adj_status_name(status));
+        cr_assert_eq(c.live, 0, "allocation %ld of %ld failed, %ld leaked", n, total, c.live);
+    }
 }
 
 #endif

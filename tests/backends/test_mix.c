@@ -39,8 +39,7 @@ static adj_exec_info run_on(const char *backend, adj_dtype dtype, adj_format for
         v[i] = evaluate(&f, result[i], backend);
     adj_exec_opts o = {.n_fetch = 6, .fetch = result, .backend = backend};
     scoped(release_exec) adj_exec *e = plan_of(f.g, &o);
-    adj_exec_info info = adj_exec_stats(e);
-    return info;
+    return adj_exec_stats(e);
 }
 
 static const int64_t elems[6] = {6, 384, 108, 4, 32, 384};
@@ -76,22 +75,14 @@ Test(mix, same_numbers_on_every_mix)
     }
 }
 
-static void print_exec(const adj_exec *e, char *text, size_t size)
-{
-    FILE *out = fmemopen(text, size, "w");
-    cr_assert_not_null(out);
-    adj_exec_print(out, e);
-    fclose(out);
-}
-
-/* The plan of the network as text. */
-static void print_plan(const char *backend, adj_dtype dtype, char *text, size_t size)
+/* The plan of the network as text, malloc'ed. */
+static char *network_text(const char *backend, adj_dtype dtype)
 {
     scoped(fixture_free) fixture f = fixture_new();
     adj_node *y = network(&f, dtype, ADJ_NHWC);
     adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .backend = backend};
     scoped(release_exec) adj_exec *e = plan_of(f.g, &o);
-    print_exec(e, text, size);
+    return plan_text(e);
 }
 
 /* True if the plan has a line for a step of op that contains the word. */
@@ -112,31 +103,36 @@ static int step_says(const char *plan, const char *op, const char *word)
  * packed), is its own affair. */
 static int shows_its_reorders(const char *plan)
 {
-    const char *counted = strchr(plan, '(');
+    const size_t at = strcspn(plan, "(");
     int shown = 0;
     for (const char *line = plan; (line = strchr(line, '\n')) != NULL; line++)
         shown += strncmp(line + 1 + strspn(line + 1, " 0123456789"), "reorder ", 8) == 0;
-    return counted != NULL && strtol(counted + 1, NULL, 10) == shown;
+    return plan[at] == '(' && strtol(plan + at + 1, NULL, 10) == shown;
 }
 
 Test(mix, the_plan_says_where_and_why)
 {
+    static const struct {
+        const char *backend;
+        adj_dtype dtype;
+        const char *op, *word;
+    } says[] = {
+        {"onednn", ADJ_F32, "matmul", "[onednn "},
+        {"onednn,conv2d=naive", ADJ_F32, "conv2d", "[naive "},
+        {"onednn,conv2d=naive", ADJ_F32, "depthwise_conv2d_native", "[direct "},
+        {"naive,matmul=onednn", ADJ_F32, "matmul", "[onednn "},
+        {"naive,matmul=onednn", ADJ_F32, "depthwise_conv2d_native", "[naive "},
+        {"onednn", ADJ_F64, "conv2d", "[direct "},
+        {"onednn", ADJ_F64, "matmul", "because matmul: oneDNN has no f64"},
+        {"onednn", ADJ_F64, "relu", "[naive "},
+    };
     need_onednn_kernels();
-    static char plan[1 << 14];
     unsetenv("ADJOINT_PLAN"); /* the fastest kernel depends on the machine */
-    print_plan("onednn", ADJ_F32, plan, sizeof plan);
-    cr_assert(step_says(plan, "matmul", "[onednn "), "%s", plan);
-    cr_assert(shows_its_reorders(plan), "%s", plan);
-    print_plan("onednn,conv2d=naive", ADJ_F32, plan, sizeof plan);
-    cr_assert(step_says(plan, "conv2d", "[naive "), "%s", plan);
-    cr_assert(step_says(plan, "depthwise_conv2d_native", "[direct "), "%s", plan);
-    print_plan("naive,matmul=onednn", ADJ_F32, plan, sizeof plan);
-    cr_assert(step_says(plan, "matmul", "[onednn "), "%s", plan);
-    cr_assert(step_says(plan, "depthwise_conv2d_native", "[naive "), "%s", plan);
-    print_plan("onednn", ADJ_F64, plan, sizeof plan);
-    cr_assert(step_says(plan, "conv2d", "[direct "), "%s", plan);
-    cr_assert(step_says(plan, "matmul", "because matmul: oneDNN has no f64"), "%s", plan);
-    cr_assert(step_says(plan, "relu", "[naive "), "%s", plan);
+    for (size_t i = 0; i < sizeof says / sizeof *says; i++) {
+        scoped(release) char *plan = network_text(says[i].backend, says[i].dtype);
+        cr_assert(step_says(plan, says[i].op, says[i].word), "%s", plan);
+        cr_assert(shows_its_reorders(plan), "%s", plan);
+    }
 }
 
 /* Values of one shape in one layout, but of two types: each needs a reorder of its own. */
@@ -151,8 +147,7 @@ static double *sum_of_two_types(const char *backend)
         adj_node *w = given_integers(&f, dtype, (adj_shape){4, {3, 3, 2, 16}}, -3, 3);
         y[i] = adj_cast(adj_conv2d(x, w, &nchw), ADJ_F32);
     }
-    double *sum = evaluate(&f, adj_add(y[0], y[1]), backend);
-    return sum;
+    return evaluate(&f, adj_add(y[0], y[1]), backend);
 }
 
 Test(mix, two_types_in_one_layout)

@@ -24,6 +24,9 @@ static void expect_node(fixture *f, adj_node *y, int at_least, double rtol, doub
     fixture_free(f);
 }
 
+static const adj_dtype dtypes[] = {ADJ_F32, ADJ_BF16};
+enum { DTYPES = 2 };
+
 static double rounding(adj_dtype dtype) { return dtype == ADJ_BF16 ? 0x1p-7 : 1e-6; }
 
 Test(onednn_ops, matmul_agrees_exactly_on_integers)
@@ -32,14 +35,14 @@ Test(onednn_ops, matmul_agrees_exactly_on_integers)
         {64, 120, 84}, {1, 7, 5}, {5, 1, 3}, {17, 33, 1}, {2, 256, 10}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         for (int t = 0; t < 4; t++)
-            for (int dtype = ADJ_F32; dtype <= ADJ_BF16; dtype += ADJ_BF16 - ADJ_F32) {
+            for (int d = 0; d < DTYPES; d++) {
                 int64_t m = sizes[i][0], k = sizes[i][1], n = sizes[i][2];
                 fixture f = fixture_new();
                 adj_shape a = {2, {t & 1 ? k : m, t & 1 ? m : k}};
                 adj_shape b = {2, {t & 2 ? n : k, t & 2 ? k : n}};
                 expect_node(&f,
-                            adj_matmul(given_integers(&f, (adj_dtype)dtype, a, -3, 3),
-                                       given_integers(&f, (adj_dtype)dtype, b, -3, 3), t),
+                            adj_matmul(given_integers(&f, dtypes[d], a, -3, 3),
+                                       given_integers(&f, dtypes[d], b, -3, 3), t),
                             1, 0, 0);
             }
 }
@@ -86,21 +89,22 @@ Test(onednn_ops, matmul_reorders_parameters_alone)
     cr_expect_eq(adj_exec_details(of_param).reorders, 1);
 }
 
+static adj_node *(*const function[])(adj_node *) = {adj_sigmoid, adj_tanh, adj_silu};
+
 Test(onednn_ops, functions)
 {
-    adj_node *(*const function[])(adj_node *) = {adj_sigmoid, adj_tanh, adj_silu};
     for (size_t i = 0; i < sizeof function / sizeof *function; i++)
-        for (int dtype = ADJ_F32; dtype <= ADJ_BF16; dtype += ADJ_BF16 - ADJ_F32) {
-            double tolerance = rounding((adj_dtype)dtype);
+        for (int d = 0; d < DTYPES; d++) {
+            double tolerance = rounding(dtypes[d]);
             fixture f = fixture_new();
-            adj_node *x = given_random(&f, (adj_dtype)dtype, (adj_shape){3, {3, 5, 37}}, -20, 20);
+            adj_node *x = given_random(&f, dtypes[d], (adj_shape){3, {3, 5, 37}}, -20, 20);
             expect_node(&f, function[i](x), 1, 4 * tolerance, tolerance);
         }
-    for (int dtype = ADJ_F32; dtype <= ADJ_BF16; dtype += ADJ_BF16 - ADJ_F32) {
-        double tolerance = rounding((adj_dtype)dtype);
+    for (int d = 0; d < DTYPES; d++) {
+        double tolerance = rounding(dtypes[d]);
         fixture f = fixture_new();
-        adj_node *x = given_random(&f, (adj_dtype)dtype, (adj_shape){2, {3, 37}}, -20, 20);
-        adj_node *dy = given_random(&f, (adj_dtype)dtype, (adj_shape){2, {3, 37}}, -1, 1);
+        adj_node *x = given_random(&f, dtypes[d], (adj_shape){2, {3, 37}}, -20, 20);
+        adj_node *dy = given_random(&f, dtypes[d], (adj_shape){2, {3, 37}}, -1, 1);
         expect_node(&f, adj_silu_grad(dy, x), 1, 4 * tolerance, tolerance);
     }
 }
@@ -111,7 +115,6 @@ Test(onednn_ops, functions_of_extreme_values)
     static const double extreme[] = {NAN,   -INFINITY, INFINITY, -0.0, 0,         -100,     100,
                                      1e-40, -88,       3e38,     NAN,  -INFINITY, INFINITY, 1,
                                      -1,    NAN,       2,        -2,   1e-30,     -3e38};
-    adj_node *(*const function[])(adj_node *) = {adj_sigmoid, adj_tanh, adj_silu};
     for (size_t i = 0; i < sizeof function / sizeof *function; i++) {
         fixture f = fixture_new();
         adj_node *x = given(&f, ADJ_F32, (adj_shape){2, {4, 5}}, extreme);
@@ -129,14 +132,13 @@ static adj_pool window(int k, int s, adj_padding padding)
 Test(onednn_ops, transpose)
 {
     for (int code = 0; code < 256; code++)
-        for (int dtype = ADJ_F32; dtype <= ADJ_BF16; dtype += ADJ_BF16 - ADJ_F32) {
+        for (int d = 0; d < DTYPES; d++) {
             const int perm[] = {code >> 6, code >> 4 & 3, code >> 2 & 3, code & 3};
             const int is_moved = code != (0 << 6 | 1 << 4 | 2 << 2 | 3);
             if ((1 << perm[0] | 1 << perm[1] | 1 << perm[2] | 1 << perm[3]) != 15)
                 continue;
             fixture f = fixture_new();
-            adj_node *x =
-                given_integers(&f, (adj_dtype)dtype, (adj_shape){4, {2, 3, 17, 5}}, -99, 99);
+            adj_node *x = given_integers(&f, dtypes[d], (adj_shape){4, {2, 3, 17, 5}}, -99, 99);
             expect_node(&f, adj_transpose(x, 4, perm), is_moved, 0, 0);
         }
     fixture f = fixture_new();
@@ -150,17 +152,17 @@ Test(onednn_ops, avg_pool_and_its_gradient)
         {2, 2, ADJ_VALID}, {3, 2, ADJ_SAME}, {3, 1, ADJ_SAME}, {2, 3, ADJ_VALID}, {5, 5, ADJ_SAME}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int gradient = 0; gradient < 2; gradient++)
-            for (int dtype = ADJ_F32; dtype <= ADJ_BF16; dtype += ADJ_BF16 - ADJ_F32) {
+            for (int d = 0; d < DTYPES; d++) {
                 adj_pool a = window(cases[i][0], cases[i][1], (adj_padding)cases[i][2]);
                 adj_shape xs = {4, {2, 9, 8, 19}};
-                double tolerance = rounding((adj_dtype)dtype);
+                double tolerance = rounding(dtypes[d]);
                 fixture f = fixture_new();
-                adj_node *x = given_random(&f, (adj_dtype)dtype, xs, -1, 1);
+                adj_node *x = given_random(&f, dtypes[d], xs, -1, 1);
                 adj_node *y = adj_avg_pool(x, &a);
                 cr_assert_not_null(y, "%s", adj_graph_message(f.g));
                 if (gradient)
-                    y = adj_avg_pool_grad(
-                        xs, given_random(&f, (adj_dtype)dtype, y->type.shape, -1, 1), &a);
+                    y = adj_avg_pool_grad(xs, given_random(&f, dtypes[d], y->type.shape, -1, 1),
+                                          &a);
                 expect_node(&f, y, 0, tolerance, tolerance);
             }
 }

@@ -49,6 +49,17 @@ static inline const adj_gradcheck_report *checked(adj_node *n, const adj_gradche
     return r;
 }
 
+/* Returns the report as adj_gradcheck_print writes it; the caller frees. */
+static inline char *report_text(const adj_gradcheck_report *r)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream(&text, &size);
+    adj_gradcheck_print(f, r);
+    fclose(f);
+    return text;
+}
+
 /* Compares as the options say, with one timed run; on one thread unless they name another number.
  */
 static inline const adj_comparison *comparison_with(adj_graph *g, adj_compare_opts o,

@@ -121,16 +121,28 @@ Test(compare_trust, layouts)
     cr_assert_eq(r.c->n_failed + r.c->n_whole_failed, 0);
 }
 
-/* ---- out of memory at the n-th allocation ---- */
+/* ---- the same process as another, whose second response may be cut off ---- */
+
+typedef struct {
+    int calls, is_cut;
+    size_t left, whole; /* bytes of the second response: of the plain run */
+} wire;
 
 static adj_status elsewhere(void *user, const char *isa, const void *request, size_t bytes,
                             void **response, size_t *response_bytes, adj_error *error)
 {
-    (void)user;
+    wire *w = user;
     (void)isa;
     (void)error;
-    return adj_trial_run(request, bytes, NULL, NULL, response, response_bytes);
+    adj_status status = adj_trial_run(request, bytes, NULL, NULL, response, response_bytes);
+    if (++w->calls == 2 && status == ADJ_OK) {
+        w->whole = *response_bytes;
+        *response_bytes = w->is_cut ? w->left : w->whole;
+    }
+    return status;
 }
+
+/* ---- out of memory at the n-th allocation ---- */
 
 static adj_status small_compare(counter *c, const char *config, int guard)
 {
@@ -160,7 +172,8 @@ static adj_status small_compare(counter *c, const char *config, int guard)
                                     .config = configs,
                                     .runs = 1,
                                     .exec.threads = 1};
-        const adj_trial_opts trials = {.guard = guard, .elsewhere = elsewhere};
+        wire whole = {0};
+        const adj_trial_opts trials = {.guard = guard, .elsewhere = elsewhere, .user = &whole};
         status = adj_compare_with(g, &o, &trials, &comparison);
         cr_assert(status == ADJ_OK || comparison->message[0] != '\0');
         if (status == ADJ_OK)
@@ -169,7 +182,7 @@ static adj_status small_compare(counter *c, const char *config, int guard)
     return status;
 }
 
-static void run_out_of_memory(const char *config, int guard)
+static void run_out_at_each_place(const char *config, int guard)
 {
     static uint64_t stack[MAX_CALLS + 1];
     counter all = {.stack = stack};
@@ -191,41 +204,21 @@ static void run_out_of_memory(const char *config, int guard)
     cr_assert_gt(failed, 100); /* how many places there are is a matter of inlining, too */
 }
 
-Test(compare_trust, out_of_memory_naive) { run_out_of_memory("naive", 0); }
-Test(compare_trust, out_of_memory_bf16) { run_out_of_memory("naive:bf16", 0); }
-Test(compare_trust, out_of_memory_direct) { run_out_of_memory("direct", 0); }
-Test(compare_trust, out_of_memory_elsewhere) { run_out_of_memory("direct", 1); }
-Test(compare_trust, out_of_memory_onednn) { run_out_of_memory("onednn", 0); }
+Test(compare_trust, out_of_memory_naive) { run_out_at_each_place("naive", 0); }
+Test(compare_trust, out_of_memory_bf16) { run_out_at_each_place("naive:bf16", 0); }
+Test(compare_trust, out_of_memory_direct) { run_out_at_each_place("direct", 0); }
+Test(compare_trust, out_of_memory_elsewhere) { run_out_at_each_place("direct", 1); }
+Test(compare_trust, out_of_memory_onednn) { run_out_at_each_place("onednn", 0); }
 
 /* ---- the plan of a run in another process is returned whole or refused ---- */
-
-typedef struct {
-    int calls, is_cut;
-    size_t left, whole; /* bytes of the second response: of the plain run */
-} wire;
-
-static adj_status elsewhere_cut(void *user, const char *isa, const void *request, size_t bytes,
-                                void **response, size_t *response_bytes, adj_error *error)
-{
-    wire *w = user;
-    (void)isa;
-    (void)error;
-    adj_status status = adj_trial_run(request, bytes, NULL, NULL, response, response_bytes);
-    if (++w->calls == 2) {
-        w->whole = *response_bytes;
-        *response_bytes = w->is_cut ? w->left : w->whole;
-    }
-    return status;
-}
 
 static const adj_comparison *compare_elsewhere(adj_graph *g, const char *config, wire *w)
 {
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {1, 3, 3, 4}});
     adj_node *b = adj_const(g, ADJ_F32, (adj_shape){1, {4}}, (const float[]){1, -1, 0.5F, 2});
     adj_node *y = adj_mul(adj_relu(adj_bias_add(x, b, ADJ_NHWC)), x);
-    return compared_with(
-        y, config, (adj_compare_opts){.exec.seed = 1},
-        (adj_trial_opts){.guard = w != NULL, .elsewhere = elsewhere_cut, .user = w});
+    return compared_with(y, config, (adj_compare_opts){.exec.seed = 1},
+                         (adj_trial_opts){.guard = w != NULL, .elsewhere = elsewhere, .user = w});
 }
 
 /* Makes default plans even if ADJOINT_PLAN is set, since fused groups are inspected. */
@@ -237,9 +230,10 @@ Test(compare_plan, comes_back)
     static const char *const configs[] = {"direct", "direct:bf16", "direct:f16", "onednn:f16"};
     for (size_t i = 0; i < sizeof configs / sizeof *configs; i++) {
         wire w = {0};
-        adj_graph *g = adj_graph_new(), *h = adj_graph_new();
-        const adj_comparison *here = compare_elsewhere(g, configs[i], NULL);
-        const adj_comparison *there = compare_elsewhere(h, configs[i], &w);
+        scoped(release_graph) adj_graph *g = adj_graph_new(), *h = adj_graph_new();
+        scoped(release_comparison)
+            const adj_comparison *here = compare_elsewhere(g, configs[i], NULL),
+                                 *there = compare_elsewhere(h, configs[i], &w);
         int n = here->n_row, n_group = 0;
         cr_assert_eq(there->n_row, n, "%s", configs[i]);
         cr_assert_eq(here->n_failed + there->n_failed, 0);
@@ -254,10 +248,6 @@ Test(compare_plan, comes_back)
         }
         if (i < 2)
             cr_assert_gt(n_group, 0, "%s", configs[i]);
-        adj_comparison_free(here);
-        adj_comparison_free(there);
-        adj_graph_free(g);
-        adj_graph_free(h);
     }
 }
 

@@ -145,11 +145,7 @@ Test(gradcheck_hints, readme)
 
     scoped(release_graph) adj_graph *g = adj_graph_new();
     scoped(release_gradcheck) const adj_gradcheck_report *r = check_spoiled(g, &args, &o);
-    scoped(release) char *printed = NULL;
-    size_t size;
-    f = open_memstream(&printed, &size);
-    adj_gradcheck_print(f, r);
-    fclose(f);
+    scoped(release) char *printed = report_text(r);
     cr_expect_eq(r->n_result[ADJ_GRADCHECK_FAIL], 1, "%s", printed);
     int details = 0;
     for (char *line = strtok(printed, "\n"); line != NULL; line = strtok(NULL, "\n"))

@@ -100,7 +100,7 @@ const adj_backend *const adj_backends[] = {&adj_backend_onednn, &adj_backend_dir
 /* ---- out of memory while other backends recompute ---- */
 
 /* Each allocation in turn, and later ones less often. */
-static void run_out_of_memory(adj_status (*check)(adj_node *y))
+static void expect_no_memory(adj_status (*check)(adj_node *y))
 {
     static const plant relu = {{.op = "relu"}, "relu", NULL, SCALED};
     counter c = {0};
@@ -288,7 +288,7 @@ static adj_status check_wrong(adj_node *y)
     return status;
 }
 
-Test(gradcheck_witness, out_of_memory) { run_out_of_memory(check_wrong); }
+Test(gradcheck_witness, out_of_memory) { expect_no_memory(check_wrong); }
 
 static void compare(const plant *p, int n_config, const char *const configs[])
 {
@@ -362,7 +362,7 @@ static adj_status compare_wrong(adj_node *y)
     return status;
 }
 
-Test(compare_witness, out_of_memory) { run_out_of_memory(compare_wrong); }
+Test(compare_witness, out_of_memory) { expect_no_memory(compare_wrong); }
 
 /* ---- the plan is blamed only after the node was right alone on the operands that it had ---- */
 

@@ -126,6 +126,17 @@ static int is_zero(const double *v, int64_t n)
     return i == n;
 }
 
+/* Nodes of the plan's largest step. */
+static int largest_step(const adj_exec *e)
+{
+    int largest = 0;
+    for (int i = 0; i < adj_exec_step_count(e); i++) {
+        const int n = adj_exec_step_at(e, i).n_node;
+        largest = n > largest ? n : largest;
+    }
+    return largest;
+}
+
 /* A step of SGD with momentum, the loss being linear in the logits. */
 static trained train(network build, adj_dtype dtype, adj_exec_opts o)
 {
@@ -169,10 +180,7 @@ static trained train(network build, adj_dtype dtype, adj_exec_opts o)
     t.n_param = r.n;
     for (int i = 0; i < r.n; i++)
         append(&t, e, r.param[i]);
-    for (int i = 0; i < adj_exec_step_count(e); i++) {
-        int n = adj_exec_step_at(e, i).n_node;
-        t.together = n > t.together ? n : t.together;
-    }
+    t.together = largest_step(e);
     adj_graph_free(r.g);
     return t;
 }
@@ -263,42 +271,44 @@ Test(fusion, models_within_their_bounds)
 
 /* ---- the environment ---- */
 
-static adj_status plan_with(const char *words, int *together, int *timed, char message[256],
-                            char note[256])
+typedef struct {
+    adj_status status;
+    int together, timed;
+    char message[256], note[256];
+} planned;
+
+static planned plan_with(const char *words)
 {
     net r = {.g = adj_graph_new(), .dtype = ADJ_F32};
     adj_node *x = adj_input(r.g, "x", ADJ_F32, (adj_shape){4, {BATCH, 8, 8, 16}});
     adj_node *y = adj_relu(conv(&r, x, 3, 1, 16));
     adj_exec_opts o = {.n_fetch = 1, .fetch = &y};
     scoped(release_exec) adj_exec *e = NULL;
-    *together = 0;
     setenv("ADJOINT_PLAN", words, 1);
-    adj_status status = adj_exec_new(r.g, &o, &e);
-    for (int i = 0; i < adj_exec_step_count(e); i++) {
-        int n = adj_exec_step_at(e, i).n_node;
-        *together = n > *together ? n : *together;
-    }
-    *timed = adj_exec_details(e).timed;
-    snprintf(message, 256, "%s", adj_exec_message(e));
-    snprintf(note, 256, "%s", adj_exec_warning(e));
+    planned p = {.status = adj_exec_new(r.g, &o, &e)};
+    p.together = largest_step(e);
+    p.timed = adj_exec_details(e).timed;
+    snprintf(p.message, sizeof p.message, "%s", adj_exec_message(e));
+    snprintf(p.note, sizeof p.note, "%s", adj_exec_warning(e));
     adj_graph_free(r.g);
-    return status;
+    return p;
 }
 
 Test(fusion, the_environment_adds_to_the_options)
 {
-    char message[256], note[256];
-    int together, timed;
+    static const struct {
+        const char *words;
+        int is_fused, is_tuned;
+    } cases[] = {{"", 1, 0}, {"unfused", 0, 0}, {"tune", 1, 1}, {"tune,unfused", 0, 1}};
     unsetenv("ADJOINT_TUNE");
-    cr_assert_eq(plan_with("", &together, &timed, message, note), ADJ_OK, "%s", message);
-    cr_assert(together > 1 && timed == 0);
-    cr_assert_eq(plan_with("unfused", &together, &timed, message, note), ADJ_OK, "%s", message);
-    cr_assert(together == 1 && timed == 0);
-    cr_assert_eq(plan_with("tune", &together, &timed, message, note), ADJ_OK, "%s", message);
-    cr_assert(together > 1 && (timed > 0 || strstr(note, "too short") != NULL));
-    cr_assert_eq(plan_with("tune,unfused", &together, &timed, message, note), ADJ_OK, "%s",
-                 message);
-    cr_assert(together == 1 && (timed > 0 || strstr(note, "too short") != NULL));
-    cr_assert_eq(plan_with("unfused,tuned", &together, &timed, message, note), ADJ_EARG);
-    expect_text(message, "unknown word (got \"tuned\"");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const planned p = plan_with(cases[i].words);
+        const int is_tuned = p.timed > 0 || strstr(p.note, "too short") != NULL;
+        cr_assert_eq(p.status, ADJ_OK, "%s: %s", cases[i].words, p.message);
+        cr_assert(cases[i].is_fused ? p.together > 1 : p.together == 1, "%s", cases[i].words);
+        cr_assert(cases[i].is_tuned ? is_tuned : p.timed == 0, "%s", cases[i].words);
+    }
+    const planned p = plan_with("unfused,tuned");
+    cr_assert_eq(p.status, ADJ_EARG);
+    expect_text(p.message, "unknown word (got \"tuned\"");
 }

@@ -330,12 +330,13 @@ typedef enum { GIVEN, MADE_BEFORE, MADE_AFTER } addend_kind;
 
 typedef struct {
     adj_graph *g;
+    addend_kind kind;
     adj_node *x, *given, *negated, *sum, *y;
 } net;
 
 static net new_net(addend_kind kind)
 {
-    net n = {.g = adj_graph_new()};
+    net n = {.g = adj_graph_new(), .kind = kind};
     n.x = adj_input(n.g, "x", ADJ_F32, vec);
     n.given = adj_input(n.g, "given", ADJ_F32, vec);
     adj_node *addend = kind == MADE_BEFORE ? adj_scale(n.given, 2) : n.given;
@@ -359,8 +360,7 @@ static int nodes_of_negation(const adj_exec *e)
 
 /* Plans and runs it; expects so many nodes in the step, and y as so many times the values of the
  * definition. */
-static void expect_times(net n, addend_kind kind, adj_exec_opts o, int nodes, const char *label,
-                         float times)
+static void expect_times(net n, adj_exec_opts o, int nodes, const char *label, float times)
 {
     static const float x[SIZE] = {1, -2, 3}, given[SIZE] = {5, -1, 2};
     float y[SIZE];
@@ -378,7 +378,7 @@ static void expect_times(net n, addend_kind kind, adj_exec_opts o, int nodes, co
     cr_assert_eq(adj_run(e), ADJ_OK, "%s: %s", label, adj_exec_message(e));
     cr_assert_eq(adj_get(e, n.y, y, sizeof y), ADJ_OK);
     for (int i = 0; i < SIZE; i++) {
-        const float addend = kind == GIVEN ? given[i] : 2 * given[i];
+        const float addend = n.kind == GIVEN ? given[i] : 2 * given[i];
         const float v = addend - x[i];
         cr_expect_eq(y[i], v > 0 ? times * v : 0, "%s: %g", label, (double)y[i]);
     }
@@ -388,20 +388,20 @@ static void expect_times(net n, addend_kind kind, adj_exec_opts o, int nodes, co
     reset();
 }
 
-static void expect(net n, addend_kind kind, adj_exec_opts o, int nodes, const char *label)
+static void expect(net n, adj_exec_opts o, int nodes, const char *label)
 {
-    expect_times(n, kind, o, nodes, label, 1);
+    expect_times(n, o, nodes, label, 1);
 }
 
 Test(epilogue, all_that_can_be_computed_there)
 {
-    expect(new_net(GIVEN), GIVEN, (adj_exec_opts){0}, 3, "given");
-    expect(new_net(MADE_BEFORE), MADE_BEFORE, (adj_exec_opts){0}, 3, "made before");
+    expect(new_net(GIVEN), (adj_exec_opts){0}, 3, "given");
+    expect(new_net(MADE_BEFORE), (adj_exec_opts){0}, 3, "made before");
 }
 
 Test(epilogue, not_what_has_to_wait)
 {
-    expect(new_net(MADE_AFTER), MADE_AFTER, (adj_exec_opts){0}, 1, "made after");
+    expect(new_net(MADE_AFTER), (adj_exec_opts){0}, 1, "made after");
 }
 
 /* relu is in a group with nodes that are not proposed: it stays there, but where one node is left
@@ -410,7 +410,7 @@ Test(epilogue, no_part_of_a_group)
 {
     net n = new_net(GIVEN);
     adj_node *const scaled[] = {n.y, adj_scale(adj_scale(n.y, 3), 5)};
-    expect(n, GIVEN, (adj_exec_opts){.fetch = scaled, .n_fetch = 2}, 2, "relu and two");
+    expect(n, (adj_exec_opts){.fetch = scaled, .n_fetch = 2}, 2, "relu and two");
 }
 
 Test(epilogue, the_first_of_a_pair)
@@ -421,7 +421,7 @@ Test(epilogue, the_first_of_a_pair)
         const adj_exec_opts o = {.fetch = is_fetched ? scaled : &scaled[1],
                                  .n_fetch = 1 + is_fetched};
         n.y = is_fetched ? n.y : scaled[1];
-        expect_times(n, GIVEN, o, 3, "relu and scale", is_fetched ? 1 : 3);
+        expect_times(n, o, 3, "relu and scale", is_fetched ? 1 : 3);
     }
 }
 
@@ -429,26 +429,25 @@ Test(epilogue, not_behind_a_value_that_is_wanted)
 {
     net n = new_net(GIVEN);
     adj_node *const sum[] = {n.sum, n.y};
-    expect(n, GIVEN, (adj_exec_opts){.fetch = sum, .n_fetch = 2}, 2, "the sum is fetched");
+    expect(n, (adj_exec_opts){.fetch = sum, .n_fetch = 2}, 2, "the sum is fetched");
     n = new_net(GIVEN);
     adj_node *const negated[] = {n.negated, n.y};
-    expect(n, GIVEN, (adj_exec_opts){.fetch = negated, .n_fetch = 2}, 1, "the group's is fetched");
+    expect(n, (adj_exec_opts){.fetch = negated, .n_fetch = 2}, 1, "the group's is fetched");
 }
 
 Test(epilogue, not_against_the_options)
 {
-    expect(new_net(GIVEN), GIVEN, (adj_exec_opts){.debug = &(adj_exec_debug){.no_fusion = 1}}, 1,
+    expect(new_net(GIVEN), (adj_exec_opts){.debug = &(adj_exec_debug){.no_fusion = 1}}, 1,
            "unfused");
-    expect(new_net(GIVEN), GIVEN, (adj_exec_opts){.backend = "negating,relu=naive"}, 2,
-           "relu=naive");
+    expect(new_net(GIVEN), (adj_exec_opts){.backend = "negating,relu=naive"}, 2, "relu=naive");
 }
 
 Test(epilogue, not_against_the_kernel)
 {
     plant_adds.refuses = 1;
-    expect(new_net(GIVEN), GIVEN, (adj_exec_opts){0}, 1, "it refuses");
+    expect(new_net(GIVEN), (adj_exec_opts){0}, 1, "it refuses");
     plant_adds.wider = "other";
-    expect(new_net(GIVEN), GIVEN, (adj_exec_opts){0}, 1, "another implementation");
+    expect(new_net(GIVEN), (adj_exec_opts){0}, 1, "another implementation");
 }
 
 /* The negation of a parameter is not computed in every run for an input's sake. */

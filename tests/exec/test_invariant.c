@@ -234,11 +234,7 @@ Test(invariant, an_inference_casts_its_filters_once)
         cr_assert_eq(adj_get(fresh, y, want, sizeof want), ADJ_OK);
         cr_assert_eq(memcmp(got, want, sizeof got), 0, "turn %d", turn);
     }
-    scoped(release) char *text = NULL;
-    size_t bytes = 0;
-    FILE *f = open_memstream(&text, &bytes);
-    adj_exec_print(f, e);
-    fclose(f);
+    scoped(release) char *text = plan_text(e);
     expect_text(text, "(only when a parameter has changed)");
 }
 

@@ -105,22 +105,6 @@ static adj_status plan_packed_filters(counter *c)
     return status;
 }
 
-/* At each of its allocations: of what is tried with a counting allocator. */
-static void run_out_of_memory(adj_status (*trial)(counter *c))
-{
-    counter c = {0};
-    cr_assert_eq(trial(&c), ADJ_OK);
-    cr_assert_eq(c.live, 0);
-    const long total = c.calls;
-    for (long n = 1; n <= total; n++) {
-        c = (counter){.fail_at = n};
-        const adj_status status = trial(&c);
-        cr_assert_eq(status, ADJ_ENOMEM, "allocation %ld of %ld failed, status: %s", n, total,
-                     adj_status_name(status));
-        cr_assert_eq(c.live, 0, "allocation %ld of %ld failed, %ld leaked", n, total, c.live);
-    }
-}
-
 /* Allocations are counted here, and tuning makes as many as it has time for: no other plans,
  * whatever all tests are run with. */
 TestSuite(memory, .init = plan_as_usual);

@@ -15,13 +15,8 @@ static const char warning[] = "(sums depend on the number of threads)";
 
 static int warns(const adj_exec *e)
 {
-    scoped(release) char *text = NULL;
-    size_t size = 0;
-    FILE *f = open_memstream(&text, &size);
-    adj_exec_print(f, e);
-    fclose(f);
-    int found = strstr(text, warning) != NULL;
-    return found;
+    scoped(release) char *text = plan_text(e);
+    return strstr(text, warning) != NULL;
 }
 
 /* y's elements, malloc'ed. *warned: the plan says that they depend on the threads. */

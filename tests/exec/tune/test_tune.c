@@ -108,12 +108,7 @@ Test(tune, equal_groups_are_timed_once_and_the_time_is_bounded)
     cr_assert_eq(adj_exec_details(e).timed, 4);
     for (int i = 0; i < 4; i++)
         cr_assert_str_eq(adj_exec_step_at(e, i).impl, "fast:1");
-    FILE *f = temporary_stream();
-    char text[4096] = "";
-    adj_exec_print(f, e);
-    rewind(f);
-    cr_assert_gt(fread(text, 1, sizeof text - 1, f), 0);
-    fclose(f);
+    scoped(release) char *text = plan_text(e);
     expect_text(text, "[planted fast:1] tuned ");
     adj_exec_free(e);
 
