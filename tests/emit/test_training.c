@@ -68,77 +68,47 @@ static double output_error(const trained *n)
 }
 
 /* Five steps: losses, and the outputs before and after. */
-static void expect_steps(trained *n, double tolerance)
+static void expect_steps(const char *name, trained *n, double tolerance)
 {
     training_batch(n->e, n->t.images, n->t.labels, 0);
-    cr_expect_leq(output_error(n), 1e-5);
+    cr_expect_leq(output_error(n), 1e-5, "%s", name);
     for (int step = 0; step < STEPS; step++) {
         float loss;
         const double want = (double)training_step(&n->t, n->e, step);
         cr_assert_eq(n->step(given_data(n, n->t.images), given_data(n, n->t.labels), 0.02F, &loss),
                      0);
-        cr_expect_float_eq((double)loss, want, tolerance * fmax(1, want), "step %d: %g, not %g",
-                           step, (double)loss, want);
+        cr_expect_float_eq((double)loss, want, tolerance * fmax(1, want), "%s, step %d: %g, not %g",
+                           name, step, (double)loss, want);
     }
-    cr_expect_leq(output_error(n), tolerance, "outputs are %g apart", output_error(n));
+    cr_expect_leq(output_error(n), tolerance, "%s: outputs are %g apart", name, output_error(n));
 }
 
-static void expect_training(const char *model, adj_model_opts m, const adj_optimizer_opts *o,
-                            double tolerance)
+Test(emit_training, models)
 {
-    scoped(trained_free) trained n = trained_new(training_of(model, m, o));
-    expect_steps(&n, tolerance);
-}
-
-Test(emit_training, lenet5_with_momentum)
-{
-    expect_training("lenet5", (adj_model_opts){.batch = 4}, &with_momentum, 1e-5);
-}
-
-Test(emit_training, lenet_plain)
-{
-    expect_training("lenet", (adj_model_opts){.batch = 3, .size.h = 12, .size.w = 12},
-                    &(adj_optimizer_opts){.weight_decay = 1e-3}, 1e-5);
-}
-
-/* Not for a net with batch norm: the gradient of a bias before one is 0 but for rounding, which
- * Adam makes steps of the learning rate's size. */
-Test(emit_training, lenet_with_adam)
-{
-    expect_training("lenet5", (adj_model_opts){.batch = 2},
-                    &(adj_optimizer_opts){.kind = ADJ_ADAMW, .weight_decay = 0.01}, 1e-4);
-}
-
-Test(emit_training, resnet8)
-{
-    expect_training("resnet8", (adj_model_opts){.batch = 4, .size.h = 8, .size.w = 8},
-                    &with_momentum, 1e-4);
-}
-
-Test(emit_training, clipping)
-{
-    expect_training("lenet5", (adj_model_opts){.batch = 2, .classes = 3},
-                    &(adj_optimizer_opts){.clip_norm = 0.5, .weight_decay = 1e-4}, 1e-5);
-}
-
-/* With larger batches of these images the third step depends on the order of sums in the library,
- * too. */
-Test(emit_training, mobilenet_v1)
-{
-    expect_training("mobilenet_v1_0.1_16", (adj_model_opts){.batch = 2},
-                    &(adj_optimizer_opts){.clip_norm = 0.5}, 5e-5);
-}
-
-Test(emit_training, ds_cnn_with_dropout)
-{
-    expect_training("ds_cnn", (adj_model_opts){.batch = 3, .size.h = 12, .size.w = 6},
-                    &with_momentum, 1e-4);
-}
-
-Test(emit_training, one_image)
-{
-    expect_training("lenet5", (adj_model_opts){.batch = 1}, &(adj_optimizer_opts){.lr = 0.01},
-                    1e-5);
+    static const struct {
+        const char *model;
+        adj_model_opts m;
+        adj_optimizer_opts o;
+        double tolerance;
+    } cases[] = {
+        {"lenet5", {.batch = 4}, {.momentum = 0.9}, 1e-5},
+        {"lenet5", {.batch = 1}, {.lr = 0.01}, 1e-5},
+        {"lenet5", {.batch = 2, .classes = 3}, {.clip_norm = 0.5, .weight_decay = 1e-4}, 1e-5},
+        {"lenet", {.batch = 3, .size.h = 12, .size.w = 12}, {.weight_decay = 1e-3}, 1e-5},
+        /* AdamW not for a net with batch norm: the gradient of a bias before one is 0 but for
+         * rounding, which Adam makes steps of the learning rate's size. */
+        {"lenet5", {.batch = 2}, {.kind = ADJ_ADAMW, .weight_decay = 0.01}, 1e-4},
+        {"resnet8", {.batch = 4, .size.h = 8, .size.w = 8}, {.momentum = 0.9}, 1e-4},
+        /* With larger batches of these images the third step depends on the order of sums in the
+         * library, too. */
+        {"mobilenet_v1_0.1_16", {.batch = 2}, {.clip_norm = 0.5}, 5e-5},
+        {"ds_cnn", {.batch = 3, .size.h = 12, .size.w = 6}, {.momentum = 0.9}, 1e-4}, /* dropout */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        scoped(trained_free) trained n =
+            trained_new(training_of(cases[i].model, cases[i].m, &cases[i].o));
+        expect_steps(cases[i].model, &n, cases[i].tolerance);
+    }
 }
 
 /* Only the last layer is trained: other parameters are constants, without gradients. */
@@ -150,7 +120,7 @@ Test(emit_training, the_last_layer)
     adj_node *head[] = {adj_find(g, "logits/w"), adj_find(g, "logits/b")};
     scoped(trained_free) trained n = trained_new(training_on(
         logits, &(adj_optimizer_opts){.momentum = 0.9, .trained = head, .n_trained = 2}));
-    expect_steps(&n, 1e-5);
+    expect_steps("the last layer", &n, 1e-5);
     shell(n.c.folder.s, "grep -q '^static const float block1_conv1_w' net.c && "
                         "grep -q '^static float logits_w' net.c && "
                         "grep -q '^static float logits_w_momentum' net.c && "
@@ -182,7 +152,7 @@ Test(emit_training, own_loss_and_updates)
     adj_updates_add(t.updates, scale, source);
     adj_updates_add(t.updates, shift, adj_square(fixed));
     scoped(trained_free) trained n = trained_new(t);
-    expect_steps(&n, 1e-5);
+    expect_steps("own loss", &n, 1e-5);
 }
 
 /* ---- parameters and states ---- */
