@@ -223,14 +223,6 @@ adj_node *pick(adj_node *x, int axis, int64_t count, const int64_t index[])
 
 int joint_shape(call *n, const adj_shape *a, const adj_shape *b, adj_shape *to)
 {
-    *to = (adj_shape){.rank = a->rank > b->rank ? a->rank : b->rank};
-    for (int i = 0; i < to->rank; i++) {
-        const int64_t ia = i - (to->rank - a->rank), ib = i - (to->rank - b->rank);
-        const int64_t da = ia >= 0 ? a->dim[ia] : 1, db = ib >= 0 ? b->dim[ib] : 1;
-        if (da != db && da != 1 && db != 1)
-            return refuse(n, "%s and %s cannot be broadcast", adj_shape_text(*a).s,
-                          adj_shape_text(*b).s);
-        to->dim[i] = da == 1 ? db : da;
-    }
-    return 1;
+    return adj_broadcast_shape(*a, *b, to) ||
+           refuse(n, "%s and %s cannot be broadcast", adj_shape_text(*a).s, adj_shape_text(*b).s);
 }

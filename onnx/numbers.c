@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "import.h"
-#include "save.h"
 
 /* Element types: where their values stand in a TensorProto, and how wide they are in raw data. */
 typedef enum { FIELD_FLOAT, FIELD_DOUBLE, FIELD_INT32, FIELD_INT64, FIELD_UINT64 } tensor_field;

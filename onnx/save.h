@@ -91,7 +91,6 @@ const char *arranged(writer *w, const adj_node *n, const int perm[], adj_shape s
 /* Writes row i of a state as an initializer "NAME_part", unless it is there, and returns its name.
  */
 const char *state_row(writer *w, const adj_node *n, int64_t i, const char *part);
-int32_t elem_of(adj_dtype dtype); /* numbers.c */
 
 /* Returns the operator that the op is written as, or NULL if it takes several (table.c). */
 const char *operator_of(const adj_op *op);

@@ -1,5 +1,5 @@
 /* shared.h - what import and export share: memory in a list of blocks that are freed together,
- * products of sizes, and the elements of a row-major tensor in another order. */
+ * element types, products of sizes, and the elements of a row-major tensor in another order. */
 #ifndef ONNX_SHARED_H
 #define ONNX_SHARED_H
 
@@ -10,6 +10,8 @@ struct chunk;
 void *chunk_alloc(struct chunk **list, int64_t count, size_t size);
 void chunk_free(struct chunk *list);
 
+/* Returns the element type in a file of values of that type (numbers.c). */
+int32_t elem_of(adj_dtype dtype);
 /* Returns the product of sizes from .. to - 1. */
 int64_t product(const adj_shape *s, int from, int to);
 

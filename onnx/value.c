@@ -212,13 +212,9 @@ int give_at(call *n, int i, adj_node *y, int elem)
 
 static int elem_of_dtype(const import *f, adj_dtype dtype)
 {
-    switch (dtype) {
-    case ADJ_F32: return ELEM_FLOAT;
-    case ADJ_F64: return f->o->dtype == ADJ_F64 ? ELEM_FLOAT : ELEM_DOUBLE;
-    case ADJ_F16: return ELEM_FLOAT16;
-    case ADJ_BF16: return ELEM_BFLOAT16;
-    default: return ELEM_INT64;
-    }
+    if (dtype == ADJ_I32)
+        return ELEM_INT64;
+    return dtype == ADJ_F64 && f->o->dtype == ADJ_F64 ? ELEM_FLOAT : elem_of(dtype);
 }
 
 int give(call *n, adj_node *y)

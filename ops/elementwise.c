@@ -22,6 +22,18 @@ static int64_t aligned_dim(adj_shape s, int64_t rank, int64_t i)
     return axis < 0 ? 1 : s.dim[axis];
 }
 
+int adj_broadcast_shape(adj_shape a, adj_shape b, adj_shape *both)
+{
+    *both = (adj_shape){.rank = a.rank > b.rank ? a.rank : b.rank};
+    for (int64_t i = 0; i < both->rank; i++) {
+        int64_t da = aligned_dim(a, both->rank, i), db = aligned_dim(b, both->rank, i);
+        if (da != db && da != 1 && db != 1)
+            return 0;
+        both->dim[i] = da == 1 ? db : da;
+    }
+    return 1;
+}
+
 static adj_status binary_infer(const adj_node *n, void *attrs, adj_type *out)
 {
     (void)attrs;
@@ -31,17 +43,12 @@ static adj_status binary_infer(const adj_node *n, void *attrs, adj_type *out)
         return status;
 
     *out = (adj_type){.dtype = n->in[0]->type.dtype};
-    out->shape.rank = a.rank > b.rank ? a.rank : b.rank;
-    for (int64_t i = 0; i < out->shape.rank; i++) {
-        int64_t da = aligned_dim(a, out->shape.rank, i), db = aligned_dim(b, out->shape.rank, i);
-        if (da != db && da != 1 && db != 1)
-            return adj_fail(n->graph, ADJ_ESHAPE,
-                            "%s: shapes do not broadcast (got %s and %s, expected equal sizes or 1 "
-                            "at each axis)",
-                            n->op->name, adj_shape_text(a).s, adj_shape_text(b).s);
-        out->shape.dim[i] = da == 1 ? db : da;
-    }
-    return ADJ_OK;
+    if (adj_broadcast_shape(a, b, &out->shape))
+        return ADJ_OK;
+    return adj_fail(n->graph, ADJ_ESHAPE,
+                    "%s: shapes do not broadcast (got %s and %s, expected equal sizes or 1 at each "
+                    "axis)",
+                    n->op->name, adj_shape_text(a).s, adj_shape_text(b).s);
 }
 
 static void add_grad(adj_node *y, adj_node *dy, adj_node *dx[])

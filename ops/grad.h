@@ -12,6 +12,9 @@
 
 /* x in that type: x itself if it has it, else a cast of it. */
 ADJ_API adj_node *adj_in_dtype(adj_node *x, adj_dtype dtype);
+/* Sets *both to the shape to which a and b are broadcast, as in NumPy; returns 0 if they cannot be.
+ */
+ADJ_API int adj_broadcast_shape(adj_shape a, adj_shape b, adj_shape *both);
 /* A scalar of x's type. */
 ADJ_API adj_node *adj_scalar_like(const adj_node *x, double value);
 

@@ -190,28 +190,15 @@ static adj_node *with_smoothing(const adj_op *op, adj_node *logits, adj_node *la
     return adj_node_new2(op, logits, labels, &(adj_value_attrs){smoothing});
 }
 
-/* Sets the shape to which logits and labels broadcast, as in TensorFlow; returns 0 if they do
- * not fit. */
-static int broadcast_shape(adj_shape a, adj_shape b, adj_shape *both)
-{
-    if (a.rank != 2 || b.rank != 2)
-        return 0;
-    *both = a;
-    for (int i = 0; i < 2; i++) {
-        if (a.dim[i] != b.dim[i] && a.dim[i] != 1 && b.dim[i] != 1)
-            return 0;
-        both->dim[i] = a.dim[i] == 1 ? b.dim[i] : a.dim[i];
-    }
-    return 1;
-}
-
+/* Logits and labels are broadcast, as in TensorFlow. */
 static adj_node *dense(const adj_op *op, adj_node *logits, adj_node *labels, double smoothing)
 {
     adj_shape both;
 
     if (logits == NULL || labels == NULL)
         return NULL;
-    if (broadcast_shape(logits->type.shape, labels->type.shape, &both)) {
+    if (logits->type.shape.rank == 2 && labels->type.shape.rank == 2 &&
+        adj_broadcast_shape(logits->type.shape, labels->type.shape, &both)) {
         if (!adj_shape_equal(logits->type.shape, both))
             logits = adj_broadcast_to(logits, both);
         if (!adj_shape_equal(labels->type.shape, both))
