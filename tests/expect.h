@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "harness.h"
+#include "ops/attr_lists.h"
 #include "ops/grad.h"
 
 /* A dtype and the relative error of a few roundings in it. */
@@ -23,20 +24,34 @@ enum { N_PRECISIONS = sizeof precisions / sizeof *precisions };
 static const adj_dtype dtypes[] = {ADJ_F64, ADJ_F32, ADJ_F16, ADJ_BF16, ADJ_I32};
 enum { N_DTYPES = sizeof dtypes / sizeof *dtypes };
 
+/* Reads "1, 2, 3"; returns how many numbers there are, at most 8. */
+static inline int read_list(const char *text, int64_t list[8])
+{
+    int n = 0;
+    while (n < 8 && (*text == '-' || (*text >= '0' && *text <= '9'))) {
+        char *end;
+        list[n++] = strtoll(text, &end, 10);
+        text = end + strspn(end, ", ");
+    }
+    return n;
+}
+
+static inline adj_shape shape_of(const char *text)
+{
+    int64_t list[8];
+    adj_shape shape;
+    cr_assert_eq(adj_shape_from_list(read_list(text, list), list, &shape), ADJ_OK, "%s", text);
+    return shape;
+}
+
 /* An input of a type such as "f32[2, 3]", whose values are not read. */
 static inline adj_node *input(fixture *f, const char *type)
 {
     char name[16], word[8];
     adj_dtype dtype = ADJ_F32;
-    adj_shape shape = {0};
-    const char *at = strchr(type, '[') + 1;
-    snprintf(word, sizeof word, "%.*s", (int)(at - 1 - type), type);
+    const adj_shape shape = shape_of(strchr(type, '[') + 1);
+    snprintf(word, sizeof word, "%.*s", (int)strcspn(type, "["), type);
     cr_assert_eq(adj_dtype_from_name(word, &dtype), ADJ_OK, "%s", type);
-    for (; *at != ']'; at += strspn(at, ", ")) {
-        char *end;
-        shape.dim[shape.rank++] = strtoll(at, &end, 10);
-        at = end;
-    }
     snprintf(name, sizeof name, "input%d", adj_graph_node_count(f->g));
     return adj_input(f->g, name, dtype, shape);
 }

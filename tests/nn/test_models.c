@@ -3,6 +3,7 @@
  * graph of its own: the same bits. */
 #include "nn_test.h"
 #include "ops/nn/model_list.h"
+#include "tests/counter.h"
 
 /* ---- counts ---- */
 
@@ -167,26 +168,14 @@ Test(models, images_that_do_not_fit)
 
 /* ---- the n-th allocation fails, for every n: an error, and nothing leaks or crashes ---- */
 
-static void *alloc_some(void *user, size_t bytes)
-{
-    int *left = user;
-    return (*left)-- > 0 ? malloc(bytes) : NULL;
-}
-
-static void free_it(void *user, void *p)
-{
-    (void)user;
-    free(p);
-}
-
 Test(models, out_of_memory)
 {
     adj_status status = ADJ_ENOMEM;
-    int n = 0;
+    long n = 1;
 
     for (; status == ADJ_ENOMEM && n < 10000; n++) {
-        int left = n;
-        const adj_allocator a = {alloc_some, free_it, &left};
+        counter c = {.fail_at = n};
+        const adj_allocator a = {count_alloc, count_free, &c};
         scoped(release_graph) adj_graph *g =
             adj_graph_new_with(ADJ_VERSION, &(adj_graph_opts){.allocator = &a});
         adj_node *y = adj_model_logits(g, adj_model_find("ds_cnn", NULL),
@@ -198,7 +187,7 @@ Test(models, out_of_memory)
         cr_assert((u != NULL) == (status == ADJ_OK));
     }
     cr_assert_eq(status, ADJ_OK);
-    cr_assert(n > 5, "%d allocations", n);
+    cr_assert(n > 6, "%ld allocations", n - 1);
 }
 
 enum { EVALUATED = 4, TRAINED = 2 };

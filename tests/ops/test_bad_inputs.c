@@ -3,14 +3,8 @@
  *
  * The rows are those of TensorFlow's security advisories and issues for ops that we have; rows for
  * other ops give the same shapes to ours. */
-#include <criterion/criterion.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "harness.h"
+#include "expect.h"
 #include "graph/op.h"
-#include "ops/attr_lists.h"
-#include "ops/grad.h"
 
 enum op {
     CONV2D,
@@ -133,26 +127,6 @@ static const row rows[] = {
      "orig_input_shape"},
     {"pool: other sizes", AVG_POOL_GRAD, "1,4,4,1", "", "1,3,2,1", "ksize=1,2,2,1", "grad"},
 };
-
-/* "1,2,3": how many there are, at most 8. */
-static int read_list(const char *text, int64_t list[8])
-{
-    int n = 0;
-    while (n < 8 && (*text == '-' || (*text >= '0' && *text <= '9'))) {
-        char *end;
-        list[n++] = strtoll(text, &end, 10);
-        text = end + (*end == ',');
-    }
-    return n;
-}
-
-static adj_shape shape_of(const char *text)
-{
-    int64_t list[8];
-    adj_shape shape;
-    cr_assert_eq(adj_shape_from_list(read_list(text, list), list, &shape), ADJ_OK);
-    return shape;
-}
 
 /* Returns the text after name (with its =) in the attributes, or NULL if it is not there. */
 static const char *attribute(const row *r, const char *name)

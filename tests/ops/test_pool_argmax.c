@@ -5,7 +5,6 @@
 
 #include "expect.h"
 #include "graph/op.h"
-#include "ops/attr_lists.h"
 
 static adj_node *argmax_of(const adj_node *y)
 {
