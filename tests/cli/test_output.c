@@ -9,7 +9,7 @@
 #include "adjoint_io.h"
 #include "cli/child.h"
 #include "cli/small_data.h"
-#include "io/data/files.h"
+#include "io/sample.h"
 #include "tests/plan.h"
 
 static finished f;

@@ -12,7 +12,7 @@
 #include "cli/child.h"
 #include "cli/same_images.h"
 #include "cli/small_data.h"
-#include "io/data/files.h"
+#include "io/sample.h"
 #include "tests/plan.h"
 
 enum { MAX_TENSORS = 32 };
@@ -187,7 +187,7 @@ Test(predict, saliency_spares_its_inputs)
     tool(&r, 3, "predict --weights %s --saliency %s %s", weights.s, weights.s, gray.s);
     expect_text(r.err, "--saliency and --weights name the same file");
     cr_expect_str_empty(r.out);
-    cr_expect(same_file(gray.s, "tests/io/data/files/gray.png"));
+    cr_expect(same_file(gray.s, "tests/io/files/gray.png"));
 }
 
 /* A softmax with a NaN among its logits is NaN for all classes, and so is the loss. */

@@ -1,39 +1,10 @@
-/* files.h - small image and array files (tests/io/data/files) as PIL 9.4 and NumPy 1.24 wrote them,
- * WEBP as Pillow 13.0, and what these read from them. Alpha over a color is the nearest whole
+/* files.h - the pixels of the image files in tests/io/files, which PIL 9.4 wrote and read, and of
+ * WEBP Pillow 13.0; NumPy 1.24 wrote the array files. Alpha over a color is the nearest whole
  * number to (a v + (255 - a) b) / 255, in fractions. */
 #ifndef TESTS_IO_DATA_FILES_H
 #define TESTS_IO_DATA_FILES_H
 
-#include <stdint.h>
-
-#include "io/folder.h"
-
-/* The bytes of a file in tests/io/data/files. */
-typedef struct {
-    uint8_t bytes[1024];
-    size_t n;
-} sample;
-
-static inline sample sample_of(const char *name)
-{
-    sample s;
-    char path[80];
-    snprintf(path, sizeof path, "tests/io/data/files/%s", name);
-    s.n = get_file(path, s.bytes, sizeof s.bytes);
-    return s;
-}
-
-/* Write a copy of it in a folder, as put_in does; and of its first n bytes. */
-static inline void put_sample(const folder *f, const char *name, const char *of)
-{
-    const sample s = sample_of(of);
-    put_in(f, name, s.bytes, s.n);
-}
-
-static inline void put_start(const folder *f, const char *name, const char *of, size_t n)
-{
-    put_in(f, name, sample_of(of).bytes, n);
-}
+#include "io/sample.h"
 
 /* Pixels of the files of 3 x 2. */
 static const uint8_t gray_pixels[] = {106, 152, 249, 131, 184, 200};

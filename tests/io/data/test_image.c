@@ -21,7 +21,7 @@ static void expect_near(const char *name, const float *got, const uint8_t *expec
                            got[i], expected[i]);
 }
 
-/* Decodes a file of tests/io/data/files. */
+/* Decodes a file of tests/io/files. */
 static void decode(const char *name, const adj_image_opts *o, float *pixels)
 {
     const sample file = sample_of(name);
