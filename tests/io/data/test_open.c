@@ -29,13 +29,6 @@ static void expect_refused(const char *path, adj_dataset_part part, const adj_da
 
 /* ---- IDX ---- */
 
-static folder sub_folder(const folder *f, const char *name)
-{
-    folder sub;
-    cr_assert_lt(snprintf(sub.path, sizeof sub.path, "%s/%s", f->path, name), (int)sizeof sub.path);
-    return sub;
-}
-
 static void put_idx(const folder *f, const char *images, const char *labels, const uint8_t size[],
                     int rank, const uint8_t *pixels, size_t n_pixels, const uint8_t *label)
 {
@@ -336,16 +329,19 @@ Test(open, cifar_pickles)
         "\0latin1q\x03\x86q\x04Rq\x05]q\x06K\0as.",
                          four[] = "\x80\x04\x95\x10\0\0\0\0\0\0\0}\x94\x8c\x04"
                                   "fine\x94]\x94K\0as.";
-    folder f = folder_new(), py = sub_folder(&f, "cifar-10-batches-py");
+    folder f = folder_new();
+    const file_name py = in_folder(&f, "cifar-10-batches-py"),
+                    meta = in_folder(&f, "cifar-10-batches-py/batches.meta");
     put_in(&f, "cifar-10-batches-py/data_batch_1", two, sizeof two - 1);
     put_in(&f, "cifar-10-batches-py/batches.meta", two, sizeof two - 1);
     expect_refused(f.path, ADJ_TRAIN, NULL,
                    "/cifar-10-batches-py/data_batch_1: is a Python pickle (expected CIFAR's "
                    "binary version, cifar-10-binary.tar.gz or ");
-    expect_refused(py.path, ADJ_TEST, NULL, "data_batch_1: is a Python pickle");
-    expect_refused(in_folder(&py, "batches.meta").s, ADJ_TRAIN, NULL, "is a Python pickle");
-    put_cifar(&py, "test_batch.bin", 1, 1); /* beside the binary files nothing is wrong */
-    adj_dataset_free(open_part(py.path, ADJ_TEST, NULL));
+    expect_refused(py.s, ADJ_TEST, NULL, "data_batch_1: is a Python pickle");
+    expect_refused(meta.s, ADJ_TRAIN, NULL, "is a Python pickle");
+    /* beside the binary files nothing is wrong */
+    put_cifar(&f, "cifar-10-batches-py/test_batch.bin", 1, 1);
+    adj_dataset_free(open_part(py.s, ADJ_TEST, NULL));
     folder_remove(&f);
     f = folder_new();
     put_in(&f, "train", four, sizeof four - 1);
@@ -521,7 +517,6 @@ Test(open, alpha_of_arrays)
 Test(open, folder_of_classes)
 {
     scoped(folder_remove) folder f = folder_new();
-    const folder b = sub_folder(&f, "b"), a = sub_folder(&f, "Zebra");
     put_sample(&f, "Zebra/2.PNG", "rgb.png");
     put_sample(&f, "Zebra/1.jpeg", "rgb.jpg");
     put_in(&f, "Zebra/notes.txt", "x", 1);
@@ -573,12 +568,13 @@ Test(open, folder_of_classes)
     put_in(&f, "b/zz.png", "nor this", 8);
     expect_refused(f.path, ADJ_TRAIN, NULL,
                    ", and 4 more of 8 files cannot be read: b/y.png, b/z.png, b/zy.png, b/zz.png");
+    static const char *const bad[] = {"b/z.png", "b/zy.png", "b/zz.png", "Zebra/0.png"};
     for (int i = 0; i < 4; i++)
-        unlink(in_folder(i < 3 ? &b : &a, (const char *[]){"z.png", "zy.png", "zz.png", "0.png"}[i])
-                   .s);
+        unlink(in_folder(&f, bad[i]).s);
     put_start(&f, "b/y.png", "rgb.png", 66); /* whole as far as the header goes */
     expect_refused(f.path, ADJ_TRAIN, NULL, "b/y.png: ");
-    folder_remove(&b);
+    unlink(in_folder(&f, "b/x.png").s);
+    unlink(in_folder(&f, "b/y.png").s);
     expect_refused(f.path, ADJ_TRAIN, NULL,
                    "number of classes is out of range (got 1, expected 2 ");
 }
@@ -586,19 +582,15 @@ Test(open, folder_of_classes)
 /* An archive made on macOS has ._NAME beside each file and __MACOSX beside the classes. */
 Test(open, names_in_a_folder)
 {
-    static const char *const images[] = {"1.jpe", "2.JFIF", "3.Jpg", "4.jpeg", "5.PNG"},
-                             *const others[] = {"._5.png",     ".hidden.jpg", "Thumbs.db",
-                                                "desktop.ini", "6.gif",       "png"};
+    static const char *const images[] = {"a/1.jpe", "a/2.JFIF", "a/3.Jpg",        "a/4.jpeg",
+                                         "a/5.PNG", "b/1.png",  "__MACOSX/1.png", ".git/1.png"},
+                             *const others[] = {"a/._5.png",     "a/.hidden.jpg", "a/Thumbs.db",
+                                                "a/desktop.ini", "a/6.gif",       "a/png"};
     scoped(folder_remove) folder f = folder_new();
-    const folder a = sub_folder(&f, "a");
-    put_in(&f, "a/", NULL, 0);
     for (size_t i = 0; i < sizeof images / sizeof images[0]; i++)
-        put_sample(&a, images[i], "rgb.png");
+        put_sample(&f, images[i], "rgb.png");
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
-        put_in(&a, others[i], "not an image", 12);
-    put_sample(&f, "b/1.png", "rgb.png");
-    put_sample(&f, "__MACOSX/1.png", "rgb.png");
-    put_sample(&f, ".git/1.png", "rgb.png");
+        put_in(&f, others[i], "not an image", 12);
     scoped(release_dataset) adj_dataset *d = open_part(f.path, ADJ_TRAIN, NULL);
     cr_expect(d->n == 6 && d->classes == 2, "%d images, %d classes", (int)d->n, d->classes);
     cr_expect_str_eq(d->class_names[0], "a");
@@ -659,15 +651,15 @@ Test(open, unreadable_folder)
 {
     const uid_t nobody = 65534, me = geteuid();
     scoped(folder_remove) folder f = folder_new();
-    const folder train = sub_folder(&f, "train"), test = sub_folder(&f, "test");
+    const file_name train = in_folder(&f, "train"), test = in_folder(&f, "test");
     put_in(&f, "train/b/", NULL, 0);
     put_in(&f, "test/", NULL, 0);
     put_sample(&f, "train/a/1.png", "rgb.png");
-    cr_assert(chmod(f.path, 0755) == 0 && chmod(train.path, 0755) == 0 && chmod(test.path, 0) == 0);
+    cr_assert(chmod(f.path, 0755) == 0 && chmod(train.s, 0755) == 0 && chmod(test.s, 0) == 0);
     cr_assert(me != 0 || seteuid(nobody) == 0);
     expect_refused(f.path, ADJ_TEST, NULL, "/test: Permission denied");
     cr_assert(me != 0 || seteuid(me) == 0);
-    cr_assert(chmod(test.path, 0700) == 0);
+    cr_assert(chmod(test.s, 0700) == 0);
 }
 
 Test(open, nothing_there)
