@@ -91,20 +91,17 @@ static void put_summary(const file *e, FILE *f)
     if (o->updates != NULL)
         fprintf(f, " * labels  classes from 0 to %lld; -1: the image is ignored\n",
                 (long long)e->classes - 1);
+    if (o->accumulate != NULL)
+        fprintf(f,
+                " *\n * %s_accumulate adds the gradients of its images to sums. %s_update makes a "
+                "step\n * with their means over the calls since the last one.\n",
+                e->prefix, e->prefix);
     if (o->updates != NULL)
-        fprintf(
-            f,
-            "%s *\n * %s_init sets what training changes to its initial values. %s_load reads a "
-            "buffer\n * written by %s_save; it returns -1 and changes nothing if the buffer is "
-            "of another "
-            "net\n * or damaged.\n",
-            o->accumulate == NULL ? ""
-                                  : expr(" *\n * %s_accumulate adds the gradients of its images "
-                                         "to sums. %s_update makes a step\n * with their means "
-                                         "over the calls since the last one.\n",
-                                         e->prefix, e->prefix)
-                                        .s,
-            e->prefix, e->prefix, e->prefix);
+        fprintf(f,
+                " *\n * %s_init sets what training changes to its initial values. %s_load reads a "
+                "buffer\n * written by %s_save; it returns -1 and changes nothing if the buffer is "
+                "of another net\n * or damaged.\n",
+                e->prefix, e->prefix, e->prefix);
     fprintf(f,
             " *\n * Functions return 0%s.\n * %s\n"
             " * RAM: %zu bytes of arena%s. Flash: %lld bytes of constants%s%s. */\n",

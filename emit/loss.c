@@ -2,11 +2,13 @@
  * its maximum, so that nothing overflows. */
 #include "emit.h"
 
-/* Declares `maximum` and `sum`, the sum of exp(x - maximum), of a row of k elements from `row` on.
- */
-static void put_row_sums(function *f, const char *x, int64_t k)
+/* Opens the loop over rows of k elements. Declares `row`, the index of a row's first element, its
+ * `maximum`, and `sum`, that of exp(x - maximum). Returns the braces. */
+static int put_row_sums(function *f, const char *x, int64_t rows, int64_t k)
 {
     text *t = &f->t;
+    const int open = put_loop_unless_one(t, "i", rows);
+    put(t, "const int row = %s;", index_of(2, (axis[]){{"i", rows}, {"0", k}}).s);
     put(t, "float maximum = %s[row];", x);
     put_sum(f, "sum");
     put_loop(t, "j", k);
@@ -15,13 +17,6 @@ static void put_row_sums(function *f, const char *x, int64_t k)
     put_loop(t, "j", k);
     put_term(f, "sum", expr("expf(%s[row + j] - maximum)", x).s);
     put_end(t, 1);
-}
-
-/* Opens the loop over rows of k elements and declares `row`. */
-static int put_rows(text *t, int64_t rows, int64_t k)
-{
-    const int open = put_loop_unless_one(t, "i", rows);
-    put(t, "const int row = %s;", index_of(2, (axis[]){{"i", rows}, {"0", k}}).s);
     return open;
 }
 
@@ -32,8 +27,7 @@ void write_softmax(function *f)
     const int64_t k = s.dim[s.rank - 1];
     const char *x = operand_name(f, 0);
     const int is_log = f->root->op == &adj_op_log_softmax;
-    const int open = put_rows(t, adj_shape_elems(s) / k, k);
-    put_row_sums(f, x, k);
+    const int open = put_row_sums(f, x, adj_shape_elems(s) / k, k);
     if (is_log)
         put(t, "const float log_sum = logf(%s);", sum_of(f, "sum").s);
     put_loop(t, "j", k);
@@ -63,8 +57,7 @@ void write_cross_entropy(function *f)
     const char *x = operand_name(f, 0), *label = operand_name(f, 1);
     const expression at = rows > 1 ? expr("i") : expr("0");
     const expression target = target_of(f->root, expr("%s[%s]", label, at.s).s, k);
-    const int open = put_rows(t, rows, k);
-    put_row_sums(f, x, k);
+    const int open = put_row_sums(f, x, rows, k);
     put(t, "const float log_sum = logf(%s);", sum_of(f, "sum").s);
     put_sum(f, "loss");
     put_loop(t, "j", k);
@@ -85,8 +78,7 @@ void write_cross_entropy_grad(function *f)
     const int64_t rows = z.dim[0], k = z.dim[1];
     const char *x = operand_name(f, 0), *label = operand_name(f, 1);
     const expression of_row = expr("%s[%s]", label, rows > 1 ? "i" : "0");
-    const int open = put_rows(t, rows, k);
-    put_row_sums(f, x, k);
+    const int open = put_row_sums(f, x, rows, k);
     put_loop(t, "j", k);
     put(t, "const float p = expf(%s[row + j] - maximum) / %s;", x, sum_of(f, "sum").s);
     put(t, "%s[row + j] = %s < 0 ? 0.0f : p - %s;", f->result, of_row.s,
