@@ -66,4 +66,13 @@ static inline adj_exec *plan_of(adj_graph *g, const adj_exec_opts *o)
     return e;
 }
 
+/* A plan is refused with this status and these words in its message. */
+static inline void expect_no_plan(adj_graph *g, const adj_exec_opts *o, adj_status status,
+                                  const char *words)
+{
+    scoped(release_exec) adj_exec *e = NULL;
+    cr_expect_eq(adj_exec_new(g, o, &e), status, "%s", adj_exec_message(e));
+    expect_text(adj_exec_message(e), words);
+}
+
 #endif
