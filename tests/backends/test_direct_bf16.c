@@ -3,7 +3,6 @@
  * against the definition, with one thread and three; with a bias; NaN and infinities against naive;
  * errors of long sums; unsupported cases. */
 #include <criterion/criterion.h>
-#include <math.h>
 #include <stdlib.h>
 
 #include "tests/backends/conv_rows.h"

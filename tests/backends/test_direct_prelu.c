@@ -5,7 +5,6 @@
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "exec/report.h"
 #include "graph/op.h"

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "candidates.h"
-#include "exec/report.h"
 #include "graph/op.h"
 #include "ops/grad.h"
 #include "tests/isa.h"

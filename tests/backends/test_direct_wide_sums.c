@@ -3,7 +3,6 @@
  * NumPy, x from 2^-100 to 2^126, for every instruction set and both types, in row kernels and
  * node by node; the same bits for any number of threads. */
 #include <criterion/criterion.h>
-#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

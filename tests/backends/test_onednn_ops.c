@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "candidates.h"
 #include "exec/report.h"
 #include "ops/grad.h"
 #include "tests/backends/candidates.h"

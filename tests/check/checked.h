@@ -95,6 +95,18 @@ static inline const adj_comparison *compared(adj_node *root, const char *config,
     return compared_with(root, config, more, (adj_trial_opts){0});
 }
 
+/* Returns the configuration's row for that node or fused group, such as "conv2d+bias_add"; NULL:
+ * none.
+ */
+static inline const compare_row *row_named(const adj_comparison *c, int config, const char *name)
+{
+    for (int i = 0; i < c->n_row; i++)
+        if (adj_comparison_row_at(c, i)->config == config &&
+            strcmp(adj_compare_row_name(adj_comparison_row_at(c, i)), name) == 0)
+            return adj_comparison_row_at(c, i);
+    return NULL;
+}
+
 /* Expects every row to pass. */
 static inline void expect_all_pass(const adj_comparison *c, const char *label)
 {

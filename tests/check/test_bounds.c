@@ -283,14 +283,6 @@ Test(half_bounds, alone)
             }
 }
 
-static const compare_row *row_of_group(const adj_comparison *c)
-{
-    for (int i = 0; i < c->n_row; i++)
-        if (strcmp(adj_comparison_row_at(c, i)->group, "bias_add+relu") == 0)
-            return adj_comparison_row_at(c, i);
-    return NULL;
-}
-
 /* In a group each member may round: truncating is within that bound, but always on one side. */
 Test(half_bounds, truncation_in_a_group)
 {
@@ -300,7 +292,7 @@ Test(half_bounds, truncation_in_a_group)
             dtype = halves[t];
             scoped(release_graph) adj_graph *g = adj_graph_new();
             scoped(release_comparison) const adj_comparison *c = compare(g, 1, 5);
-            const compare_row *row = row_of_group(c);
+            const compare_row *row = row_named(c, 1, "bias_add+relu");
             cr_assert_not_null(row);
             cr_expect_eq(row->verdict, truncates ? ADJ_VERDICT_FAIL : ADJ_VERDICT_PASS, "%s",
                          row->reason);

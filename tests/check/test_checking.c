@@ -2,8 +2,6 @@
  * implementation, which is found at any position among candidates and backends. */
 #include <criterion/criterion.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "adjoint_check.h"
 #include "exec/internal.h"

@@ -2,9 +2,6 @@
  * configurations, sound kernels pass, bounds belong to the half type, and fused groups get
  * gradients of the plan's magnitude. */
 #include <criterion/criterion.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/check/compare_rig.h"

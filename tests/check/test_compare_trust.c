@@ -1,7 +1,6 @@
 /* test_compare_trust.c - faults beyond element bounds: results that change from run to run, or that
  * are wrong in a plain run only; plans of another process; failed allocations at every point. */
 #include <criterion/criterion.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/check/checked.h"

@@ -181,7 +181,7 @@ Test(gradcheck, steps_of_an_optimizer)
 
 Test(gradcheck, bad_arguments_are_refused)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *y = adj_relu(adj_input(g, "x", ADJ_F32, (adj_shape){1, {4}}));
     const adj_gradcheck_opts bad[] = {{.order = 3},
                                       {.order = -1},
@@ -202,7 +202,6 @@ Test(gradcheck, bad_arguments_are_refused)
         adj_gradcheck_free(r);
     }
     adj_gradcheck_free(NULL);
-    adj_graph_free(g);
 }
 
 /* ---- out of memory at the n-th allocation ---- */
@@ -230,7 +229,8 @@ Test(gradcheck, out_of_memory)
 {
     budget b = {.left = 1 << 30};
     adj_allocator allocator = {limited_alloc, limited_free, &b};
-    adj_graph *g = adj_graph_new_with(ADJ_VERSION, &(adj_graph_opts){.allocator = &allocator});
+    scoped(release_graph) adj_graph *g =
+        adj_graph_new_with(ADJ_VERSION, &(adj_graph_opts){.allocator = &allocator});
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {1, 4, 4, 2}});
     adj_node *w = adj_input(g, "w", ADJ_F32, (adj_shape){4, {3, 3, 2, 2}});
     adj_node *y = adj_relu(adj_conv2d(x, w, NULL));
@@ -251,7 +251,6 @@ Test(gradcheck, out_of_memory)
     }
     cr_expect_eq(status, ADJ_OK);
     cr_expect_gt(n, 50);
-    adj_graph_free(g);
 }
 
 /* A name is the caller's: it ends no line of the table, and does nothing to a terminal. */

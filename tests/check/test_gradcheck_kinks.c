@@ -262,13 +262,11 @@ Test(gradcheck_ties, reduce_max_shares_and_max_pool_takes_the_first)
     static const float v[] = {1, 3, 3, 2, 5, 5, 5, 5}, of_rows[] = {8, 12};
     static const float shared[] = {0, 4, 4, 0, 3, 3, 3, 3};
     static const float first[] = {0, 8, 0, 0, 12, 0, 0, 0};
-    adj_graph *g = adj_graph_new(), *h = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new(), *h = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){2, {2, 4}});
     expect_gradient(g, adj_reduce_max(x, (adj_axes){.n = 1, .axis = {1}}), x, v, of_rows, shared,
                     8);
     x = adj_input(h, "x", ADJ_F32, (adj_shape){4, {1, 2, 4, 1}});
     expect_gradient(h, adj_max_pool(x, &(adj_pool){.ksize = {1, 1, 4, 1}}), x, v, of_rows, first,
                     8);
-    adj_graph_free(g);
-    adj_graph_free(h);
 }

@@ -93,18 +93,16 @@ Test(gradcheck_whole, a_row_for_each_leaf)
  * alone has no row from end to end. */
 Test(gradcheck_whole, what_is_stopped_stays)
 {
-    adj_graph *g = adj_graph_new();
+    scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *x = param(g, "x", 5);
-    const adj_gradcheck_report *r =
-        checked_whole(sum(adj_mul(x, adj_stop_gradient(adj_square(x)))));
+    scoped(release_gradcheck)
+        const adj_gradcheck_report *r = checked_whole(
+                                       sum(adj_mul(x, adj_stop_gradient(adj_square(x))))),
+                                   *alone = checked_whole(adj_square(x));
     const gradcheck_detail *row = row_of(r, "x", "end to end");
     cr_assert_not_null(row);
     cr_expect_eq(row->result, ADJ_GRADCHECK_PASS);
-    adj_gradcheck_free(r);
-    r = checked_whole(adj_square(x));
-    cr_expect_null(row_of(r, "x", "end to end"));
-    adj_gradcheck_free(r);
-    adj_graph_free(g);
+    cr_expect_null(row_of(alone, "x", "end to end"));
 }
 
 static const adj_gradcheck_report *check_chain(adj_graph *g, int length, int depth)

@@ -2,7 +2,6 @@
  * checkers; rounding and kinks inside a group are not reported. */
 #include <criterion/criterion.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "adjoint_nn.h"
@@ -241,15 +240,6 @@ Test(compare_group, kinks_inside)
 }
 
 /* ---- groups that the library's own backends make ---- */
-
-static const compare_row *row_named(const adj_comparison *c, int config, const char *name)
-{
-    for (int i = 0; i < c->n_row; i++)
-        if (adj_comparison_row_at(c, i)->config == config &&
-            strcmp(adj_compare_row_name(adj_comparison_row_at(c, i)), name) == 0)
-            return adj_comparison_row_at(c, i);
-    return NULL;
-}
 
 /* conv2d+bias_add, and fused groups with several results, sums, batch norm and masks inside. */
 Test(compare_group, sound_groups_pass)

@@ -1,7 +1,6 @@
 /* test_plan_faults.c - wrong passes, reorders, claims to work in place and plans that are refused
  * are named and blamed, and no kernel beside them. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>

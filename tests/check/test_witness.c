@@ -1,7 +1,6 @@
 /* test_witness.c - both checkers attribute the fault when naive, their reference, is wrong, and
  * blame the plan only if the node is right alone. Backends whose naive calls the real one and
  * spoils the result of one op in every type stand in for a fault in its templates. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "graph/op.h"

@@ -2,7 +2,6 @@
  * and the sentence that lists the missing ones; executors of one thread side by side compute what
  * each computes by itself. */
 #include <criterion/criterion.h>
-#include <string.h>
 
 #include "adjoint.h"
 #include "adjoint_nn.h"

@@ -2,7 +2,6 @@
  * own copy of the graph, error messages. */
 #include <criterion/criterion.h>
 #include <omp.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "adjoint.h"

@@ -85,10 +85,8 @@ static void compare(int format, const char *name, int clutter)
     snprintf(made, sizeof made, "build/%s.%d", name, clutter);
     model m = build(clutter);
     write_file(made, format, &m);
-    char *want = read_file(golden), *got = read_file(made);
+    scoped(release) char *want = read_file(golden), *got = read_file(made);
     cr_assert_str_eq(got, want, "%s differs from %s", made, golden);
-    free(want);
-    free(got);
     remove(made);
     adj_graph_free(m.g);
 }

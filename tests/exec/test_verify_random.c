@@ -25,7 +25,6 @@ static net build(void)
     adj_graph *g = t.g;
     const adj_conv same = {.padding = ADJ_SAME};
     const adj_pool half = {.ksize = {1, 2, 2, 1}};
-    const adj_optimizer_opts momentum = {.momentum = 0.9};
     t.x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {N, SIDE, SIDE, 3}});
     t.labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {N}});
     t.lr = adj_input(g, "learning_rate", ADJ_F32, (adj_shape){0});
@@ -43,22 +42,20 @@ static net build(void)
     t.fetch[2] =
         adj_reduce_sum(adj_conv2d(t.x, adj_tanh(adj_exp(frozen)), &same), (adj_axes){.n = ADJ_ALL});
     t.updates = adj_training_updates(
-        t.fetch[0],
-        &(adj_optimizer_opts){.momentum = momentum.momentum, .trained = trained, .n_trained = 3});
+        t.fetch[0], &(adj_optimizer_opts){.momentum = 0.9, .trained = trained, .n_trained = 3});
     g->role = ADJ_ROLE_UPDATE;
     adj_updates_add(t.updates, mean, adj_ema(mean, w, 0.9));
     return t;
 }
 
-static adj_exec *plan_net(const net *t, int no_sharing, int no_fusion)
+static adj_exec *plan_net(const net *t, int no_sharing)
 {
-    const adj_exec_opts o = {
-        .n_fetch = 3,
-        .fetch = t->fetch,
-        .updates = t->updates,
-        .backend = "naive",
-        .threads = 1,
-        .debug = &(adj_exec_debug){.no_sharing = no_sharing, .no_fusion = no_fusion}};
+    const adj_exec_opts o = {.n_fetch = 3,
+                             .fetch = t->fetch,
+                             .updates = t->updates,
+                             .backend = "naive",
+                             .threads = 1,
+                             .debug = &(adj_exec_debug){.no_sharing = no_sharing}};
     return plan_of(t->g, &o);
 }
 
@@ -187,12 +184,12 @@ Test(verify_random, what_passes_computes_the_same)
     int refused = 0;
     net t = build();
     char expected[ROOM], got[ROOM];
-    adj_exec *alone = plan_net(&t, 1, 0);
+    adj_exec *alone = plan_net(&t, 1);
     const size_t bytes = run_twice(&t, alone, expected);
     cr_assert_gt(bytes, 0);
     adj_exec_free(alone);
     for (int i = 0; i < TRIALS; i++) {
-        scoped(release_exec) adj_exec *e = plan_net(&t, draw(4) == 0, 0);
+        scoped(release_exec) adj_exec *e = plan_net(&t, draw(4) == 0);
         spoil(e);
         if (verify_plan(e) != ADJ_OK)
             refused++;

@@ -157,7 +157,7 @@ Test(tune, other_machines_and_versions)
     make_folder();
     size_t n;
     plan(tuned(), 64);
-    char *text = read_text(&n);
+    scoped(release) char *text = read_text(&n);
     expect_ignored_with(text, "tune 4", "tune 3", "another CPU or another version");
     expect_ignored_with(text, "cpu ", "cpu X", "another CPU or another version");
     expect_ignored_with(text, "backend planted 1.0.0", "backend planted 0.9.0",
@@ -168,7 +168,6 @@ Test(tune, other_machines_and_versions)
     outcome o = plan(tuned(), 64);
     cr_assert(o.timed == 2 && strstr(o.note, "is ignored") != NULL);
     cr_assert_eq(plan(tuned(), 64).cached, 1);
-    free(text);
     remove_folder();
 }
 
@@ -178,7 +177,7 @@ Test(tune, truncated_and_hostile)
     make_folder();
     size_t n;
     plan(tuned(), 64);
-    char *text = read_text(&n);
+    scoped(release) char *text = read_text(&n);
     for (size_t length = 0; length < n; length++) {
         write_text(text, length);
         outcome o = plan(tuned(), 64);
@@ -210,7 +209,6 @@ Test(tune, truncated_and_hostile)
     memset(hostile, 0xff, sizeof hostile);
     memcpy(hostile, text, 12); /* "adjoint tune" */
     expect_ignored(hostile, sizeof hostile, "not text");
-    free(text);
     remove_folder();
 }
 
@@ -291,7 +289,7 @@ Test(tune, a_winner_that_is_gone)
     make_folder();
     size_t n;
     plan(tuned(), 64);
-    char *text = read_text(&n);
+    scoped(release) char *text = read_text(&n);
     for (size_t i = 0; i < sizeof change / sizeof *change; i++) {
         const char *at = strstr(strstr(text, "\nplanted\t"), change[i].old);
         cr_assert_not_null(at);
@@ -304,7 +302,6 @@ Test(tune, a_winner_that_is_gone)
                   "%s", changed);
         cr_assert_eq(plan(tuned(), 64).cached, 1);
     }
-    free(text);
     remove_folder();
 }
 

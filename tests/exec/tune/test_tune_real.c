@@ -2,7 +2,6 @@
  * it did; memory running out anywhere. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "graph/op.h"
 #include "tests/counter.h"
