@@ -67,7 +67,7 @@ static inline adj_status load_file(const adj_onnx_opts *o)
 static inline void load_model(Onnx__ModelProto *m, const adj_onnx_opts *o)
 {
     write_model(m, path);
-    cr_assert_eq(load_file(o), ADJ_OK, "%s", error.message);
+    cr_assert_eq(load_file(o), ADJ_OK, "%s: %s", model_source(), error.message);
 }
 
 static inline void load_text(int64_t opset, const char *text, const adj_onnx_opts *o)
@@ -78,7 +78,7 @@ static inline void load_text(int64_t opset, const char *text, const adj_onnx_opt
 /* Asserts that the file, or the model, is refused with a message that has this part. */
 static inline void expect_file_refused(const adj_onnx_opts *o, const char *part)
 {
-    cr_expect(load_file(o) != ADJ_OK && net == NULL, "%s", part);
+    cr_expect(load_file(o) != ADJ_OK && net == NULL, "%s: %s", model_source(), part);
     expect_text(error.message, part);
 }
 
@@ -110,8 +110,8 @@ static inline void expect(const double x[], const double want[], double toleranc
     const adj_node *y = net->output[0];
     for (int64_t i = 0; i < adj_shape_elems(adj_node_type(y).shape); i++) {
         const double got = adj_load(adj_node_type(y).dtype, adj_data(e, y), i);
-        cr_expect(got == want[i] || fabs(got - want[i]) <= tolerance, "%d: %.8g, expected %.8g",
-                  (int)i, got, want[i]);
+        cr_expect(got == want[i] || fabs(got - want[i]) <= tolerance,
+                  "%s: element %d is %.8g, expected %.8g", model_source(), (int)i, got, want[i]);
     }
 }
 

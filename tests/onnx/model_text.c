@@ -10,7 +10,8 @@
 
 enum { ROOM = 64 };
 
-static const char *rest; /* of the text, to be parsed */
+static char source[1024]; /* the text */
+static const char *rest;  /* of it, to be parsed */
 
 static void *zeros(size_t n, size_t size)
 {
@@ -270,10 +271,10 @@ static Onnx__GraphProto *parse_graph(void)
 
 /* ---- models ---- */
 
-Onnx__ModelProto *model_of(int64_t opset, const char *text)
+static Onnx__ModelProto *parse_model(int64_t opset)
 {
     Onnx__ModelProto *m = zeros(1, sizeof *m);
-    rest = text;
+    rest = source;
     onnx__model_proto__init(m);
     m->n_opset_import = 1;
     m->opset_import = zeros(1, sizeof *m->opset_import);
@@ -286,16 +287,22 @@ Onnx__ModelProto *model_of(int64_t opset, const char *text)
     return m;
 }
 
+Onnx__ModelProto *model_of(int64_t opset, const char *text)
+{
+    return model_with(opset, "%s", text);
+}
+
 Onnx__ModelProto *model_with(int64_t opset, const char *format, ...)
 {
-    char made[1024];
     va_list values;
     va_start(values, format);
-    const int n = vsnprintf(made, sizeof made, format, values);
+    const int n = vsnprintf(source, sizeof source, format, values);
     va_end(values);
-    cr_assert_lt(n, (int)sizeof made);
-    return model_of(opset, made);
+    cr_assert_lt(n, (int)sizeof source);
+    return parse_model(opset);
 }
+
+const char *model_source(void) { return source; }
 
 Onnx__TensorProto *initializer_of(const Onnx__ModelProto *m, const char *name)
 {

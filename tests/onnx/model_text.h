@@ -19,6 +19,8 @@ Onnx__ModelProto *model_of(int64_t opset, const char *text);
 /* Makes the model of a text that printf makes. */
 Onnx__ModelProto *model_with(int64_t opset, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* The text of the last model, for messages. */
+const char *model_source(void);
 Onnx__TensorProto *initializer_of(const Onnx__ModelProto *m, const char *name);
 /* Writes the model, and frees it. */
 void write_model(Onnx__ModelProto *m, const char *path);
