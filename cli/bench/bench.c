@@ -143,7 +143,7 @@ int bench_write(const bench_opts *o, const bench_profile *p, json_t *j)
         if (json_print(json_incref(j)) != 0)
             return json_decref(j), EXIT_FAILED;
         if (p->n > 0)
-            bench_profile_print(stdout, p);
+            bench_profile_print(p);
     }
     const int failed = p->n > 0 && json_object_set_new(j, "profile", bench_profile_json(p)) != 0;
     return json_report("bench", o->json, failed ? json_decref(j), NULL : j);

@@ -98,7 +98,7 @@ typedef struct {
 /* Plans the net once more with the profile on, runs it for o->seconds. n->exec is replaced. */
 adj_status bench_profile_run(bench_profile *p, bench_net *n, const bench_opts *o);
 void bench_profile_free(bench_profile *p);
-void bench_profile_print(FILE *f, const bench_profile *p);
+void bench_profile_print(const bench_profile *p);
 json_t *bench_profile_json(const bench_profile *p);
 
 /* ---- results (bench.c) ---- */

@@ -260,15 +260,15 @@ void bench_profile_free(bench_profile *p)
     *p = (bench_profile){0};
 }
 
-static void print_line(FILE *f, const bench_profile *p, const adj_step_info *s, const char *name)
+static void print_line(const bench_profile *p, const adj_step_info *s, const char *name)
 {
-    put_text(f, "%-36s %10.1f %9.3f %9.4g %-7s %5.1f %%  %s%s%s\n", name, 1e6 * s->seconds,
+    put_text(stdout, "%-36s %10.1f %9.3f %9.4g %-7s %5.1f %%  %s%s%s\n", name, 1e6 * s->seconds,
              1e-6 * (double)s->bytes, rate_of(s), counts_flop(s) ? "GFLOP/s" : "GB/s",
              p->plan_seconds > 0 ? 100 * s->seconds / p->plan_seconds : 0, s->backend,
              s->impl[0] != '\0' ? " " : "", s->impl);
 }
 
-static void print_steps(FILE *f, const bench_profile *p)
+static void print_steps(const bench_profile *p)
 {
     for (int i = 0; i < p->n; i++) {
         const adj_step_info *s = &p->row[i];
@@ -280,7 +280,7 @@ static void print_steps(FILE *f, const bench_profile *p)
             used += snprintf(name + used, sizeof name - (size_t)used, " +%d", s->n_node - 1);
         if (s->name[0] != '\0')
             snprintf(name + used, sizeof name - (size_t)used, " \"%.90s\"", s->name);
-        print_line(f, p, s, name);
+        print_line(p, s, name);
     }
 }
 
@@ -291,7 +291,7 @@ static int by_seconds(const void *a, const void *b)
 }
 
 /* The rows of equal op and implementation added up, the slowest first. */
-static void print_ops(FILE *f, const bench_profile *p)
+static void print_ops(const bench_profile *p)
 {
     adj_step_info *sum = calloc((size_t)p->n + 1, sizeof *sum);
     int n = 0;
@@ -315,27 +315,26 @@ static void print_ops(FILE *f, const bench_profile *p)
     for (int k = 0; k < n; k++) {
         char name[96];
         snprintf(name, sizeof name, "%3d %s", sum[k].n_node, sum[k].op);
-        print_line(f, p, &sum[k], name);
+        print_line(p, &sum[k], name);
     }
     free(sum);
 }
 
-static void print_head(FILE *f, const char *title)
+static void print_head(const char *title)
 {
-    fprintf(f, "%-36s %10s %9s %17s %7s  implementation\n", title, "us", "MB", "rate", "share");
+    printf("%-36s %10s %9s %17s %7s  implementation\n", title, "us", "MB", "rate", "share");
 }
 
-void bench_profile_print(FILE *f, const bench_profile *p)
+void bench_profile_print(const bench_profile *p)
 {
-    fprintf(f, "\nmedians of %d steps\n", p->runs);
-    print_head(f, "step");
-    print_steps(f, p);
-    fputc('\n', f);
-    print_head(f, "steps by op");
-    print_ops(f, p);
-    fprintf(f,
-            "%.1f us in the plan's steps; %.1f us a training step with input, output and timing\n",
-            1e6 * p->plan_seconds, 1e6 * p->step_seconds);
+    printf("\nmedians of %d steps\n", p->runs);
+    print_head("step");
+    print_steps(p);
+    putchar('\n');
+    print_head("steps by op");
+    print_ops(p);
+    printf("%.1f us in the plan's steps; %.1f us a training step with input, output and timing\n",
+           1e6 * p->plan_seconds, 1e6 * p->step_seconds);
 }
 
 json_t *bench_profile_json(const bench_profile *p)

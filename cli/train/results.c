@@ -9,15 +9,14 @@
 
 enum { BATCH = 100 }; /* images per prediction */
 
-/* Data that the report points to. */
+/* A report with the data that it points to. */
 typedef struct {
     answers answers;
     int32_t *truth, *guess;
     float *probability;
     int64_t mistake[REPORT_MISTAKES];
     picture image[REPORT_MISTAKES];
-    int n_mistake;
-    const char *const *class_names; /* the predictor's */
+    report page; /* of these */
 } gathered;
 
 /* ---- answers ---- */
@@ -69,7 +68,7 @@ static adj_status gather_answers(const results_of *r, gathered *g, adj_error *er
     const adj_model_card *card = adj_predictor_card(p);
     const adj_loader_opts o = {
         .batch = BATCH, .size = card->options.size, .mean = zero, .deviation = one};
-    g->class_names = card->class_names;
+    g->page.class_name = card->class_names;
     adj_status status = adj_loader_new(r->held_out, &o, &l, error);
     if (status == ADJ_OK)
         status = ask(p, l, r->held_out, g, error);
@@ -115,8 +114,8 @@ static adj_status take_picture(const adj_dataset *d, int64_t i, picture *p, adj_
 static adj_status gather_mistakes(const results_of *r, gathered *g, adj_error *error)
 {
     adj_status status = ADJ_OK;
-    g->n_mistake = list_confident_mistakes(&g->answers, REPORT_MISTAKES, g->mistake);
-    for (int k = 0; k < g->n_mistake && status == ADJ_OK; k++)
+    g->page.n_mistake = list_confident_mistakes(&g->answers, REPORT_MISTAKES, g->mistake);
+    for (int k = 0; k < g->page.n_mistake && status == ADJ_OK; k++)
         status = take_picture(r->held_out, g->mistake[k], &g->image[k], error);
     return status;
 }
@@ -127,7 +126,7 @@ static int write_page(FILE *f, void *user) { return report_write(f, user); }
 
 static void gathered_free(gathered *g)
 {
-    for (int i = 0; i < g->n_mistake; i++)
+    for (int i = 0; i < g->page.n_mistake; i++)
         free((uint8_t *)g->image[i].pixels);
     free(g->truth);
     free(g->guess);
@@ -141,19 +140,17 @@ adj_status results_write(const results_of *r, const char *path, adj_error *error
     if (g == NULL)
         return adj_error_set(error, ADJ_ENOMEM, "out of memory");
     json_t *events = report_events(r->metrics);
+    g->page = (report){.held_out_name = r->held_out_name,
+                       .events = events,
+                       .answers = &g->answers,
+                       .mistake = g->mistake,
+                       .image = g->image};
     adj_status status = json_is_out_of_memory() ? adj_error_set(error, ADJ_ENOMEM, "out of memory")
                                                 : gather_answers(r, g, error);
     if (status == ADJ_OK)
         status = gather_mistakes(r, g, error);
-    report page = {.held_out_name = r->held_out_name,
-                   .events = events,
-                   .answers = &g->answers,
-                   .class_name = g->class_names,
-                   .n_mistake = g->n_mistake,
-                   .mistake = g->mistake,
-                   .image = g->image};
     if (status == ADJ_OK)
-        status = adj_file_replace(path, write_page, &page, error);
+        status = adj_file_replace(path, write_page, &g->page, error);
     json_decref(events);
     gathered_free(g);
     return status;

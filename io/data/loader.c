@@ -210,7 +210,7 @@ adj_status adj_loader_new_shards(const adj_dataset *d, const adj_loader_opts *op
         return status;
     adj_loader *l = calloc(1, sizeof *l);
     if (l == NULL) {
-        io_preparation_close(&p);
+        io_fitting_close(&p.fit);
         return adj_error_set(error, ADJ_ENOMEM, "loader: out of memory");
     }
     l->p = p;
@@ -253,7 +253,7 @@ void adj_loader_free(adj_loader *l)
     }
     for (int i = 0; l->workers != NULL && (i == 0 || i < l->p.o.threads); i++)
         free(l->workers[i].room);
-    io_preparation_close(&l->p);
+    io_fitting_close(&l->p.fit);
     free(l->order[0].images);
     free(l->order[1].images);
     free(l->ring);

@@ -117,8 +117,6 @@ adj_status io_preparation(const adj_dataset *d, const adj_loader_opts *o, loader
     return ADJ_OK;
 }
 
-void io_preparation_close(preparation *p) { io_fitting_close(&p->fit); }
-
 int64_t io_step_count(const preparation *p, int64_t step)
 {
     int64_t left = p->d->n - step * p->o.batch;

@@ -17,10 +17,9 @@ typedef struct {
     float mean[ADJ_MAX_CHANNELS], deviation[ADJ_MAX_CHANNELS], black[ADJ_MAX_CHANNELS];
 } preparation;
 
-/* Checks the options and prepares for batches. On failure there is nothing to close. */
+/* Checks the options and prepares for batches. The caller closes p->fit, unless it fails. */
 adj_status io_preparation(const adj_dataset *d, const adj_loader_opts *o, loader_shards shards,
                           preparation *p, adj_error *error);
-void io_preparation_close(preparation *p);
 
 /* Returns the number of images of a step without padding: of all, and of the n prepared ones. */
 int64_t io_step_count(const preparation *p, int64_t step);

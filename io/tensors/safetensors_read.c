@@ -365,6 +365,6 @@ adj_status adj_tensors_from_memory(const void *bytes, size_t n, adj_tensors **ou
                     bytes == NULL ? "NULL" : "a buffer", n);
     adj_status status = read_input(t, &in);
     if (status == ADJ_EIO && t->header == NULL)
-        (void)file_kind_sentence_of("memory", bytes, n, "safetensors", t->public.message);
+        (void)memory_kind_sentence(bytes, n, t->public.message);
     return status;
 }

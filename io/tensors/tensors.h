@@ -64,8 +64,7 @@ adj_status tensors_copy_metadata(adj_tensors *to, const adj_tensors *from, adj_e
  * tensors are exported. Returns 0, without a sentence, if the file cannot be read or is a damaged
  * one of those kinds. */
 int file_kind_sentence(const char *path, const char *expected, char message[ADJ_MESSAGE]);
-/* Writes the sentence for a file of n bytes in memory. */
-int file_kind_sentence_of(const char *name, const void *bytes, size_t n, const char *expected,
-                          char message[ADJ_MESSAGE]);
+/* Writes the sentence for n bytes in memory, where only safetensors are expected. */
+int memory_kind_sentence(const void *bytes, size_t n, char message[ADJ_MESSAGE]);
 
 #endif

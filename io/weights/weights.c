@@ -153,12 +153,6 @@ static adj_status decide(loading *l, target *t)
     return status == ADJ_ENOMEM ? status : ADJ_OK;
 }
 
-/* Fills the initial value of a state of training, which is a constant. */
-static void draw_initial(const adj_node *state, void *value)
-{
-    adj_draw_leaf(state->attrs, state->type.dtype, value, adj_shape_elems(state->type.shape), 0, 0);
-}
-
 /* Resets states of training if the file has none of them, or if partial loading is allowed. */
 static adj_status reset_states(loading *l)
 {
@@ -171,10 +165,12 @@ static adj_status reset_states(loading *l)
             (had && !l->o->partial))
             continue;
         t->fate = ADJ_WEIGHT_RESET;
-        t->value = malloc(adj_type_bytes(adj_node_type(t->node)) + 1);
+        const adj_type type = adj_node_type(t->node);
+        t->value = malloc(adj_type_bytes(type) + 1);
         if (t->value == NULL)
             return adj_error_set(&t->why, ADJ_ENOMEM, "out of memory");
-        draw_initial(t->node, t->value);
+        /* the initial value, a constant */
+        adj_draw_leaf(t->node->attrs, type.dtype, t->value, adj_shape_elems(type.shape), 0, 0);
     }
     return ADJ_OK;
 }
