@@ -56,12 +56,6 @@ typedef struct {
     uint64_t hash;
 } item;
 
-static int add_item(item list[MAX_ITEMS], int n, const char *name, uint64_t hash)
-{
-    list[n] = (item){name, hash};
-    return n + 1;
-}
-
 /* Finds the first of n numbers that a rank has otherwise than rank 0, and the rank; *rank 0: there
  * is none. */
 static adj_status find_difference(const rank_state *r, int n, const uint64_t mine[], int *first,
@@ -98,34 +92,34 @@ static adj_status compare_items(const rank_state *r, int n, const item list[], a
                          list[first].name);
 }
 
-/* Adds the options that determine when processes communicate, and the sizes of messages. */
-static int add_options(item list[MAX_ITEMS], int n, const adj_fit_opts *o)
+/* Lists what ranks compare, causes first: the model, the data, which are prepared for it, then the
+ * settings and the options that determine when processes communicate, and the sizes of messages.
+ * Threads may differ, as machines may. */
+static int list_items(adj_trainer *t, item list[MAX_ITEMS])
 {
-    n = add_item(list, n, "compare_every", (uint64_t)o->distributed.compare_every);
-    n = add_item(list, n, "patience", (uint64_t)o->checkpoint.patience);
-    n = add_item(list, n, "checkpoint_every", (uint64_t)o->checkpoint.every);
-    n = add_item(list, n, "checkpoint option", o->checkpoint.path != NULL);
-    n = add_item(list, n, "best-weights option", o->checkpoint.best != NULL);
-    n = add_item(list, n, "resume option", o->checkpoint.resume != 0);
-    return add_item(list, n, "bucket_bytes", (uint64_t)o->distributed.parallel.bucket_bytes);
-}
-
-/* Lists the settings that ranks compare, causes first: the model, the data, which are prepared for
- * it, then the schedule and the rest. Threads may differ, as machines may. */
-static int list_settings(adj_trainer *t, item list[MAX_ITEMS])
-{
+    const adj_fit_opts *o = &t->o;
+    const item first[] = {{"model", hash_text(HASH_START, t->set.model)},
+                          {"training data", trainer_data_sum(t)},
+                          {"held-out data", t->held_out != NULL ? data_sum(t->held_out) : 0}};
+    const item last[] = {{"compare_every", (uint64_t)o->distributed.compare_every},
+                         {"patience", (uint64_t)o->checkpoint.patience},
+                         {"checkpoint_every", (uint64_t)o->checkpoint.every},
+                         {"checkpoint option", o->checkpoint.path != NULL},
+                         {"best-weights option", o->checkpoint.best != NULL},
+                         {"resume option", o->checkpoint.resume != 0},
+                         {"bucket_bytes", (uint64_t)o->distributed.parallel.bucket_bytes}};
     entry entries[MAX_ENTRIES];
     char number[ENTRY_TEXT];
     const int n_entry = settings_entries(&t->set, entries);
-    int n = add_item(list, 0, "model", hash_text(HASH_START, t->set.model));
-    n = add_item(list, n, "training data", trainer_data_sum(t));
-    n = add_item(list, n, "held-out data", t->held_out != NULL ? data_sum(t->held_out) : 0);
+    int n = sizeof first / sizeof *first;
+    memcpy(list, first, sizeof first);
     for (int i = 0; i < n_entry; i++) {
         const char *text = entry_text(&entries[i], number);
         if (strcmp(entries[i].key, "threads") != 0 && strcmp(entries[i].key, "model") != 0)
-            n = add_item(list, n, entries[i].key, hash_text(HASH_START, text));
+            list[n++] = (item){entries[i].key, hash_text(HASH_START, text)};
     }
-    return add_options(list, n, &t->o);
+    memcpy(list + n, last, sizeof last);
+    return n + (int)(sizeof last / sizeof *last);
 }
 
 /* The version comes first, and alone: another has other settings. */
@@ -137,7 +131,7 @@ adj_status ranks_agree(adj_trainer *t, adj_error *error)
         return ADJ_OK;
     adj_status status = compare_items(&t->ranks, 1, &version, error);
     if (status == ADJ_OK)
-        status = compare_items(&t->ranks, list_settings(t, list), list, error);
+        status = compare_items(&t->ranks, list_items(t, list), list, error);
     return status;
 }
 
