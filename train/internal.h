@@ -11,6 +11,15 @@ static inline int ranks_rank(const adj_ranks *r) { return r != NULL ? r->rank : 
 /* Cases in which a setting may differ from that of the checkpoint that is resumed. */
 typedef enum { NEVER, TO_PROLONG, ALWAYS } freedom;
 
+/* True if a checkpoint may have that text: it is not empty and has no control characters. */
+static inline int is_entry_text(const char *text)
+{
+    for (const char *c = text; *c != '\0'; c++)
+        if ((unsigned char)*c < ' ' || *c == 0x7f)
+            return 0;
+    return text[0] != '\0';
+}
+
 /* Writes a checkpoint of the training so far; path NULL: only checks, as in adj_tensors_write. */
 ADJ_API adj_status adj_trainer_save(adj_trainer *t, const char *path, adj_error *error);
 /* Resumes from a checkpoint of the same training (adj_fit_opts.checkpoint). */

@@ -80,14 +80,7 @@ static int default_threads(void)
     return n < MAX_THREADS ? n : MAX_THREADS;
 }
 
-/* True if the text has 1 to 199 bytes and no control characters. */
-static int is_word(const char *text)
-{
-    for (const char *c = text; *c != '\0'; c++)
-        if ((unsigned char)*c < ' ' || *c == 0x7f)
-            return 0;
-    return text[0] != '\0' && strlen(text) < 200;
-}
+static int is_word(const char *text) { return is_entry_text(text) && strlen(text) < 200; }
 
 /* Fails if a number or a word is one that a checkpoint cannot have. */
 static adj_status check(settings *s, adj_error *error)

@@ -43,15 +43,6 @@ __attribute__((format(printf, 2, 3))) static int refuse(const char *path, const 
     return complain("train", EXIT_FAILED, "--resume: %s: %s", path, sentence);
 }
 
-/* True if the text is a name, a list of class weights or patterns that adj_trainer_save accepts. */
-static int is_word(const char *text)
-{
-    for (const char *c = text; *c != '\0'; c++)
-        if ((unsigned char)*c < ' ' || *c == 0x7f)
-            return 0;
-    return text[0] != '\0';
-}
-
 /* Stores the file's entry where the setting's option says. */
 static int read_entry(const char *path, const adj_tensors *file, const setting *s)
 {
@@ -64,7 +55,7 @@ static int read_entry(const char *path, const adj_tensors *file, const setting *
         return refuse(
             path, "is not a checkpoint: entry %s is missing (use --weights to start from weights)",
             o->name);
-    option_fault fault = is_word(text) ? option_store(o, text) : NO_NUMBER;
+    option_fault fault = is_entry_text(text) ? option_store(o, text) : NO_NUMBER;
     if (fault == NO_SUCH_WORD)
         return refuse(path, "entry %s is invalid (got %s, expected %s)", o->name, text,
                       list_words(o->words, list));
