@@ -120,7 +120,9 @@ static int open_file(const char *path, int append)
     return -1;
 }
 
-FILE *log_open(const char *path, int append)
+/* Opens and locks the file. append: keeps its lines and starts a new one behind them. Returns NULL
+ * with errno on failure, EWOULDBLOCK if another training writes it. */
+static FILE *log_open(const char *path, int append)
 {
     int whole = !append || ends_in_a_line(path);
     const int fd = open_file(path, append);

@@ -19,9 +19,6 @@ typedef struct {
 
 /* ---- logs: JSON objects, one a line, of --log and of metrics.jsonl in the folder of --out ---- */
 
-/* Opens and locks the file. append: keeps its lines and starts a new one behind them. Returns NULL
- * with errno on failure, EWOULDBLOCK if another training writes it. */
-FILE *log_open(const char *path, int append);
 /* Writes the object as a line in one write, so that a killed process leaves whole lines, and frees
  * it. f == NULL: only frees it. 0 on success. */
 int log_line(FILE *f, json_t *object);

@@ -183,57 +183,49 @@ int tensors_publish(tensor_list *list)
 
 /* ---- adding ---- */
 
-void *tensors_add(adj_tensors *t, const char *name, adj_elem elem, adj_shape shape,
-                  adj_error *error)
+/* Adds a tensor of zeros, the list's last; copies the name. */
+static adj_status add(tensor_list *list, const char *name, adj_elem elem, adj_shape shape,
+                      adj_error *error)
 {
     entry e = {.public = {.elem = elem, .shape = shape}};
-    tensor_list *list = list_of(t);
     int64_t bytes = adj_tensor_bytes(&e.public);
 
-    if (bytes < 0) {
-        adj_error_set(error, ADJ_ESHAPE, "tensor %.80s: its size overflows", name);
-        return NULL;
-    }
-    if (strcmp(name, METADATA_KEY) == 0 || json_object_get(list->header, name) != NULL) {
-        adj_error_set(error, ADJ_EARG, "tensor %.80s: its name is used twice", name);
-        return NULL;
-    }
-    if (!io_is_utf8(name)) {
-        adj_error_set(error, ADJ_EARG, "tensor %.80s: its name is not UTF-8", name);
-        return NULL;
-    }
+    if (bytes < 0)
+        return adj_error_set(error, ADJ_ESHAPE, "tensor %.80s: its size overflows", name);
+    if (strcmp(name, METADATA_KEY) == 0 || json_object_get(list->header, name) != NULL)
+        return adj_error_set(error, ADJ_EARG, "tensor %.80s: its name is used twice", name);
+    if (!io_is_utf8(name))
+        return adj_error_set(error, ADJ_EARG, "tensor %.80s: its name is not UTF-8", name);
     const int is_named = json_object_set_new(list->header, name, json_null()) == 0;
     e.own = is_named && make_room(list) ? calloc((size_t)bytes + 1, 1) : NULL;
-    if (e.own == NULL) {
-        adj_error_set(error, ADJ_ENOMEM, "tensor %.80s: out of memory", name);
-        return NULL;
-    }
+    if (e.own == NULL)
+        return adj_error_set(error, ADJ_ENOMEM, "tensor %.80s: out of memory", name);
     e.public.name = json_object_iter_key(json_object_iter_at(list->header, name));
     e.public.data = e.own;
     list->tensor[list->n] = e.public;
     list->entry[list->n++] = e;
     list->public.n = list->n;
-    return e.own;
+    return ADJ_OK;
 }
 
 adj_status tensors_add_copy(adj_tensors *t, const char *name, adj_elem elem, adj_shape shape,
                             const void *data, adj_error *error)
 {
-    adj_error why = {0};
-    void *own = tensors_add(t, name, elem, shape, &why);
-    if (own == NULL)
-        return adj_error_set(error, why.status, "%s", why.message);
-    memcpy(own, data, (size_t)adj_shape_elems(shape) * adj_elem_size(elem));
-    return ADJ_OK;
+    tensor_list *list = list_of(t);
+    const adj_status status = add(list, name, elem, shape, error);
+    if (status == ADJ_OK)
+        memcpy(list->entry[list->n - 1].own, data,
+               (size_t)adj_shape_elems(shape) * adj_elem_size(elem));
+    return status;
 }
 
 adj_status tensors_add_unreadable(adj_tensors *t, const char *name, const char *why,
                                   adj_error *error)
 {
-    adj_error local = {0};
-    if (tensors_add(t, name, ADJ_ELEM_U8, (adj_shape){.rank = 0}, &local) == NULL)
-        return adj_error_set(error, local.status, "%s", local.message);
     tensor_list *list = list_of(t);
+    const adj_status status = add(list, name, ADJ_ELEM_U8, (adj_shape){.rank = 0}, error);
+    if (status != ADJ_OK)
+        return status;
     entry *e = &list->entry[list->n - 1];
     e->public.elem = ADJ_ELEM_UNREADABLE;
     e->public.data = NULL;

@@ -45,11 +45,7 @@ tensor_list *tensors_alloc(adj_tensors **t);
 adj_tensors *tensors_new(void);
 /* Makes the entries and the header's metadata public; returns 0 when out of memory. */
 int tensors_publish(tensor_list *list);
-/* Adds a tensor and returns its memory, row-major, at least one byte, for the caller to fill, or
- * NULL with an error. The name is copied. */
-void *tensors_add(adj_tensors *t, const char *name, adj_elem elem, adj_shape shape,
-                  adj_error *error);
-/* Adds a copy of a tensor. */
+/* Adds a copy of a tensor and of its name. */
 adj_status tensors_add_copy(adj_tensors *t, const char *name, adj_elem elem, adj_shape shape,
                             const void *data, adj_error *error);
 /* Adds a tensor that cannot be read, with the reason. */
