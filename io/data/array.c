@@ -205,34 +205,26 @@ static adj_status fail(const array_stream *s, const char *why, adj_error *error)
     return adj_error_set(error, ADJ_EIO, "npy: %.300s: %s", s->name, why);
 }
 
-/* Returns the text of the header, to be freed, or NULL after a failure. */
-static char *read_header(const array_stream *s, adj_error *error)
+/* Reads the text of the header, which is to be freed in every case. */
+static adj_status read_header(const array_stream *s, char **text, adj_error *error)
 {
     uint8_t start[12] = {0};
-    if (s->read(s->from, start, 8) != 8 || memcmp(start, "\x93NUMPY", 6) != 0) {
-        fail(s, "is not a NumPy array", error);
-        return NULL;
-    }
+    *text = NULL;
+    if (s->read(s->from, start, 8) != 8 || memcmp(start, "\x93NUMPY", 6) != 0)
+        return fail(s, "is not a NumPy array", error);
     int wide = start[6] >= 2 ? 4 : 2;
-    if (start[6] < 1 || start[6] > 3 || s->read(s->from, start + 8, wide) != wide) {
-        fail(s, "the header has an unknown version or is truncated", error);
-        return NULL;
-    }
+    if (start[6] < 1 || start[6] > 3 || s->read(s->from, start + 8, wide) != wide)
+        return fail(s, "the header has an unknown version or is truncated", error);
     int64_t length = (int64_t)start[8] | (int64_t)start[9] << 8 | (int64_t)start[10] << 16 |
                      (int64_t)start[11] << 24;
-    if (length > MAX_HEADER) {
-        fail(s, "the header is too long (expected at most 65536 bytes)", error);
-        return NULL;
-    }
-    char *text = calloc((size_t)length + 1, 1);
-    if (text == NULL)
-        adj_error_set(error, ADJ_ENOMEM, "npy: %.300s: out of memory", s->name);
-    else if (s->read(s->from, text, length) != length || strlen(text) != (size_t)length) {
-        fail(s, "the header is truncated", error);
-        free(text);
-        text = NULL;
-    }
-    return text;
+    if (length > MAX_HEADER)
+        return fail(s, "the header is too long (expected at most 65536 bytes)", error);
+    *text = calloc((size_t)length + 1, 1);
+    if (*text == NULL)
+        return adj_error_set(error, ADJ_ENOMEM, "npy: %.300s: out of memory", s->name);
+    if (s->read(s->from, *text, length) != length || strlen(*text) != (size_t)length)
+        return fail(s, "the header is truncated", error);
+    return ADJ_OK;
 }
 
 static adj_status read_data(const array_stream *s, file_array *a, int64_t bytes, adj_error *error)
@@ -265,16 +257,17 @@ adj_status io_npy_read(const array_stream *s, file_array *a, adj_error *error)
     int swapped = 0;
     int64_t bytes;
     *a = (file_array){0};
-    char *text = read_header(s, error);
-    if (text == NULL)
-        return error != NULL ? error->status : ADJ_EIO;
-    const char *why = parse_header(text, a, &swapped);
+    char *text;
+    adj_status status = read_header(s, &text, error);
+    const char *why = status == ADJ_OK ? parse_header(text, a, &swapped) : NULL;
     free(text);
+    if (status != ADJ_OK)
+        return status;
     if (why != NULL)
         return fail(s, why, error);
     if (!is_possible(a, &bytes))
         return fail(s, "its shape is empty or too large (expected at most 16 GB)", error);
-    adj_status status = read_data(s, a, bytes, error);
+    status = read_data(s, a, bytes, error);
     if (status == ADJ_OK && swapped)
         array_swap(a);
     if (status != ADJ_OK) {

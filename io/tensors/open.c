@@ -289,24 +289,22 @@ static adj_status read_array(adj_tensors *t, const char *path, int is_npy, adj_e
 
 /* ---- any of them ---- */
 
-/* Reads the first four bytes, of a gzip file after decompression; returns 0 if there are fewer. */
-static int peek(const char *path, uint8_t start[4], adj_error *error)
+/* Reads the first four bytes, of a gzip file after decompression; fails if there are fewer. */
+static adj_status peek(const char *path, uint8_t start[4], adj_error *error)
 {
     const char *why;
     unzip *u;
     const adj_status status = unzip_open(path, &u, &why);
-    if (status != ADJ_OK) {
-        adj_error_set(error, status, "%.200s: %s", path, why);
-        return 0;
-    }
+    if (status != ADJ_OK)
+        return adj_error_set(error, status, "%.200s: %s", path, why);
     const int64_t got = unzip_read(u, start, 4);
     unzip_close(u);
-    if (got < 4)
-        adj_error_set(error, ADJ_EIO,
-                      "%.200s: is too short for a file of tensors (expected safetensors, npy, npz "
-                      "or idx)",
-                      path);
-    return got == 4;
+    if (got == 4)
+        return ADJ_OK;
+    return adj_error_set(error, ADJ_EIO,
+                         "%.200s: is too short for a file of tensors (expected safetensors, npy, "
+                         "npz or idx)",
+                         path);
 }
 
 adj_status adj_tensors_read(const char *path, adj_tensors **out)
@@ -318,7 +316,7 @@ adj_status adj_tensors_read(const char *path, adj_tensors **out)
         return ADJ_EARG;
     if (path == NULL)
         return adj_safetensors_read(NULL, out);
-    int can_read = peek(path, start, &error);
+    int can_read = peek(path, start, &error) == ADJ_OK;
     int is_npy = memcmp(start, "\x93NUM", 4) == 0, is_zip = memcmp(start, "PK\3\4", 4) == 0,
         is_idx = start[0] == 0 && start[1] == 0 && start[2] >= 8 && start[2] <= 14 && start[3] > 0;
     if (can_read && !is_npy && !is_zip && !is_idx) {
