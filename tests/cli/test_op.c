@@ -18,7 +18,8 @@ static void fill(double *v, int n, int factor, int modulus, int less, double by)
         v[i] = (i * factor % modulus - less) / by;
 }
 
-static void put_conv(const char *path)
+/* Writes the file "in". */
+static void put_conv(void)
 {
     static double x[18], w[16], dy[8];
     fill(x, 18, 7, 11, 5, 2);
@@ -29,7 +30,7 @@ static void put_conv(const char *path)
                             {"dy", ADJ_ELEM_F64, {4, {1, 2, 2, 2}}, dy},
                             {"out_backprop", ADJ_ELEM_F64, {4, {1, 2, 2, 2}}, dy}};
     adj_error error;
-    cr_assert_eq(adj_tensors_write(path, 4, t, 0, NULL, &error), ADJ_OK, "%s", error.message);
+    cr_assert_eq(adj_tensors_write("in", 4, t, 0, NULL, &error), ADJ_OK, "%s", error.message);
 }
 
 static const double conv_y[] = {-0.125, -2.625, 1.5, -0.5, -2.125, -1.75, 0.875, 1.75};
@@ -48,45 +49,44 @@ static void expect_tensor(const adj_tensors *t, const char *name, int n, const d
     cr_expect_eq(memcmp(got.data, want, (size_t)n * sizeof *want), 0, "%s", name);
 }
 
-static adj_tensors *read_tensors(const char *path)
+/* The tensors of the file "out". */
+static adj_tensors *read_tensors(void)
 {
     adj_tensors *t = NULL;
-    cr_assert_eq(adj_tensors_read(path, &t), ADJ_OK, "%s", t->message);
+    cr_assert_eq(adj_tensors_read("out", &t), ADJ_OK, "%s", t->message);
     return t;
 }
 
 Test(op, convolution_and_its_gradients)
 {
-    scoped(folder_remove) folder dir = folder_new();
-    const file_name in = in_folder(&dir, "in"), out = in_folder(&dir, "out");
+    scoped(folder_remove) folder dir = enter(folder_new());
     static const char *const backends[] = {"naive", "onednn", "direct"};
-    put_conv(in.s);
+    put_conv();
     for (int i = 0; i < 3; i++) {
-        tool(&f, 0, "op conv2d --in %s --out %s --grad --attr padding=VALID --backend %s", in.s,
-             out.s, backends[i]);
-        scoped(release_tensors) adj_tensors *t = read_tensors(out.s);
+        tool(&f, 0, "op conv2d --in in --out out --grad --attr padding=VALID --backend %s",
+             backends[i]);
+        scoped(release_tensors) adj_tensors *t = read_tensors();
         cr_expect_eq(t->n, 3);
         expect_tensor(t, "y", 8, conv_y);
         expect_tensor(t, "dinput", 18, conv_dx);
         expect_tensor(t, "dfilter", 16, conv_dw);
     }
-    tool(&f, 0, "op conv2d_backprop_input --in %s --out %s --attr padding=VALID", in.s, out.s);
-    scoped(release_tensors) adj_tensors *t = read_tensors(out.s);
+    tool(&f, 0, "op conv2d_backprop_input --in in --out out --attr padding=VALID");
+    scoped(release_tensors) adj_tensors *t = read_tensors();
     cr_expect_eq(t->n, 1);
     expect_tensor(t, "y", 18, conv_dx);
 }
 
 Test(op, half_type)
 {
-    scoped(folder_remove) folder dir = folder_new();
-    const file_name in = in_folder(&dir, "in"), out = in_folder(&dir, "out");
+    scoped(folder_remove) folder dir = enter(folder_new());
     const uint16_t x[] = {0xbfc0, 0x3dcd, 0x4050}, want[] = {0xbe1a, 0x3dcd, 0x4050};
     adj_error error;
-    cr_assert_eq(adj_tensors_write(in.s, 1, &(adj_tensor){"x0", ADJ_ELEM_BF16, {1, {3}}, x}, 0,
+    cr_assert_eq(adj_tensors_write("in", 1, &(adj_tensor){"x0", ADJ_ELEM_BF16, {1, {3}}, x}, 0,
                                    NULL, &error),
                  ADJ_OK);
-    tool(&f, 0, "op leaky_relu --in %s --out %s --attr 0.1", in.s, out.s);
-    scoped(release_tensors) adj_tensors *t = read_tensors(out.s);
+    tool(&f, 0, "op leaky_relu --in in --out out --attr 0.1");
+    scoped(release_tensors) adj_tensors *t = read_tensors();
     adj_tensor y = t->tensor[0];
     cr_assert_eq(y.elem, ADJ_ELEM_BF16);
     cr_expect_eq(memcmp(y.data, want, sizeof want), 0);
@@ -95,84 +95,63 @@ Test(op, half_type)
 /* The file itself through two pipes. */
 Test(op, standard_input_and_output)
 {
-    scoped(folder_remove) folder dir = folder_new();
-    const file_name in = in_folder(&dir, "in"), out = in_folder(&dir, "out");
-    const char *build = getenv("BUILD");
-    char line[1024];
-    put_conv(in.s);
-    snprintf(line, sizeof line,
-             "cat %s | %s/adjoint op conv2d --in - --out - --attr padding=VALID | cat >%s", in.s,
-             build != NULL ? build : "build", out.s);
-    cr_assert_eq(system(line), 0); // NOLINT(cert-env33-c): the test's own words
-    scoped(release_tensors) adj_tensors *t = read_tensors(out.s);
+    scoped(folder_remove) folder dir = enter(folder_new());
+    put_conv();
+    cr_assert_eq(shell(&f, "cat in | adjoint op conv2d --in - --out - --attr padding=VALID | "
+                           "cat >out"),
+                 0);
+    scoped(release_tensors) adj_tensors *t = read_tensors();
     expect_tensor(t, "y", 8, conv_y);
 }
 
 Test(op, wrong_usage)
 {
-    scoped(folder_remove) folder dir = folder_new();
-    const file_name in = in_folder(&dir, "in"), out = in_folder(&dir, "out");
-    const struct {
-        int status;
-        const char *says, *arguments[8];
-    } calls[] = {
-        {3, "the op's NAME is missing", {"--in", in.s, "--out", out.s}},
-        {3, "--in FILE is missing", {"relu", "--out", out.s}},
-        {3, "--out FILE is missing", {"relu", "--in", in.s}},
-        {3, "unknown op conv2 (did you mean conv2d?)", {"conv2", "--in", in.s, "--out", out.s}},
-        {3, "conv2d_transpose is composed of conv2d_backprop_input", {"conv2d_transpose"}},
-        {3, "unexpected argument \"tanh\"", {"relu", "tanh"}},
-        {3, "--dtype: not available; the tensors in the file have", {"relu", "--dtype", "f16"}},
-        {3, "--backend: unknown", {"relu", "--in", in.s, "--out", out.s, "--backend", "cuda"}},
-        {1, "relu: operand x0 is missing", {"relu", "--in", in.s, "--out", out.s}},
-        {1, "fill: a leaf has no operands", {"fill", "--in", in.s, "--out", out.s}},
-        {1, "/nowhere/x: ", {"relu", "--in", "/nowhere/x", "--out", out.s}},
-        {1, "/nowhere/x: No such file", {"relu", "--in", in.s, "--out", "/nowhere/x"}},
-        {3,
-         "op: --attr strides: got \"1,x\", expected whole numbers",
-         {"conv2d", "--in", in.s, "--out", out.s, "--attr", "strides=1,x"}},
-        {1, "dilation", {"conv2d", "--in", in.s, "--out", out.s, "--attr", "dilations=1,0,1,1"}},
+    static const call calls[] = {
+        {3, NULL, "the op's NAME is missing", "--in in --out out"},
+        {3, NULL, "--in FILE is missing", "relu --out out"},
+        {3, NULL, "--out FILE is missing", "relu --in in"},
+        {3, NULL, "unknown op conv2 (did you mean conv2d?)", "conv2 --in in --out out"},
+        {3, NULL, "conv2d_transpose is composed of conv2d_backprop_input", "conv2d_transpose"},
+        {3, NULL, "unexpected argument \"tanh\"", "relu tanh"},
+        {3, NULL, "--dtype: not available; the tensors in the file have", "relu --dtype f16"},
+        {3, NULL, "--backend: unknown", "relu --in in --out out --backend cuda"},
+        {1, NULL, "relu: operand x0 is missing", "relu --in in --out out"},
+        {1, NULL, "fill: a leaf has no operands", "fill --in in --out out"},
+        {1, NULL, "/nowhere/x: ", "relu --in /nowhere/x --out out"},
+        {1, NULL, "/nowhere/x: No such file", "relu --in in --out /nowhere/x"},
+        {3, NULL, "op: --attr strides: got \"1,x\", expected whole numbers",
+         "conv2d --in in --out out --attr strides=1,x"},
+        {1, NULL, "dilation", "conv2d --in in --out out --attr dilations=1,0,1,1"},
+        {1, NULL, "", "elu --in in --out out"},
     };
-    put_conv(in.s);
-    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
-        const char *words[10] = {"op"};
-        memcpy(words + 1, calls[i].arguments, sizeof calls[i].arguments);
-        run_tool(words, &f);
-        cr_expect_eq(f.status, calls[i].status, "%zu: %d %s", i, f.status, f.err);
-        cr_expect_not_null(strstr(f.err, calls[i].says), "%zu: %s", i, f.err);
-        cr_expect_null(strstr(f.err, "adj_"), "%zu: %s", i, f.err);
-        cr_expect_neq(access(out.s, F_OK), 0, "%zu wrote a file", i);
-    }
-    tool(&f, 1, "op elu --in %s --out %s", in.s, out.s);
+    scoped(folder_remove) folder dir = enter(folder_new());
+    put_conv();
+    expect_calls("op", sizeof calls / sizeof *calls, calls);
+    cr_expect_eq(files_in(&dir), 1, "a file was written");
 }
 
 Test(op, an_attribute_is_not_guessed)
 {
-    scoped(folder_remove) folder dir = folder_new();
-    const file_name in = in_folder(&dir, "in"), out = in_folder(&dir, "out");
+    scoped(folder_remove) folder dir = enter(folder_new());
     const double x[] = {1, 2, 3, 4};
     const adj_tensor t[] = {{"x0", ADJ_ELEM_F64, {0}, x},
                             {"x", ADJ_ELEM_F64, {4, {1, 1, 1, 4}}, x},
                             {"gamma", ADJ_ELEM_F64, {1, {4}}, x},
                             {"beta", ADJ_ELEM_F64, {1, {4}}, x}};
     adj_error error;
-    cr_assert_eq(adj_tensors_write(in.s, 4, t, 0, NULL, &error), ADJ_OK);
-    tool(&f, 3, "op elu --in %s --out %s", in.s, out.s);
+    cr_assert_eq(adj_tensors_write("in", 4, t, 0, NULL, &error), ADJ_OK);
+    tool(&f, 3, "op elu --in in --out out");
     expect_text(f.err, "op: --attr: alpha is missing (adjoint ops elu");
-    tool(&f, 3, "op group_norm --in %s --out %s --attr groups=4", in.s, out.s);
+    tool(&f, 3, "op group_norm --in in --out out --attr groups=4");
     expect_text(f.err, "op: --attr: epsilon is missing");
 }
 
 Test(op, beside_pytorch)
 {
-    const char *build = getenv("BUILD");
-    char line[256];
-    snprintf(line, sizeof line,
-             "p=/usr/bin/python3; [ -x $p ] || p=python3; $p tests/cli/op_torch.py %s/adjoint",
-             build != NULL ? build : "build");
-    int status = exit_status(system(line)); // NOLINT(cert-env33-c): the test's own words
+    int status = shell(&f, "p=/usr/bin/python3; [ -x $p ] || p=python3; "
+                           "$p tests/cli/op_torch.py \"$(command -v adjoint)\"");
     if (status == 77 || status == 127)
         printf("[SKIP] op::beside_pytorch: there is no PyTorch\n");
     else
-        cr_expect_eq(status, 0);
+        cr_expect_eq(status, 0, "%s%s", f.out, f.err);
 }

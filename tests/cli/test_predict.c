@@ -22,19 +22,18 @@ static const char ten_names[] = "[\"n0\",\"n1\",\"n2\",\"n3\",\"n4\",\"n5\",\"n6
                                 "\"n nine\"]";
 
 enum { NO_SCALE = 2, NO_NAMES = 5, WHOLE = 6 };
-/* With so many entries of the card; nan: logits/b of class 0. */
-static void put_weights_with(const folder *f, const char *path, int entries, int nan)
+/* With so many entries of the card; first: logits/b of class 0. */
+static void put_weights(const char *path, int entries, float first)
 {
     static float values[MAX_TENSORS][60000];
-    const file_name trained = in_folder(f, "trained.safetensors");
     scoped(release_tensors) adj_tensors *t = NULL;
     adj_tensor tensor[MAX_TENSORS];
     const adj_metadata card[] = {{"model", "lenet5"}, {"input", "[32,32,1]"},
                                  {"mean", "[33.5]"},  {"deviation", "[78.25]"},
                                  {"classes", "10"},   {"class_names", ten_names}};
 
-    tool(&r, 0, "train --model lenet5 --data %s --epochs 1 --out %s", f->path, trained.s);
-    cr_assert_eq(adj_tensors_read(trained.s, &t), ADJ_OK);
+    tool(&r, 0, "train --model lenet5 --data . --epochs 1 --out trained.safetensors");
+    cr_assert_eq(adj_tensors_read("trained.safetensors", &t), ADJ_OK);
     int n = t->n;
     cr_assert_leq(n, MAX_TENSORS);
     for (int i = 0; i < n; i++) {
@@ -42,65 +41,53 @@ static void put_weights_with(const folder *f, const char *path, int entries, int
         tensor[i].data = values[i];
         cr_assert_leq(adj_shape_elems(tensor[i].shape), 60000);
         for (int k = 0; k < 10 && strcmp(tensor[i].name, "logits/b") == 0; k++)
-            values[i][k] = k == 0 && nan ? NAN : (float)log(k + 1);
+            values[i][k] = k == 0 ? first : (float)log(k + 1);
     }
     cr_assert_eq(adj_tensors_write(path, n, tensor, entries, card, NULL), ADJ_OK);
 }
 
-static void put_weights(const folder *f, const char *path, int entries)
+/* Digits to train on, two images of 3 x 2 pixels, and weights. */
+static folder enter_images(void)
 {
-    put_weights_with(f, path, entries, 0);
+    const folder f = small_data();
+    put_sample(&f, "gray.png", "gray.png");
+    put_sample(&f, "rgb.PNG", "rgb.png");
+    put_sample(&f, "Thumbs.db", "gray.png");
+    enter(f);
+    put_weights("weights", WHOLE, 0);
+    return f;
 }
 
 Test(predict, one_and_many)
 {
-    scoped(folder_remove) folder f = small_data();
-    const file_name weights = in_folder(&f, "weights"), plain = in_folder(&f, "plain"),
-                    gray = in_folder(&f, "gray.png"), rgb = in_folder(&f, "rgb.PNG"),
-                    bad = in_folder(&f, "bad.png"), none = in_folder(&f, "none.png");
-    char line[1000];
-    put_weights(&f, weights.s, WHOLE);
-    put_weights(&f, plain.s, NO_NAMES);
-    put_sample(&f, "gray.png", "gray.png");
-    put_sample(&f, "rgb.PNG", "rgb.png");
-
-    tool(&r, 0, "predict --weights %s %s", weights.s, gray.s);
-    snprintf(line, sizeof line, "%s: n nine 18.18 %%\n", gray.s);
-    cr_expect_str_eq(r.out, line);
-    tool(&r, ANY_STATUS, "predict --weights %s --top 3 %s", plain.s, gray.s);
-    snprintf(line, sizeof line, "%s: 9 18.18 %%, 8 16.36 %%, 7 14.55 %%\n", gray.s);
-    cr_expect_str_eq(r.out, line);
-
-    /* a folder: by name, and only images; both are 3 x 2 pixels */
-    put_file(in_folder(&f, "._gray.png").s, "Mac OS X", 8);
-    put_sample(&f, "Thumbs.db", "gray.png");
-    put_file(in_folder(&f, "scan.bmp").s, "BM", 2);
-    tool(&r, 0, "predict --weights %s %s", weights.s, f.path);
+    static const call calls[] = {
+        {0, "gray.png: n nine 18.18 %\n", NULL, "--weights weights gray.png"},
+        {0, "gray.png: 9 18.18 %, 8 16.36 %, 7 14.55 %\n", NULL,
+         "--weights plain --top 3 gray.png"},
+        /* an unreadable file is reported, the others are classified */
+        {1, "gray.png: n nine 18.18 %\n", "none.png", "--weights weights none.png bad gray.png"},
+        {1, "gray.png: n nine 18.18 %\n", "bad", "--weights weights none.png bad gray.png"},
+    };
+    scoped(folder_remove) folder f = enter_images();
+    put_weights("plain", NO_NAMES, 0);
+    put_file("._gray.png", "Mac OS X", 8);
+    put_file("scan.bmp", "BM", 2);
+    cr_assert_eq(shell(&r, "head -c 40 gray.png >bad"), 0);
+    expect_calls("predict", sizeof calls / sizeof *calls, calls);
+    /* a folder: by name, and only images */
+    tool(&r, 0, "predict --weights weights .");
+    cr_expect_str_eq(r.out, "./gray.png: n nine 18.18 %\n./rgb.PNG: n nine 18.18 %\n");
     expect_text(r.err, "note: left out ");
-    snprintf(line, sizeof line, "%s: n nine 18.18 %%\n%s: n nine 18.18 %%\n", gray.s, rgb.s);
-    cr_expect_str_eq(r.out, line);
     expect_text(r.err, "predict: 2 images, 2 of them resized to 32x32: ");
-
-    /* the bad file is reported, the others are classified */
-    put_file(bad.s, sample_of("gray.png").bytes, 40);
-    tool(&r, 1, "predict --weights %s %s %s %s", weights.s, none.s, bad.s, gray.s);
-    snprintf(line, sizeof line, "%s: n nine 18.18 %%\n", gray.s);
-    cr_expect_str_eq(r.out, line);
-    cr_expect(strstr(r.err, bad.s) != NULL && strstr(r.err, none.s) != NULL, "%s", r.err);
 }
 
 Test(predict, json)
 {
-    scoped(folder_remove) folder f = small_data();
-    const file_name weights = in_folder(&f, "weights"), gray = in_folder(&f, "gray.png");
-    put_weights(&f, weights.s, WHOLE);
-    put_sample(&f, "gray.png", "gray.png");
-
-    tool(&r, 0, "predict --weights %s --json --top 20 %s", weights.s, gray.s);
-    json_t *j = json_loads(r.out, 0, NULL);
-    cr_assert_not_null(j, "%s", r.out);
+    scoped(folder_remove) folder f = enter_images();
+    tool(&r, 0, "predict --weights weights --json --top 20 gray.png");
+    json_t *j = json_of(r.out);
     cr_expect_eq(json_object_size(j), 4);
-    cr_expect_str_eq(json_string_value(json_object_get(j, "file")), gray.s);
+    cr_expect_str_eq(json_string_value(json_object_get(j, "file")), "gray.png");
     cr_expect_str_eq(json_string_value(json_object_get(j, "class")), "n nine");
     cr_expect_float_eq(json_real_value(json_object_get(j, "probability")), 10.0 / 55, 1e-6);
     const json_t *top = json_object_get(j, "top");
@@ -113,108 +100,88 @@ Test(predict, json)
 
 Test(predict, standard_input)
 {
-    scoped(folder_remove) folder f = small_data();
-    const file_name weights = in_folder(&f, "weights"), gray = in_folder(&f, "gray.png");
-    put_weights(&f, weights.s, WHOLE);
-    put_sample(&f, "gray.png", "gray.png");
-    cr_assert_not_null(freopen(gray.s, "rb", stdin));
-    tool(&r, 0, "predict --weights %s -", weights.s);
-    cr_expect_str_eq(r.out, "-: n nine 18.18 %\n");
-    cr_assert_not_null(freopen("/dev/null", "rb", stdin));
-    tool(&r, 1, "predict --weights %s -", weights.s);
-    expect_text(r.err, "standard input");
-
-    /* a folder can be opened, and not be read */
-    cr_assert_not_null(freopen(f.path, "rb", stdin));
-    tool(&r, 1, "predict --weights %s -", weights.s);
-    expect_text(r.err, "standard input: Is a directory");
-
-    /* longer than an image may be: a file with a hole */
-    const file_name hole = in_folder(&f, "hole");
-    put_sample(&f, "hole", "gray.png");
-    cr_assert_eq(truncate(hole.s, ((off_t)1 << 29) + 1), 0);
-    cr_assert_not_null(freopen(hole.s, "rb", stdin));
-    tool(&r, 1, "predict --weights %s -", weights.s);
-    expect_text(r.err, "standard input: too long for an image");
+    static const struct {
+        const char *file;
+        call c;
+    } inputs[] = {
+        {"gray.png", {0, "-: n nine 18.18 %\n", "", "-"}},
+        {"/dev/null", {1, NULL, "standard input", "-"}},
+        /* a folder can be opened, and not be read */
+        {".", {1, NULL, "standard input: Is a directory", "-"}},
+        /* longer than an image may be: a file with a hole */
+        {"Thumbs.db", {1, NULL, "standard input: too long for an image", "-"}},
+    };
+    scoped(folder_remove) folder f = enter_images();
+    cr_assert_eq(truncate("Thumbs.db", ((off_t)1 << 29) + 1), 0);
+    for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
+        cr_assert_not_null(freopen(inputs[i].file, "rb", stdin));
+        expect_calls("predict --weights weights", 1, &inputs[i].c);
+    }
 }
 
 Test(predict, what_is_missing)
 {
-    scoped(folder_remove) folder f = small_data();
-    const file_name weights = in_folder(&f, "weights"), empty = in_folder(&f, "empty");
-    put_weights(&f, weights.s, WHOLE);
-    tool(&r, 3, "predict --weights %s", weights.s);
-    expect_text(r.err, "IMAGE is missing");
-    tool(&r, 3, "predict x.png");
-    expect_text(r.err, "--weights FILE is missing");
-    tool(&r, 1, "predict --weights /nowhere/w x.png");
-    expect_text(r.err, "/nowhere/w: No such file");
-    cr_assert_eq(mkdir(empty.s, 0700), 0);
-    tool(&r, 1, "predict --weights %s %s", weights.s, empty.s);
-    expect_text(r.err, "no images in this folder (expected files .png, ");
-    rmdir(empty.s);
-    const file_name bare = in_folder(&f, "bare"), gray = in_folder(&f, "gray.png");
-    put_sample(&f, "gray.png", "gray.png");
-    put_weights(&f, bare.s, NO_SCALE);
-    tool(&r, 0, "predict --weights %s %s", bare.s, gray.s);
-    expect_text(r.err, "bare has no mean or deviation");
-    tool(&r, ANY_STATUS, "predict --weights %s %s", weights.s, gray.s);
+    static const call calls[] = {
+        {3, NULL, "IMAGE is missing", "--weights weights"},
+        {3, NULL, "--weights FILE is missing", "x.png"},
+        {1, NULL, "/nowhere/w: No such file", "--weights /nowhere/w x.png"},
+        {1, NULL, "no images in this folder (expected files .png, ", "--weights weights empty"},
+        {0, "", "bare has no mean or deviation", "--weights bare gray.png"},
+    };
+    scoped(folder_remove) folder f = enter_images();
+    cr_assert_eq(mkdir("empty", 0700), 0);
+    put_weights("bare", NO_SCALE, 0);
+    expect_calls("predict", sizeof calls / sizeof *calls, calls);
+    tool(&r, 0, "predict --weights weights gray.png");
     cr_expect_str_eq(r.err, "");
 }
 
 /* Several images are refused before the weights are read. */
 Test(predict, saliency_of_one_image)
 {
-    tool(&r, 3, "predict --weights /nowhere/w --saliency o.png a.png b.png");
-    expect_text(r.err, "--saliency takes one image (got 2)");
-    tool(&r, 3, "predict --weights /nowhere/w --saliency why.jpg a.png");
-    expect_text(r.err, "--saliency: got why.jpg, expected NAME.png");
+    static const call calls[] = {
+        {3, NULL, "--saliency takes one image (got 2)", "--saliency o.png a.png b.png"},
+        {3, NULL, "--saliency: got why.jpg, expected NAME.png", "--saliency why.jpg a.png"},
+    };
+    expect_calls("predict --weights /nowhere/w", sizeof calls / sizeof *calls, calls);
 }
 
 /* The picture may not replace what the command reads. */
 Test(predict, saliency_spares_its_inputs)
 {
-    scoped(folder_remove) folder f = small_data();
-    const file_name weights = in_folder(&f, "weights"), gray = in_folder(&f, "gray.png"),
-                    link_name = in_folder(&f, "link");
-    char sentence[2 * sizeof gray.s];
-    put_weights(&f, weights.s, WHOLE);
-    put_sample(&f, "gray.png", "gray.png");
-    cr_assert_eq(link(gray.s, link_name.s), 0);
-    tool(&r, 3, "predict --weights %s --saliency %s %s", weights.s, link_name.s, gray.s);
-    snprintf(sentence, sizeof sentence, "--saliency and IMAGE name the same file (%s)", gray.s);
-    expect_text(r.err, sentence);
-    tool(&r, 3, "predict --weights %s --saliency %s %s", weights.s, weights.s, gray.s);
-    expect_text(r.err, "--saliency and --weights name the same file");
-    cr_expect_str_empty(r.out);
-    cr_expect(same_file(gray.s, "tests/io/files/gray.png"));
+    static const call calls[] = {
+        {3, NULL, "--saliency and IMAGE name the same file (gray.png)", "--saliency link gray.png"},
+        {3, NULL, "--saliency and --weights name the same file", "--saliency weights gray.png"},
+    };
+    scoped(folder_remove) folder f = enter_images();
+    cr_assert_eq(link("gray.png", "link"), 0);
+    expect_calls("predict --weights weights", sizeof calls / sizeof *calls, calls);
+    cr_expect(same_file("gray.png", "Thumbs.db"));
 }
+
+#define PREDICT "predict --weights weights gray.png rgb.PNG "
 
 /* A softmax with a NaN among its logits is NaN for all classes, and so is the loss. */
 Test(predict, weights_with_nan)
 {
-    scoped(folder_remove) folder f = small_data();
-    const file_name weights = in_folder(&f, "weights"), gray = in_folder(&f, "gray.png"),
-                    rgb = in_folder(&f, "rgb.png");
-    const char *const formats[] = {"--top=3", "--json"};
+    static const call calls[] = {
+        {1, NULL, "gray.png: the net's result is not finite", PREDICT "--top=3"},
+        {1, NULL, "rgb.PNG: the net's result is not finite", PREDICT "--top=3"},
+        {1, NULL, "gray.png: the net's result is not finite", PREDICT "--json"},
+        {1, NULL, "rgb.PNG: the net's result is not finite", PREDICT "--json"},
+        {1, "", "is not finite: its weights or the images hold NaN",
+         "eval --weights weights --data ."},
+        {1, "", "the loss is not finite in the first step: the weights or ",
+         "train --weights weights --data ."},
+    };
+    scoped(folder_remove) folder f = enter_images();
     const uint8_t pixels[3 * 32 * 32] = {0};
     float probability[30];
     scoped(release_predictor) adj_predictor *p = NULL;
     adj_error error = {0};
-    put_weights_with(&f, weights.s, WHOLE, 1);
-    put_sample(&f, "gray.png", "gray.png");
-    put_sample(&f, "rgb.png", "rgb.png");
-    for (int i = 0; i < 2; i++) {
-        tool(&r, 1, "predict --weights %s %s %s %s", weights.s, formats[i], gray.s, rgb.s);
-        cr_expect_str_eq(r.out, "");
-        expect_text(r.err, "gray.png: the net's result is not finite");
-        expect_text(r.err, "rgb.png: the net's result is not finite");
-    }
-    tool(&r, 1, "eval --weights %s --data %s", weights.s, f.path);
-    expect_text(r.err, "is not finite: its weights or the images hold NaN");
-    tool(&r, 1, "train --weights %s --data %s", weights.s, f.path);
-    expect_text(r.err, "the loss is not finite in the first step: the weights or ");
-    cr_assert_eq(adj_predictor_load(weights.s, NULL, NULL, &p, &error), ADJ_OK);
+    put_weights("weights", WHOLE, NAN);
+    expect_calls("", sizeof calls / sizeof *calls, calls);
+    cr_assert_eq(adj_predictor_load("weights", NULL, NULL, &p, &error), ADJ_OK);
     cr_expect_eq(adj_predict(p, 3, pixels, probability, &error), ADJ_EARG);
     cr_expect_str_eq(error.message, "predict: the net's result for image 0 is not finite: its "
                                     "weights or the image hold NaN or infinities");
@@ -223,14 +190,12 @@ Test(predict, weights_with_nan)
 /* The library computes the images beside one that holds NaN. */
 Test(predict, an_image_with_nan)
 {
-    scoped(folder_remove) folder f = small_data();
-    const file_name weights = in_folder(&f, "weights");
+    scoped(folder_remove) folder f = enter_images();
     static float pixels[3 * 32 * 32];
     float probability[30];
     scoped(release_predictor) adj_predictor *p = NULL;
     adj_error error = {0};
-    put_weights(&f, weights.s, WHOLE);
-    cr_assert_eq(adj_predictor_load(weights.s, NULL, NULL, &p, &error), ADJ_OK);
+    cr_assert_eq(adj_predictor_load("weights", NULL, NULL, &p, &error), ADJ_OK);
     for (int i = 0; i < 32 * 32; i++)
         pixels[32 * 32 + i] = NAN;
     const adj_status status = adj_predict_floats(p, 3, pixels, probability, &error);
@@ -294,12 +259,6 @@ static void expect_probabilities(const char *line, const double expected[CLASSES
     json_decref(j);
 }
 
-static void expect_eval(const char *said)
-{
-    cr_assert_eq(r.status, 0, "%s", r.err);
-    expect_text(r.out, said);
-}
-
 static const double raw[2][CLASSES] = {{0.041746, 0.030932, 0.059585, 0.271283, 0.080628, 0.039577,
                                         0.106940, 0.026211, 0.033614, 0.309485},
                                        {0.033504, 0.031831, 0.050945, 0.268030, 0.090312, 0.028077,
@@ -311,91 +270,61 @@ static const double raw[2][CLASSES] = {{0.041746, 0.030932, 0.059585, 0.271283, 
 
 Test(imported, predict_and_eval_as_pytorch, .timeout = 60)
 {
-    scoped(folder_remove) const folder f = folder_new();
-    const file_name theirs = in_folder(&f, "theirs.safetensors"), data = in_folder(&f, "data.npz"),
-                    ours = in_folder(&f, "ours.safetensors"), bare = in_folder(&f, "bare.npz");
-    put_color_weights(theirs.s);
+    scoped(folder_remove) const folder f = enter(folder_new());
+    const file_name first = png_name(&f, 1, 0), second = png_name(&f, 1, 7);
+    put_color_weights("theirs.safetensors");
     write_npz(&f, 32, 32, 3, BYTES);
     write_png(&f, 32, 32, 3);
-    const file_name first = png_name(&f, 1, 0), second = png_name(&f, 1, 7);
 
-    tool(&r, 0, "predict --weights %s --map pytorch --model lenet5 --json --top 10 %s %s", theirs.s,
+    tool(&r, 0,
+         "predict --weights theirs.safetensors --map pytorch --model lenet5 --json --top 10 %s %s",
          first.s, second.s);
     expect_text(r.err, "convert --mean --deviation");
     expect_probabilities(r.out, raw[0]);
     expect_probabilities(strchr(r.out, '\n') + 1, raw[1]);
-    tool(&r, ANY_STATUS, "eval --weights %s --map pytorch --model lenet5 --data %s", theirs.s,
-         data.s);
-    expect_eval("test loss 2.8536  test accuracy 10.00 % (1 of 10)");
+    tool(&r, 0, "eval --weights theirs.safetensors --map pytorch --model lenet5 --data data.npz");
+    expect_text(r.out, "test loss 2.8536  test accuracy 10.00 % (1 of 10)");
 
-    tool(&r, 0, "convert --map pytorch --model lenet5 %s %s", theirs.s, bare.s);
+    tool(&r, 0, "convert --map pytorch --model lenet5 theirs.safetensors bare.npz");
     for (int i = 0; i < 2; i++) { /* with their names, and with ours */
-        const char *const words[] = {"convert",
-                                     "--model",
-                                     "lenet5",
-                                     "--mean",
-                                     "0.485,0.456,0.406",
-                                     "--deviation",
-                                     "0.229,0.224,0.225",
-                                     i == 0 ? theirs.s : bare.s,
-                                     ours.s,
-                                     i == 0 ? "--map" : NULL,
-                                     "pytorch",
-                                     NULL};
-        run_tool(words, &r);
-        cr_assert_eq(r.status, 0, "%s", r.err);
-        tool(&r, 0, "predict --weights %s --json --top 10 %s %s", ours.s, first.s, second.s);
+        tool(&r, 0,
+             "convert --model lenet5 --mean 0.485,0.456,0.406 --deviation 0.229,0.224,0.225 %s "
+             "ours.safetensors %s",
+             i == 0 ? "theirs.safetensors" : "bare.npz", i == 0 ? "--map=pytorch" : "");
+        tool(&r, 0, "predict --weights ours.safetensors --json --top 10 %s %s", first.s, second.s);
         cr_expect_str_eq(r.err, "");
         expect_probabilities(r.out, normalized[0]);
         expect_probabilities(strchr(r.out, '\n') + 1, normalized[1]);
-        tool(&r, ANY_STATUS, "eval --weights %s --data %s", ours.s, data.s);
-        expect_eval("test loss 2.6160  test accuracy 10.00 % (1 of 10)");
+        tool(&r, 0, "eval --weights ours.safetensors --data data.npz");
+        expect_text(r.out, "test loss 2.6160  test accuracy 10.00 % (1 of 10)");
         cr_expect_str_eq(r.err, "");
-        remove(ours.s);
+        remove("ours.safetensors");
     }
 }
 
 Test(imported, refused_moments)
 {
-    scoped(folder_remove) const folder f = folder_new();
-    const file_name theirs = in_folder(&f, "theirs.safetensors"), ours = in_folder(&f, "o.h"),
-                    arrays = in_folder(&f, "o.npz");
-    const char *const model[] = {"--map", "pytorch", "--model", "lenet5"};
-    static const struct {
-        const char *mean, *deviation, *says;
-    } cases[] = {
-        {"0.5,0.5,0.5", NULL, "--deviation is missing (got only --mean)"},
-        {NULL, "0.5", "--mean is missing (got only --deviation)"},
-        {"0.5", "0.5", "--mean: expected 3 numbers from 0 to 1, one per channel (got 0.5)"},
-        {"0.5,0.5,0.5,0.5", "0.5,0.5,0.5", "--mean: expected 3 numbers"},
-        {"124,116,104", "58,57,57", "--mean: expected 3 numbers"},
-        {"0.5,,0.5", "1,1,1", "--mean: expected 3 numbers"},
-        {"0,0,0", "1,0,1", "--deviation: expected 3 numbers from 1e-06 to 1"},
-        {"0,0,0", "1,nan,1", "--deviation: expected 3 numbers"},
+    static const call of_lenet5[] = {
+        {3, NULL, "--deviation is missing (got only --mean)", "--mean 0.5,0.5,0.5"},
+        {3, NULL, "--mean is missing (got only --deviation)", "--deviation 0.5"},
+        {3, NULL, "--mean: expected 3 numbers from 0 to 1, one per channel (got 0.5)",
+         "--mean 0.5 --deviation 0.5"},
+        {3, NULL, "--mean: expected 3 numbers", "--mean 0.5,0.5,0.5,0.5 --deviation 0.5,0.5,0.5"},
+        {3, NULL, "--mean: expected 3 numbers", "--mean 124,116,104 --deviation 58,57,57"},
+        {3, NULL, "--mean: expected 3 numbers", "--mean 0.5,,0.5 --deviation 1,1,1"},
+        {3, NULL, "--deviation: expected 3 numbers from 1e-06 to 1",
+         "--mean 0,0,0 --deviation 1,0,1"},
+        {3, NULL, "--deviation: expected 3 numbers", "--mean 0,0,0 --deviation 1,nan,1"},
     };
-    put_color_weights(theirs.s);
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        const char *words[ARGUMENTS] = {"convert", theirs.s, ours.s};
-        int n = 3;
-        for (int k = 0; k < 4; k++)
-            words[n++] = model[k];
-        if (cases[i].mean != NULL) {
-            words[n++] = "--mean";
-            words[n++] = cases[i].mean;
-        }
-        if (cases[i].deviation != NULL) {
-            words[n++] = "--deviation";
-            words[n++] = cases[i].deviation;
-        }
-        run_tool(words, &r);
-        cr_expect_eq(r.status, 3, "%zu: %d", i, r.status);
-        cr_expect_not_null(strstr(r.err, cases[i].says), "%zu: %s", i, r.err);
-    }
-    tool(&r, ANY_STATUS, "convert %s %s --mean 0 --deviation 1", theirs.s, arrays.s);
-    expect_text(r.err, "OUT holds arrays only");
-    tool(&r, ANY_STATUS, "convert %s %s --mean 0 --deviation 1", theirs.s, ours.s);
-    expect_text(r.err, "does not name its model");
-    tool(&r, ANY_STATUS, "convert --map pytorch --to-theirs %s %s --mean 0 --deviation 1", theirs.s,
-         ours.s);
-    expect_text(r.err, "--mean cannot be combined with --to-theirs");
+    static const call others[] = {
+        {3, NULL, "OUT holds arrays only", "convert theirs o.npz --mean 0 --deviation 1"},
+        {3, NULL, "does not name its model", "convert theirs o.h --mean 0 --deviation 1"},
+        {3, NULL, "--mean cannot be combined with --to-theirs",
+         "convert --map pytorch --to-theirs theirs o.h --mean 0 --deviation 1"},
+    };
+    scoped(folder_remove) const folder f = enter(folder_new());
+    put_color_weights("theirs");
+    expect_calls("convert theirs o.h --map pytorch --model lenet5",
+                 sizeof of_lenet5 / sizeof *of_lenet5, of_lenet5);
+    expect_calls("", sizeof others / sizeof *others, others);
 }
