@@ -11,54 +11,48 @@
 
 static finished r;
 
-/* One epoch of a small net on folder/data, its weights to folder/w.safetensors. */
-static json_t *train(const folder *f, const char *const more[])
+/* One epoch of a small net on the folder "data". */
+static json_t *train(const char *more)
 {
-    const file_name data = in_folder(f, "data"), w = in_folder(f, "w.safetensors");
-    const char *words[ARGUMENTS] = {"--epochs", "1", "--batch", "8",      "--data", data.s,
-                                    "--size",   "8", "--model", "lenet5", "--out",  w.s};
-    for (int i = 0; more[i] != NULL; i++)
-        words[12 + i] = more[i];
-    json_t *log = train_with(f, words, &r);
-    cr_assert_eq(r.status, 0, "%s", r.err);
-    return log;
+    tool(&r, 0,
+         "train --epochs 1 --batch 8 --data data --size 8 --model lenet5 --out w.safetensors "
+         "--threads 1 --log log %s",
+         more);
+    return read_log("log");
 }
 
-static void eval(const folder *f, const char *data, const char *const more[])
+static void unwrap(char *text)
 {
-    const file_name path = in_folder(f, data), w = in_folder(f, "w.safetensors");
-    const char *words[ARGUMENTS] = {"eval", "--weights", w.s, "--threads", "1", "--data", path.s};
-    for (int i = 0; more[i] != NULL; i++)
-        words[7 + i] = more[i];
-    run_tool(words, &r);
+    for (; *text != '\0'; text++)
+        *text = *text == '\n' ? ' ' : *text;
 }
+
+#define EVAL "eval --weights w.safetensors --threads 1 --data "
 
 /* Expects eval with these options to print the texts, whatever lines they are wrapped to. */
-static void expect_eval(const folder *f, const char *data, const char *const more[],
-                        const char *const said[])
+static void expect_eval(const char *options, const char *const said[])
 {
-    eval(f, data, more);
+    char line[200];
+    snprintf(line, sizeof line, EVAL "%s", options);
+    run_line(&r, line);
     cr_assert_eq(r.status, 0, "%s", r.err);
-    for (char *c = r.out; *c != '\0'; c++)
-        *c = *c == '\n' ? ' ' : *c;
+    unwrap(r.out);
     for (int i = 0; said[i] != NULL; i++)
         expect_text(r.out, said[i]);
 }
 
-static void expect_failure(const folder *f, const char *data, const char *const more[], int status,
-                           const char *said)
-{
-    eval(f, data, more);
-    cr_expect_eq(r.status, status, "%s", r.out);
-    expect_text(r.err, said);
-}
-
 Test(eval, parts_of_a_folder)
 {
-    scoped(folder_remove) folder f = folder_new();
+    static const call refused[] = {
+        {1, NULL, "has no test split", "--part test"},
+        {1, NULL, "has no validation split (--val-split", "--part validation"},
+        {3, NULL, "--part: got \"both\", expected train, test, val, validation or all",
+         "--part both"},
+    };
+    scoped(folder_remove) folder f = enter(folder_new());
     put_class(&f, "data/a", "", 10, 12, 12, 1);
     put_class(&f, "data/b", "", 6, 12, 12, 1);
-    json_t *log = train(&f, WORDS("--val-split", "0.25"));
+    json_t *log = train("--val-split=0.25");
     char same[100];
     snprintf(same, sizeof same, "validation loss %.4f  validation accuracy %.2f %% (%.0f of 5)",
              log_event_number(log, "epoch", 0, "held_out_loss"),
@@ -66,98 +60,89 @@ Test(eval, parts_of_a_folder)
              log_event_number(log, "epoch", 0, "held_out_accuracy") * 0.05);
     json_decref(log);
     /* a folder without parts is taken whole; what train held out is found again */
-    expect_eval(&f, "data", WORDS("--part", "all"),
-                WORDS("all 16 images in 2 classes (a 10, b 6)"));
-    expect_eval(&f, "data", (const char *[]){NULL},
-                WORDS("all 16 images in 2 classes (a 10, b 6)", "lenet5 on all of ", ": loss ",
-                      "  accuracy ", " of 16)"));
+    expect_eval("data --part all", WORDS("all 16 images in 2 classes (a 10, b 6)"));
+    expect_eval("data", WORDS("all 16 images in 2 classes (a 10, b 6)", "lenet5 on all of ",
+                              ": loss ", "  accuracy ", " of 16)"));
     cr_expect_null(strstr(r.out, "test"), "%s", r.out);
-    expect_eval(&f, "data", WORDS("--val-split", "0.25"),
+    expect_eval("data --val-split 0.25",
                 WORDS("validation 5 images in 2 classes (a 3, b 2)", same));
-    expect_eval(&f, "data", WORDS("--val-split", "0.25", "--part", "train"),
+    expect_eval("data --val-split 0.25 --part train",
                 WORDS("train 11 images in 2 classes (a 7, b 4)", "train accuracy ", " of 11)"));
-    expect_failure(&f, "data", WORDS("--part", "test"), 1, "has no test split");
-    expect_failure(&f, "data", WORDS("--part", "validation"), 1,
-                   "has no validation split (--val-split");
-    expect_failure(&f, "data", WORDS("--part", "both"), 3,
-                   "--part: got \"both\", expected train, test, val, validation or all");
+    expect_calls(EVAL "data", sizeof refused / sizeof *refused, refused);
 
     put_class(&f, "parts/Training/a", "", 3, 12, 12, 1);
     put_class(&f, "parts/Training/b", "", 2, 12, 12, 1);
     put_class(&f, "parts/valid/a", "", 4, 12, 12, 1);
     put_class(&f, "parts/valid/b", "", 5, 12, 12, 1);
-    expect_eval(
-        &f, "parts", (const char *[]){NULL},
-        WORDS("validation 9 images in 2 classes (a 4, b 5)", "validation accuracy ", " of 9)"));
-    expect_eval(&f, "parts", WORDS("--part", "all"),
+    expect_eval("parts", WORDS("validation 9 images in 2 classes (a 4, b 5)",
+                               "validation accuracy ", " of 9)"));
+    expect_eval("parts --part all",
                 WORDS("train 5 images in 2 classes (a 3, b 2), validation 9", " of 14)"));
     put_class(&f, "parts/test/a", "", 1, 12, 12, 1);
     put_class(&f, "parts/test/b", "", 1, 12, 12, 1);
-    expect_eval(&f, "parts", (const char *[]){NULL}, WORDS("test accuracy ", " of 2)"));
-    expect_eval(&f, "parts", WORDS("--part", "train"), WORDS("train accuracy ", " of 5)"));
-    static const char *const names[] = {"val", "valid", "validation"};
+    expect_eval("parts", WORDS("test accuracy ", " of 2)"));
+    expect_eval("parts --part train", WORDS("train accuracy ", " of 5)"));
+    static const char *const names[] = {"parts --part val", "parts --part valid",
+                                        "parts --part validation"};
     for (int i = 0; i < 3; i++)
-        expect_eval(&f, "parts", WORDS("--part", names[i]), WORDS("validation accuracy", " of 9)"));
-    expect_eval(&f, "parts", WORDS("--part", "training"), WORDS("train accuracy ", " of 5)"));
-    expect_eval(&f, "parts", WORDS("--part", "testing"), WORDS("test accuracy ", " of 2)"));
-    expect_eval(&f, "parts", WORDS("--part", "all"), WORDS(" of 16)"));
+        expect_eval(names[i], WORDS("validation accuracy", " of 9)"));
+    expect_eval("parts --part training", WORDS("train accuracy ", " of 5)"));
+    expect_eval("parts --part testing", WORDS("test accuracy ", " of 2)"));
+    expect_eval("parts --part all", WORDS(" of 16)"));
 }
 
 /* The model knows a, b and c; the images of b are far brighter than those of a and c. */
 Test(eval, classes_by_name)
 {
-    scoped(folder_remove) folder f = folder_new();
+    scoped(folder_remove) folder f = enter(folder_new());
     put_class(&f, "data/a", "", 8, 12, 12, 1);
     put_class(&f, "data/b", "", 8, 12, 12, 1);
     put_class(&f, "data/c", "", 8, 12, 12, 1);
-    json_decref(train(&f, WORDS("--val-split", "0.25")));
+    json_decref(train("--val-split=0.25"));
     char right[2][40];
     for (int i = 0; i < 2; i++) { /* a model that says b of all images, or of none */
         put_class(&f, i == 0 ? "two/b" : "three/b", "", 8, 12, 12, 1);
         put_class(&f, i == 0 ? "two/c" : "three/c", "", 8, 12, 12, 1);
         if (i == 1)
             put_class(&f, "three/a", "", 0, 12, 12, 1);
-        expect_eval(&f, i == 0 ? "two" : "three", (const char *[]){NULL},
-                    WORDS("all 16 images in 2 of 3 classes (b 8, c 8)"));
+        expect_eval(i == 0 ? "two" : "three", WORDS("all 16 images in 2 of 3 classes (b 8, c 8)"));
         snprintf(right[i], sizeof right[i], "%s", strstr(r.out, "accuracy"));
     }
     cr_expect_str_eq(right[0], right[1]);
     expect_text(r.out, "left out: folder a without images");
     put_class(&f, "two/zebra", "", 1, 12, 12, 1);
-    expect_failure(&f, "two", (const char *[]){NULL}, 1,
-                   "/two: unknown class zebra (expected a, b, c)");
-    expect_eval(&f, "data", WORDS("--part", "all"), WORDS(" of 24)"));
+    tool(&r, 1, EVAL "two");
+    expect_text(r.err, "two: unknown class zebra (expected a, b, c)");
+    expect_eval("data --part all", WORDS(" of 24)"));
     /* colors are brought to the net's channels */
     put_class(&f, "colors/a", "", 2, 12, 12, 3);
     put_class(&f, "colors/b", "", 2, 12, 12, 1);
-    expect_eval(&f, "colors", (const char *[]){NULL}, WORDS(" of 4)"));
+    expect_eval("colors", WORDS(" of 4)"));
     /* the embedded digits have other classes */
-    const file_name w = in_folder(&f, "w.safetensors");
-    tool(&r, 3, "eval --weights %s", w.s);
+    tool(&r, 3, "eval --weights w.safetensors");
     expect_text(r.err,
                 "--data PATH is missing: the default is the embedded digits, but the net has 3 "
                 "classes: a, b, c");
-    tool(&r, 1, "train --model lenet5 --size 8 --weights %s", w.s);
+    tool(&r, 1, "train --model lenet5 --size 8 --weights w.safetensors");
     expect_text(r.err, "(the file has 3 classes; --data is missing: the default is the 10 "
                        "embedded digits)");
 }
 
 Test(eval, what_train_found)
 {
-    scoped(folder_remove) folder f = folder_new();
+    scoped(folder_remove) folder f = enter(folder_new());
     put_class(&f, "data/train/cat", "", 4, 12, 12, 1);
     put_class(&f, "data/train/dog", "", 5, 12, 12, 1);
     put_class(&f, "data/train/misc", "", 0, 12, 12, 1);
     put_class(&f, "data/train/owl", "", 0, 12, 12, 1);
     put_class(&f, "data/val/dog", "", 2, 12, 12, 1);
     put_class(&f, "data/val/owl", "", 1, 12, 12, 1);
-    put_file(in_folder(&f, "data/train/cat/1.bmp").s, "x", 1);
-    put_file(in_folder(&f, "data/val/notes.txt").s, "x", 1);
-    json_decref(train(&f, (const char *[]){NULL}));
-    for (char *c = r.out; *c != '\0'; c++)
-        *c = *c == '\n' ? ' ' : *c;
+    put_file("data/train/cat/1.bmp", "x", 1);
+    put_file("data/val/notes.txt", "x", 1);
+    json_decref(train(""));
+    unwrap(r.out);
     static const char *const said[] = {
-        "/data: train 9 images in 2 of 3 classes (cat 4, dog 5), validation 3 in 2 of 3 classes",
+        "data: train 9 images in 2 of 3 classes (cat 4, dog 5), validation 3 in 2 of 3 classes",
         "left out of train: 1 file with other endings (.bmp 1), 2 folders without images (misc, "
         "owl)",
         "left out of validation: 1 file outside class folders",
@@ -169,26 +154,23 @@ Test(eval, what_train_found)
 /* EMNIST's letters have the labels 1 to 26. */
 Test(eval, labels_from_one)
 {
-    scoped(folder_remove) folder f = folder_new();
+    scoped(folder_remove) folder f = enter(folder_new());
     uint8_t x[16 + 9] = {0, 0, 8, 3, 0, 0, 0, 9, 0, 0, 0, 1, 0, 0, 0, 1};
     uint8_t y[8 + 9] = {0, 0, 8, 1, 0, 0, 0, 9, 1, 2, 3, 1, 2, 3, 1, 2, 3};
-    put_file(in_folder(&f, "train-images-idx3-ubyte").s, x, sizeof x);
-    put_file(in_folder(&f, "train-labels-idx1-ubyte").s, y, sizeof y);
-    const file_name w = in_folder(&f, "w.safetensors");
-    const char *words[] = {"--epochs", "1", "--size", "8", "--model", "lenet5", "--out", w.s, NULL};
-    json_decref(train_with(&f, words, &r));
-    cr_assert_eq(r.status, 0, "%s", r.err);
+    put_file("train-images-idx3-ubyte", x, sizeof x);
+    put_file("train-labels-idx1-ubyte", y, sizeof y);
+    tool(&r, 0,
+         "train --data . --epochs 1 --size 8 --model lenet5 --threads 1 --out w.safetensors");
     put_class(&f, "named/a", "", 2, 12, 12, 1);
     put_class(&f, "named/b", "", 2, 12, 12, 1);
     put_class(&f, "named/c", "", 2, 12, 12, 1);
     put_class(&f, "named/d", "", 2, 12, 12, 1);
     static finished named;
-    tool(&named, 0, "eval --weights %s --data %s", w.s, in_folder(&f, "named").s);
+    tool(&named, 0, "eval --weights w.safetensors --data named");
     expect_text(named.err, "w.safetensors has no class names");
-    tool(&named, 0, "eval --weights %s --data %s --val-split 0.2", w.s, f.path);
+    tool(&named, 0, "eval --weights w.safetensors --data . --val-split 0.2");
     cr_expect_null(strstr(named.err, "matched by number"), "%s", named.err);
-    for (char *c = r.out; *c != '\0'; c++)
-        *c = *c == '\n' ? ' ' : *c;
+    unwrap(r.out);
     expect_text(r.out, ": train 6 images in 3 of 4 classes (2 each), validation 3 in 3 "
                        "of 4 classes ");
     expect_text(r.out, "note: class 0 of 4 has no images; if the labels count from "
@@ -217,17 +199,15 @@ static void put_bare(const char *from, const char *to, int with_moments)
 /* Without mean and deviation eval takes pixels as predict does. */
 Test(eval, weights_without_mean_and_deviation)
 {
-    scoped(folder_remove) folder f = small_data();
-    const file_name w = in_folder(&f, "w.safetensors"), bare = in_folder(&f, "bare"),
-                    zero = in_folder(&f, "zero");
+    scoped(folder_remove) folder f = enter(small_data());
     static char expected[PRINTED];
-    json_decref(train_to(&f, WORDS("--model", "lenet5", "--size", "28", "--epochs", "2"), w.s));
-    put_bare(w.s, bare.s, 0);
-    put_bare(w.s, zero.s, 1);
-    tool(&r, 0, "eval --weights %s --data %s --threads 1", zero.s, f.path);
+    tool(&r, 0, "train --data . --model lenet5 --size 28 --epochs 2 --out w.safetensors");
+    put_bare("w.safetensors", "bare", 0);
+    put_bare("w.safetensors", "zero", 1);
+    tool(&r, 0, "eval --weights zero --data . --threads 1");
     cr_expect_null(strstr(r.err, "mean and deviation"), "%s", r.err);
     memcpy(expected, r.out, sizeof expected);
-    tool(&r, 0, "eval --weights %s --data %s --threads 1", bare.s, f.path);
+    tool(&r, 0, "eval --weights bare --data . --threads 1");
     cr_expect_str_eq(r.out, expected);
     expect_text(r.err, "bare has no mean or deviation; pixels are used unscaled, 0 to 255");
     cr_expect_eq(strncmp(r.err, "note: ", 6), 0, "%s", r.err); /* as those on the output */
@@ -236,43 +216,40 @@ Test(eval, weights_without_mean_and_deviation)
 /* A checkpoint at the end of a run is evaluated like its weights file. */
 Test(eval, checkpoint_like_weights)
 {
-    scoped(folder_remove) folder f = small_data();
-    const file_name w = in_folder(&f, "w.safetensors"), checkpoint = in_folder(&f, "checkpoint"),
-                    digit = in_folder(&f, "png");
-    static char expected[2][PRINTED];
+    static char expected[PRINTED];
+    scoped(folder_remove) folder f = enter(small_data());
     put_class(&f, "png", "", 3, 28, 28, 1);
-    json_decref(train_to(
-        &f, WORDS("--model", "lenet5", "--epochs", "2", "--checkpoint", checkpoint.s), w.s));
-    for (int i = 0; i < 2; i++) {
-        const char *weights = i == 0 ? w.s : checkpoint.s;
-        tool(&r, 0, "eval --weights %s --data %s --threads 1", weights, f.path);
-        cr_expect_str_eq(r.err, "");
-        memcpy(expected[0], i == 0 ? r.out : expected[0], PRINTED);
-        cr_expect_str_eq(r.out, expected[0]);
-        tool(&r, 0, "predict --weights %s --threads 1 --json --top 10 %s", weights, digit.s);
-        memcpy(expected[1], i == 0 ? r.out : expected[1], PRINTED);
-        cr_expect_str_eq(r.out, expected[1]);
-    }
+    tool(&r, 0,
+         "train --data . --model lenet5 --epochs 2 --checkpoint checkpoint --out w.safetensors");
+    tool(&r, 0, "eval --threads 1 --data . --weights w.safetensors");
+    cr_expect_str_eq(r.err, "");
+    memcpy(expected, r.out, sizeof expected);
+    tool(&r, 0, "eval --threads 1 --data . --weights checkpoint");
+    cr_expect_str_eq(r.err, "");
+    cr_expect_str_eq(r.out, expected);
+    tool(&r, 0, "predict --threads 1 --json --top 10 --weights w.safetensors png");
+    memcpy(expected, r.out, sizeof expected);
+    tool(&r, 0, "predict --threads 1 --json --top 10 --weights checkpoint png");
+    cr_expect_str_eq(r.out, expected);
 }
 
 /* eval computes in the precision of the training: it prints train's last held-out numbers. */
 Test(eval, precision_of_the_training)
 {
-    scoped(folder_remove) folder f = small_data();
-    const file_name w = in_folder(&f, "w.safetensors");
+    scoped(folder_remove) folder f = enter(small_data());
     const char *const precisions[] = {"f32", "bf16", "f16"};
     char same[100];
     for (int i = 0; i < 3; i++) {
         json_t *log = train_to(&f,
                                WORDS("--model", "lenet5", "--epochs", "3", "--batch", "10",
                                      "--backend", "naive", "--precision", precisions[i]),
-                               w.s);
+                               "w.safetensors");
         const int last = 2;
         snprintf(same, sizeof same, "test loss %.4f  test accuracy %.2f %%",
                  log_event_number(log, "epoch", last, "held_out_loss"),
                  log_event_number(log, "epoch", last, "held_out_accuracy"));
         json_decref(log);
-        tool(&r, 0, "eval --weights %s --data %s --threads 1 --backend naive", w.s, f.path);
+        tool(&r, 0, "eval --weights w.safetensors --data . --threads 1 --backend naive");
         cr_expect_not_null(strstr(r.out, same), "%s: no \"%s\" in: %s", precisions[i], same, r.out);
     }
 }
@@ -280,28 +257,27 @@ Test(eval, precision_of_the_training)
 /* And in its math: the loss is train's to more digits than the algorithms of another math share. */
 Test(eval, math_of_the_training)
 {
-    scoped(folder_remove) const folder f = small_data();
-    const file_name w = in_folder(&f, "w.safetensors");
+    scoped(folder_remove) const folder f = enter(small_data());
     const char *const maths[] = {"exact", "fast"};
     for (int i = 0; i < 2; i++) {
         json_t *log = train_to(
             &f, WORDS("--model", "resnet20", "--epochs", "2", "--batch", "30", "--math", maths[i]),
-            w.s);
+            "w.safetensors");
         const double loss = log_event_number(log, "epoch", 1, "held_out_loss"),
                      accuracy = log_event_number(log, "epoch", 1, "held_out_accuracy");
         char same[100];
         json_decref(log);
         snprintf(same, sizeof same, "test loss %.4f  test accuracy %.2f %%", loss, accuracy);
-        tool(&r, 0, "eval --weights %s --data %s --threads 1", w.s, f.path);
+        tool(&r, 0, "eval --weights w.safetensors --data . --threads 1");
         cr_expect_not_null(strstr(r.out, same), "%s: no \"%s\" in: %s", maths[i], same, r.out);
 
         adj_predictor *p = NULL;
         adj_dataset *d = NULL;
         adj_score score = {0};
         adj_error error = {0};
-        cr_assert_eq(
-            adj_predictor_load(w.s, NULL, &(adj_predictor_opts){.exec.threads = 1}, &p, &error),
-            ADJ_OK, "%s", error.message);
+        cr_assert_eq(adj_predictor_load("w.safetensors", NULL,
+                                        &(adj_predictor_opts){.exec.threads = 1}, &p, &error),
+                     ADJ_OK, "%s", error.message);
         const adj_model_card *card = adj_predictor_card(p);
         cr_expect_eq(card->math, i == 1 ? ADJ_MATH_FAST : ADJ_MATH_EXACT);
         const adj_dataset_opts o = {.image.size = card->options.size};
@@ -319,12 +295,11 @@ Test(eval, math_of_the_training)
  * classes. */
 Test(eval, data_by_default)
 {
-    scoped(folder_remove) const folder f = small_data();
-    const file_name w = in_folder(&f, "w.safetensors");
-    json_decref(train_to(&f, WORDS("--model", "lenet5", "--epochs", "1"), w.s));
-    tool(&r, 3, "eval --weights %s", w.s);
+    scoped(folder_remove) const folder f = enter(small_data());
+    json_decref(train_to(&f, WORDS("--model", "lenet5", "--epochs", "1"), "w.safetensors"));
+    tool(&r, 3, "eval --weights w.safetensors");
     expect_text(r.err, "but the net has 10 classes without names");
-    tool(&r, 0, "train --model lenet5 --epochs 1 --limit 40 --out %s", w.s);
-    tool(&r, 0, "eval --weights %s --limit 30", w.s);
+    tool(&r, 0, "train --model lenet5 --epochs 1 --limit 40 --out w.safetensors");
+    tool(&r, 0, "eval --weights w.safetensors --limit 30");
     expect_text(r.out, "(0 3, 1 3, 2 3, 3 3, 4 3, 5 3, 6 3, 7 3, 8 3, 9 3)");
 }
