@@ -29,16 +29,6 @@ static adj_node *build(adj_node *x, int64_t classes, int training, void *user)
 
 static const adj_net net = {.name = "tiny", .build = build};
 
-static adj_fit_opts usual(void)
-{
-    return (adj_fit_opts){.epochs = EPOCHS,
-                          .batch = BATCH,
-                          .exec.seed = 3,
-                          .optimizer.lr = 0.05,
-                          .exec.backend = "naive",
-                          .exec.threads = 1};
-}
-
 static adj_predictor *fit(const adj_dataset *train, const adj_dataset *test, const adj_fit_opts *o)
 {
     return tiny_fit(&net, train, test, o);
@@ -110,7 +100,7 @@ static void softmax(const float *logits, double *p)
 Test(fit, is_the_loop_by_hand)
 {
     scoped(release_dataset) adj_dataset *train = make_data(N, 1), *test = make_data(M, 2);
-    const adj_fit_opts o = usual();
+    const adj_fit_opts o = tiny_opts();
     scoped(release_predictor) adj_predictor *p = fit(train, test, &o);
     hand trained = hand_new(BATCH, 1), tested = hand_new(M, 0);
     static float x[M * H * W * C], logits[M * CLASSES], got[M * CLASSES], one[CLASSES], loss;
@@ -158,20 +148,12 @@ Test(fit, is_the_loop_by_hand)
 
 /* ---- files ---- */
 
-static void expect_same(adj_predictor *a, adj_predictor *b, const adj_dataset *d)
-{
-    static float p[M * CLASSES], q[M * CLASSES];
-    cr_assert_eq(adj_predict(a, M, d->images, p, NULL), ADJ_OK);
-    cr_assert_eq(adj_predict(b, M, d->images, q, NULL), ADJ_OK);
-    cr_expect_arr_eq(p, q, sizeof p);
-}
-
 Test(fit, saved_and_loaded)
 {
     scoped(folder_remove) folder f = folder_new();
     const file_name file = in_folder(&f, "weights");
     scoped(release_dataset) adj_dataset *train = make_data(N, 1), *test = make_data(M, 2);
-    const adj_fit_opts o = usual();
+    const adj_fit_opts o = tiny_opts();
     scoped(release_predictor) adj_predictor *p = fit(train, test, &o), *q = NULL;
     const adj_predictor_opts naive = {.exec.backend = "naive", .exec.threads = 1};
     adj_error error = {0};
@@ -179,7 +161,7 @@ Test(fit, saved_and_loaded)
 
     cr_assert_eq(adj_predictor_save(p, file.s, 1, &(adj_metadata){"note", "mine"}, &error), ADJ_OK);
     cr_assert_eq(adj_predictor_load(file.s, &net, &naive, &q, &error), ADJ_OK, "%s", error.message);
-    expect_same(p, q, test);
+    expect_same_predictions(p, q, test);
     const adj_model_card *card = adj_predictor_card(q);
     cr_expect_str_eq(card->model, "tiny");
     cr_expect_eq(card->options.size.h, H);
@@ -215,7 +197,7 @@ Test(fit, files_of_others)
     scoped(folder_remove) folder f = folder_new();
     const file_name file = in_folder(&f, "weights"), none = in_folder(&f, "none");
     scoped(release_dataset) adj_dataset *train = make_data(N, 1);
-    adj_fit_opts o = usual();
+    adj_fit_opts o = tiny_opts();
     o.epochs = 1;
     scoped(release_predictor) adj_predictor *p = fit(train, NULL, &o);
 
@@ -274,7 +256,7 @@ static int on_epoch(void *user, const adj_fit_progress *p)
 
 static adj_fit_opts watching(watched *w)
 {
-    adj_fit_opts o = usual();
+    adj_fit_opts o = tiny_opts();
     o.augment.shift = 1;
     o.on.step = on_step;
     o.on.epoch = on_epoch;
@@ -304,7 +286,7 @@ Test(fit, resumed_after_any_step)
         cr_expect_eq(second.steps, STEPS * EPOCHS - stop);
         cr_expect_eq(second.last.held_out.loss, w.last.held_out.loss);
         cr_expect_eq(second.last.best_epoch, w.last.best_epoch);
-        expect_same(p, whole, test);
+        expect_same_predictions(p, whole, test);
     }
 }
 
@@ -393,7 +375,7 @@ Test(fit, bad_arguments)
     scoped(release_dataset) adj_dataset *train = make_data(N, 1), *test = make_data(M, 2);
     adj_dataset empty = {.classes = 3}, others = *test;
     adj_predictor *p;
-    adj_fit_opts o = usual();
+    adj_fit_opts o = tiny_opts();
     others.classes = 4;
 
     cr_expect_eq(adj_fit(&net, train, test, &o, NULL, NULL), ADJ_EARG);

@@ -26,16 +26,6 @@ static adj_node *build(adj_node *x, int64_t classes, int training, void *user)
 
 static const adj_net net = {.name = "tiny", .build = build};
 
-static adj_fit_opts usual(void)
-{
-    return (adj_fit_opts){.epochs = EPOCHS,
-                          .batch = BATCH,
-                          .exec.seed = 3,
-                          .optimizer.lr = 0.05,
-                          .exec.backend = "naive",
-                          .exec.threads = 1};
-}
-
 /* Tuning may choose other kernels for each of two plans whose bits are compared. */
 TestSuite(fit_shards, .init = plan_as_usual);
 
@@ -43,9 +33,8 @@ TestSuite(fit_shards, .init = plan_as_usual);
 static adj_fit_progress train(const adj_dataset *d, const adj_fit_opts *o, float values[VALUES])
 {
     scoped(release_trainer) adj_trainer *t = tiny_trainer(&net, d, d, o);
-    adj_error error = {0};
     size_t n = 0;
-    cr_assert_eq(adj_trainer_run(t, &error), ADJ_OK, "%s", error.message);
+    tiny_run(t);
     adj_exec *e = adj_trainer_exec(t);
     for (int i = 0; i < adj_exec_param_count(e); i++) {
         const adj_node *p = adj_exec_param_at(e, i);
@@ -86,8 +75,8 @@ static void expect_close(const adj_dataset *d, const adj_fit_opts *a, const adj_
 Test(fit_shards, of_a_batch)
 {
     scoped(release_dataset) adj_dataset *d = make_data();
-    const adj_fit_opts whole = usual();
-    adj_fit_opts cut = usual();
+    const adj_fit_opts whole = tiny_opts();
+    adj_fit_opts cut = tiny_opts();
     for (cut.distributed.parallel.shards = 2; cut.distributed.parallel.shards <= BATCH;
          cut.distributed.parallel.shards *= 2)
         expect_close(d, &whole, &cut);
@@ -97,7 +86,7 @@ Test(fit_shards, class_weights)
 {
     static const float weights[CLASSES] = {0.5F, 2, 1};
     scoped(release_dataset) adj_dataset *d = make_data();
-    adj_fit_opts whole = usual(), cut = usual();
+    adj_fit_opts whole = tiny_opts(), cut = tiny_opts();
     whole.loss.class_weights = cut.loss.class_weights = weights;
     cut.distributed.parallel.shards = 4;
     expect_close(d, &whole, &cut);
@@ -107,8 +96,8 @@ Test(fit_shards, class_weights)
 Test(fit_shards, accumulated)
 {
     scoped(release_dataset) adj_dataset *d = make_data();
-    const adj_fit_opts whole = usual();
-    adj_fit_opts cut = usual();
+    const adj_fit_opts whole = tiny_opts();
+    adj_fit_opts cut = tiny_opts();
     cut.batch = 8;
     cut.accumulate = 2;
     expect_close(d, &whole, &cut);
@@ -121,7 +110,7 @@ Test(fit_shards, same_bits_for_any_number_of_threads)
 {
     static float one[VALUES], more[VALUES];
     scoped(release_dataset) adj_dataset *d = make_data();
-    adj_fit_opts o = usual();
+    adj_fit_opts o = tiny_opts();
     o.exec.backend = "onednn";
     o.distributed.parallel.shards = 2;
     o.exec.same_bits = 1;
@@ -144,7 +133,7 @@ Test(fit_shards, resumed)
     scoped(release_dataset) adj_dataset *d = make_data();
     scoped(folder_remove) folder f = folder_new();
     const file_name path = in_folder(&f, "c.ckpt");
-    adj_fit_opts o = usual();
+    adj_fit_opts o = tiny_opts();
     adj_error error = {0};
     o.distributed.parallel.shards = 4;
     train(d, &o, whole);
@@ -154,7 +143,7 @@ Test(fit_shards, resumed)
     o.on.step = NULL;
     scoped(release_trainer) adj_trainer *t = tiny_trainer(&net, d, d, &o);
     cr_assert_eq(adj_trainer_resume(t, path.s, &error), ADJ_OK, "%s", error.message);
-    cr_assert_eq(adj_trainer_run(t, &error), ADJ_OK, "%s", error.message);
+    tiny_run(t);
     adj_exec *e = adj_trainer_exec(t);
     const adj_node *p = adj_exec_param_at(e, 0);
     cr_assert_eq(adj_get(e, p, halves, adj_type_bytes(adj_node_type(p))), ADJ_OK);
@@ -175,7 +164,7 @@ Test(fit_shards, refused)
                  {-1, 0, "shards is out of range (got -1"},
                  {0, -1, "accumulate is out of range (got -1"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        adj_fit_opts o = usual();
+        adj_fit_opts o = tiny_opts();
         adj_trainer *t = NULL;
         adj_error error = {0};
         o.distributed.parallel.shards = cases[i].shards;
@@ -190,14 +179,11 @@ Test(fit_shards, refused)
 
 static adj_fit_opts options(int64_t batch, int64_t accumulate, int64_t shards)
 {
-    return (adj_fit_opts){.epochs = 3,
-                          .batch = batch,
-                          .accumulate = accumulate,
-                          .distributed.parallel.shards = shards,
-                          .exec.seed = 3,
-                          .optimizer.lr = 0.05,
-                          .exec.backend = "naive",
-                          .exec.threads = 1};
+    adj_fit_opts o = tiny_opts();
+    o.batch = batch;
+    o.accumulate = accumulate;
+    o.distributed.parallel.shards = shards;
+    return o;
 }
 
 static adj_dataset *few_data(void) { return tiny_data(10, 4, 4, 1, 2, 1); }
@@ -213,17 +199,10 @@ static double train_file(const adj_dataset *d, const adj_fit_opts *o, int64_t ba
     cr_expect_eq(adj_trainer_details(t).batch, batch);
     cr_expect_eq(adj_trainer_details(t).accumulate, accumulate);
     cr_expect_eq(adj_node_type(images).shape.dim[0], per_shard);
-    cr_assert_eq(adj_trainer_run(t, &error), ADJ_OK, "%s", error.message);
+    tiny_run(t);
     const double loss = adj_trainer_progress(t).step_loss;
     cr_assert_eq(adj_predictor_save(adj_trainer_predictor(t, NULL), path, 0, NULL, &error), ADJ_OK);
     return loss;
-}
-
-static void expect_same_file(const char *a, const char *b)
-{
-    char command[900];
-    snprintf(command, sizeof command, "cmp '%s' '%s'", a, b);
-    cr_expect_eq(system(command), 0); // NOLINT(cert-env33-c): the test's own words
 }
 
 Test(cut_batch, as_if_it_had_been_asked_for)
@@ -241,7 +220,7 @@ Test(cut_batch, as_if_it_had_been_asked_for)
         const adj_fit_opts given = options(c[0], c[1], c[2]), asked = options(c[3], c[4], c[2]);
         const double loss = train_file(d, &given, c[3], c[4], c[5], got.s);
         cr_expect_eq(loss, train_file(d, &asked, c[3], c[4], c[5], want.s));
-        expect_same_file(got.s, want.s);
+        cr_expect(same_file(got.s, want.s));
     }
 }
 
@@ -292,14 +271,12 @@ static int on_step(void *user, const adj_fit_progress *at)
 
 static adj_fit_opts watching(watched *w)
 {
-    return (adj_fit_opts){.epochs = EPOCHS,
-                          .batch = BATCH,
-                          .exec.seed = 3,
-                          .optimizer.lr = 0.05,
-                          .exec.threads = 1,
-                          .exec.precision = ADJ_PRECISION_F16,
-                          .on.step = on_step,
-                          .on.user = w};
+    adj_fit_opts o = tiny_opts();
+    o.exec.backend = NULL;
+    o.exec.precision = ADJ_PRECISION_F16;
+    o.on.step = on_step;
+    o.on.user = w;
+    return o;
 }
 
 static adj_predictor *fit(const adj_dataset *train, const adj_fit_opts *o)
@@ -341,14 +318,6 @@ Test(fit_f16, scale_follows_the_gradients)
 /* Tuning may choose other kernels for each of two plans whose bits are compared. */
 TestSuite(fit_f16, .init = plan_as_usual);
 
-static void expect_same(adj_predictor *a, adj_predictor *b, const adj_dataset *d)
-{
-    float of_a[N * CLASSES], of_b[N * CLASSES];
-    cr_assert_eq(adj_predict(a, N, d->images, of_a, NULL), ADJ_OK);
-    cr_assert_eq(adj_predict(b, N, d->images, of_b, NULL), ADJ_OK);
-    cr_expect_arr_eq(of_a, of_b, sizeof of_a);
-}
-
 /* Whatever has been skipped until then, and however near the next growth is. */
 Test(fit_f16, resumed_after_any_step)
 {
@@ -370,7 +339,7 @@ Test(fit_f16, resumed_after_any_step)
         cr_expect_eq(both.steps, STEPS * EPOCHS);
         cr_expect_arr_eq(both.scale, w.scale, sizeof w.scale, "stopped after %d", stop);
         cr_expect_arr_eq(both.skipped, w.skipped, sizeof w.skipped, "stopped after %d", stop);
-        expect_same(p, whole, train);
+        expect_same_predictions(p, whole, train);
     }
 }
 

@@ -199,14 +199,13 @@ static void expect_as_if_planned(const adj_schedule *s)
     scoped(folder_remove) folder f = folder_new();
     const file_name file = in_folder(&f, "checkpoint");
     course at_once = {0}, in_parts = {0};
-    adj_fit_opts o = {.epochs = 4,
-                      .batch = BATCH,
-                      .optimizer.lr = 0.1,
-                      .schedule = s,
-                      .exec.backend = "naive",
-                      .exec.threads = 1,
-                      .on.step = on_step,
-                      .on.user = &at_once};
+    adj_fit_opts o = tiny_opts();
+    o.batch = BATCH;
+    o.optimizer.lr = 0.1;
+    o.schedule = s;
+    o.on.step = on_step;
+    o.epochs = 4;
+    o.on.user = &at_once;
     train(&o, whole);
     o.on.user = &in_parts;
     o.checkpoint.path = file.s;

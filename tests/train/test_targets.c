@@ -80,11 +80,10 @@ Test(targets, regression_reaches_the_least_squares)
 static void expect_padding_ignored(int64_t shards, int64_t accumulate)
 {
     adj_fit_opts o = options(1, 4, 1e-12);
-    adj_error error = {0};
     o.distributed.parallel.shards = shards;
     o.accumulate = accumulate;
     scoped(release_trainer) adj_trainer *t = tiny_trainer(&regression, &points, &points, &o);
-    cr_assert_eq(adj_trainer_run(t, &error), ADJ_OK, "%s", error.message);
+    tiny_run(t);
     const adj_fit_progress at = adj_trainer_progress(t);
     cr_expect_float_eq(at.train.loss, at.held_out.loss, 1e-5 * at.train.loss);
     cr_expect_gt(at.train.loss, 1);
@@ -101,10 +100,9 @@ Test(targets, padding_does_not_count)
 Test(targets, best_epoch_has_the_least_loss)
 {
     adj_fit_opts o = options(20, N, 0.7);
-    adj_error error = {0};
     o.checkpoint.patience = 3;
     scoped(release_trainer) adj_trainer *t = tiny_trainer(&regression, &points, &points, &o);
-    cr_assert_eq(adj_trainer_run(t, &error), ADJ_OK, "%s", error.message);
+    tiny_run(t);
     const adj_fit_progress at = adj_trainer_progress(t);
     cr_expect_eq(at.best_epoch, 1);
     cr_expect_eq(at.epoch, 4);

@@ -44,6 +44,17 @@ static inline adj_node *linear_build(adj_node *x, int64_t classes, int training,
 }
 static const adj_net linear_net = {.name = "linear", .build = linear_build};
 
+/* Options of most trainings here; a test sets what differs. */
+static inline adj_fit_opts tiny_opts(void)
+{
+    return (adj_fit_opts){.epochs = 3,
+                          .batch = 16,
+                          .exec.seed = 3,
+                          .optimizer.lr = 0.05,
+                          .exec.backend = "naive",
+                          .exec.threads = 1};
+}
+
 static inline adj_trainer *tiny_trainer(const adj_net *net, const adj_dataset *train,
                                         const adj_dataset *held_out, const adj_fit_opts *o)
 {
@@ -60,6 +71,22 @@ static inline adj_predictor *tiny_fit(const adj_net *net, const adj_dataset *tra
     adj_error error = {0};
     cr_assert_eq(adj_fit(net, train, held_out, o, &p, &error), ADJ_OK, "%s", error.message);
     return p;
+}
+
+static inline void tiny_run(adj_trainer *t)
+{
+    adj_error error = {0};
+    cr_assert_eq(adj_trainer_run(t, &error), ADJ_OK, "%s", error.message);
+}
+
+/* Both have the same bits for all images. */
+static inline void expect_same_predictions(adj_predictor *a, adj_predictor *b, const adj_dataset *d)
+{
+    const size_t n = (size_t)(d->n * d->classes);
+    scoped(release) float *p = malloc(n * sizeof *p), *q = malloc(n * sizeof *q);
+    cr_assert_eq(adj_predict(a, d->n, d->images, p, NULL), ADJ_OK);
+    cr_assert_eq(adj_predict(b, d->n, d->images, q, NULL), ADJ_OK);
+    cr_expect_arr_eq(p, q, n * sizeof *p);
 }
 
 /* adj_fit fails so, with these words in its message, and makes nothing, unless a step fails. */
