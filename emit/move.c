@@ -67,11 +67,14 @@ static void put_copy(function *f, const char *x, const box *b)
     put_end(&f->t, (int)m.rank);
 }
 
-static box box_of(adj_shape s)
+/* Returns a box of that shape, from the first element of operand x and of result y on. */
+static box box_of(adj_shape s, adj_shape x, adj_shape y)
 {
     box b = {.rank = s.rank};
     for (int64_t d = 0; d < s.rank; d++)
         b.dim[d] = s.dim[d];
+    steps_of(x, b.from);
+    steps_of(y, b.to);
     return b;
 }
 
@@ -79,9 +82,7 @@ void write_pad(function *f)
 {
     const adj_range_attrs *r = f->root->attrs;
     const adj_shape x = f->root->in[0]->type.shape;
-    box b = box_of(x);
-    steps_of(x, b.from);
-    steps_of(f->root->type.shape, b.to);
+    box b = box_of(x, x, f->root->type.shape);
     b.to_first = offset_of(r->a, b.to);
     put_filled(f, 0);
     put_copy(f, operand_name(f, 0), &b);
@@ -90,9 +91,8 @@ void write_pad(function *f)
 void write_slice(function *f)
 {
     const adj_range_attrs *r = f->root->attrs;
-    box b = box_of(f->root->type.shape);
-    steps_of(f->root->in[0]->type.shape, b.from);
-    steps_of(f->root->type.shape, b.to);
+    const adj_shape y = f->root->type.shape;
+    box b = box_of(y, f->root->in[0]->type.shape, y);
     b.from_first = offset_of(r->a, b.from);
     put_copy(f, operand_name(f, 0), &b);
 }
@@ -100,12 +100,11 @@ void write_slice(function *f)
 void write_transpose(function *f)
 {
     const adj_transpose_attrs *p = f->root->attrs;
-    int64_t step[ADJ_MAX_RANK];
-    box b = box_of(f->root->type.shape);
-    steps_of(f->root->in[0]->type.shape, step);
-    steps_of(f->root->type.shape, b.to);
+    const adj_shape y = f->root->type.shape;
+    const box in_order = box_of(y, f->root->in[0]->type.shape, y);
+    box b = in_order;
     for (int64_t d = 0; d < b.rank; d++)
-        b.from[d] = step[p->perm[d]];
+        b.from[d] = in_order.from[p->perm[d]];
     put_copy(f, operand_name(f, 0), &b);
 }
 
@@ -115,9 +114,7 @@ void write_concat(function *f)
     int64_t first = 0;
     for (int i = 0; i < f->root->n_in; i++) {
         const adj_shape x = f->root->in[i]->type.shape;
-        box b = box_of(x);
-        steps_of(x, b.from);
-        steps_of(f->root->type.shape, b.to);
+        box b = box_of(x, x, f->root->type.shape);
         b.to_first = first * b.to[axis];
         put_copy(f, operand_name(f, i), &b);
         first += x.dim[axis];
@@ -127,11 +124,9 @@ void write_concat(function *f)
 void write_broadcast_to(function *f)
 {
     const adj_shape x = f->root->in[0]->type.shape, y = f->root->type.shape;
-    int64_t step[ADJ_MAX_RANK];
-    box b = box_of(y);
-    steps_of(x, step);
-    steps_of(y, b.to);
-    for (int64_t d = 0; d < x.rank; d++)
-        b.from[y.rank - x.rank + d] = x.dim[d] == 1 ? 0 : step[d];
+    const box in_order = box_of(y, x, y);
+    box b = in_order;
+    for (int64_t d = 0, k = x.rank - y.rank; d < y.rank; d++, k++)
+        b.from[d] = k < 0 || x.dim[k] == 1 ? 0 : in_order.from[k];
     put_copy(f, operand_name(f, 0), &b);
 }
