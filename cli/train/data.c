@@ -52,10 +52,9 @@ static int own_size(const char *command, const char *model, adj_model_opts *own)
         return onnx_sizes(model, own, &error) == ADJ_OK
                    ? CONTINUE
                    : complain(command, EXIT_FAILED, "%s", error.message);
-    const adj_model *m = model != NULL ? adj_model_find(model, own) : NULL;
-    if (m == NULL)
-        return CONTINUE;
-    own->size = size_or(own->size, m->defaults.size);
+    const adj_model *m = adj_model_find(model, own);
+    if (m != NULL)
+        own->size = size_or(own->size, m->defaults.size);
     return CONTINUE;
 }
 

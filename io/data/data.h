@@ -40,6 +40,8 @@ typedef struct {
 } fitting;
 
 static inline int io_is_color(int64_t channels) { return channels >= 3; }
+/* True if an image can have so many channels: gray, color, or color with alpha. */
+static inline int io_is_channels(int64_t c) { return c == 1 || c == 3 || c == 4; }
 /* True if images with `from` channels can be converted to `to` channels: the same number, or both
  * of 1, 3 and 4. */
 int io_can_convert(int64_t from, int64_t to);

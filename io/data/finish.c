@@ -15,8 +15,7 @@ static adj_status check_options(dataset *d, const adj_dataset_opts *o)
         return io_dataset_fail(
             d, ADJ_EARG, "data: size is out of range (got %lldx%lld, expected 1 to %d)",
             (long long)o->image.size.h, (long long)o->image.size.w, ADJ_MAX_SIDE);
-    if (o->image.size.c != 0 && o->image.size.c != 1 && o->image.size.c != 3 &&
-        o->image.size.c != 4)
+    if (o->image.size.c != 0 && !io_is_channels(o->image.size.c))
         return io_dataset_fail(d, ADJ_EARG,
                                "data: invalid number of channels (got %lld, expected 1, 3 or 4)",
                                (long long)o->image.size.c);
@@ -39,8 +38,6 @@ int io_join(char path[PATH_MAX], const char *folder, const char *name)
 
 /* ---- axes ---- */
 
-static int is_channels(int64_t c) { return c == 1 || c == 3 || c == 4; }
-
 static adj_status interleave(dataset *d, const char *name)
 {
     int64_t c = d->stored.c, pixels = d->stored.h * d->stored.w, elems = c * pixels;
@@ -60,11 +57,11 @@ static adj_status interleave(dataset *d, const char *name)
 
 adj_status io_dataset_take_axes(dataset *d, const char *name, int rank, const int64_t size[])
 {
-    if (rank == 3 || is_channels(size[3])) {
+    if (rank == 3 || io_is_channels(size[3])) {
         d->stored = (adj_image_size){size[1], size[2], rank == 4 ? size[3] : 1};
         return ADJ_OK;
     }
-    if (!is_channels(size[1]))
+    if (!io_is_channels(size[1]))
         return io_dataset_fail(d, ADJ_EIO,
                                "data: %s: no axis of [%lld, %lld, %lld, %lld] can be the channels "
                                "(expected 1, 3 or 4 in the last or second place)",

@@ -65,7 +65,7 @@ static void axis_close(fit_axis *a)
 
 int io_can_convert(int64_t from, int64_t to)
 {
-    return from == to || ((from == 1 || from == 3 || from == 4) && (to == 1 || to == 3 || to == 4));
+    return from == to || (io_is_channels(from) && io_is_channels(to));
 }
 
 static int has_alpha(int64_t channels) { return channels == 2 || channels == 4; }

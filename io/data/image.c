@@ -159,7 +159,7 @@ adj_status io_image_load(const char *path, int64_t most, uint8_t **bytes, size_t
 static adj_status check(const adj_image_opts *o, const float *pixels, adj_error *error)
 {
     if (o == NULL || pixels == NULL || o->size.h < 1 || o->size.h > ADJ_MAX_SIDE || o->size.w < 1 ||
-        o->size.w > ADJ_MAX_SIDE || (o->size.c != 1 && o->size.c != 3 && o->size.c != 4))
+        o->size.w > ADJ_MAX_SIDE || !io_is_channels(o->size.c))
         return adj_error_set(error, ADJ_EARG,
                              "image: expected room, a size of 1 to %d and 1, 3 or 4 channels",
                              ADJ_MAX_SIDE);
