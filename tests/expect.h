@@ -97,7 +97,10 @@ static inline void to_nchw(int64_t v[4])
     v[3] = v[2], v[2] = v[1], v[1] = c;
 }
 
-static inline int64_t elems_of(adj_node *n) { return adj_shape_elems(adj_node_type(n).shape); }
+static inline int64_t elems_of(const adj_node *n)
+{
+    return adj_shape_elems(adj_node_type(n).shape);
+}
 
 /* y was built, and has this shape; sizes past the rank are 0. */
 static inline void expect_shape(const fixture *f, const adj_node *y, adj_shape want)

@@ -182,17 +182,14 @@ Test(layers, initializers)
     expect_init(adj_init_constant(3), ADJ_INIT_CONSTANT, 3, 0);
 }
 
-/* The deviation of a layer's drawn weights. */
-static double drawn_deviation(adj_graph *g, adj_node *y, const char *weights)
+/* The deviation of a parameter's elements from a mean. */
+static double deviation_from(adj_exec *e, const adj_node *p, double mean)
 {
-    scoped(release_exec) adj_exec *e = exec_new(g, 1, &y, NULL);
-    const adj_node *w = adj_find(g, weights);
-    int64_t n = adj_shape_elems(adj_node_type(w).shape);
-    double *v = fixture_get(e, w), squares = 0;
-
+    const int64_t n = elems_of(p);
+    scoped(release) double *v = fixture_get(e, p);
+    double squares = 0;
     for (int64_t i = 0; i < n; i++)
-        squares += v[i] * v[i];
-    free(v);
+        squares += (v[i] - mean) * (v[i] - mean);
     return sqrt(squares / (double)n);
 }
 
@@ -218,7 +215,8 @@ Test(layers, fans)
                                                          .groups = fans[i].groups,
                                                          .init = fans[i].init,
                                                          .given = adj_init_normal(0, 0.3)});
-        double got = drawn_deviation(g, y, "l/w"), want = sqrt(fans[i].variance);
+        scoped(release_exec) adj_exec *e = exec_new(g, 1, &y, NULL);
+        double got = deviation_from(e, adj_find(g, "l/w"), 0), want = sqrt(fans[i].variance);
         cr_assert(fabs(got / want - 1) < 0.05, "case %zu: got %g, want %g", i, got, want);
     }
 }
@@ -251,15 +249,10 @@ Test(layers, initial_values)
     scoped(release_exec) adj_exec *e = exec_new(g, 1, &y, NULL);
 
     for (size_t i = 0; i < sizeof initial / sizeof *initial; i++) {
-        const adj_node *p = adj_find(g, initial[i].name);
-        int64_t n = adj_shape_elems(adj_node_type(p).shape);
-        double *v = fixture_get(e, p), squares = 0;
-        for (int64_t k = 0; k < n; k++)
-            squares += (v[k] - initial[i].mean) * (v[k] - initial[i].mean);
-        double deviation = sqrt(squares / (double)n), want = initial[i].deviation;
-        cr_assert(fabs(deviation - want) <= 0.1 * want, "%s: got %g, want %g", initial[i].name,
-                  deviation, want);
-        free(v);
+        const double got = deviation_from(e, adj_find(g, initial[i].name), initial[i].mean);
+        const double want = initial[i].deviation;
+        cr_assert(fabs(got - want) <= 0.1 * want, "%s: got %g, want %g", initial[i].name, got,
+                  want);
     }
 }
 

@@ -136,13 +136,13 @@ static void set_parameter(adj_exec *e, const adj_node *p)
 
 static void expect_summary(adj_exec *e, const adj_node *gradient, const summary *s)
 {
-    double *v = fixture_get(e, gradient), squares = 0, sum = 0;
+    scoped(release) double *v = fixture_get(e, gradient);
+    double squares = 0, sum = 0;
 
     for (int64_t i = 0; i < adj_shape_elems(adj_node_type(gradient).shape); i++) {
         squares += v[i] * v[i];
         sum += v[i] * cos((double)i);
     }
-    free(v);
     const double got[] = {sqrt(squares), sum}, want[] = {s->norm, s->sum};
     expect_close(got, want, 2, 1e-9, 1e-9 * s->norm, s->name);
 }
@@ -197,8 +197,6 @@ Test(torch, losses_and_gradients_nchw)
     for (size_t k = 1; k < sizeof cases / sizeof *cases; k++)
         check(k, ADJ_NCHW);
 }
-
-/* ---- batch norm and dropout ---- */
 
 /* ---- batch norm: two training steps, then evaluation with what they left ---- */
 
@@ -265,16 +263,16 @@ static void bn_step(bn_net *b, int step)
 Test(layers, batch_norm_like_torch)
 {
     for (int format = ADJ_NHWC; format <= ADJ_NCHW; format++) {
-        bn_net training = bn_new(1, (adj_format)format), evaluation = bn_new(0, ADJ_NHWC);
+        scoped(bn_free) bn_net training = bn_new(1, (adj_format)format);
+        scoped(bn_free) bn_net evaluation = bn_new(0, ADJ_NHWC);
         adj_node *running = adj_find(training.g, "bn/running");
         const double initial[] = {0, 0, 1, 1};
 
         cr_assert_eq(adj_updates_count(adj_layer_updates(training.g)), 1);
         cr_assert_eq(adj_updates_count(adj_layer_updates(evaluation.g)), 0);
         cr_assert_eq(adj_trainable_elems(training.y), 4);
-        double *at_first = fixture_get(training.e, running);
+        scoped(release) double *at_first = fixture_get(training.e, running);
         expect_close(at_first, initial, 4, 0, 0, "initial running statistics");
-        free(at_first);
         set_values(training.e, adj_find(training.g, "bn/gamma"), bn_gamma);
         set_values(training.e, adj_find(training.g, "bn/beta"), bn_beta);
         for (int step = 0; step < 2; step++) {
@@ -284,8 +282,6 @@ Test(layers, batch_norm_like_torch)
         }
         cr_assert_eq(adj_copy_params(evaluation.e, training.e), ADJ_OK);
         bn_step(&evaluation, 2);
-        bn_free(&training);
-        bn_free(&evaluation);
     }
 }
 
