@@ -13,18 +13,9 @@
 static void release_onnx(adj_onnx_net **net) { adj_onnx_free(*net); }
 
 static folder f;
-static file_name weights, net, back, other;
 static finished r;
 
-static void set_up(void)
-{
-    f = small_data();
-    weights = in_folder(&f, "weights.safetensors");
-    net = in_folder(&f, "net.onnx");
-    back = in_folder(&f, "back.safetensors");
-    other = in_folder(&f, "other.onnx");
-}
-
+static void set_up(void) { f = enter(small_data()); }
 static void tear_down(void) { folder_remove(&f); }
 
 TestSuite(convert_onnx, .init = set_up, .fini = tear_down);
@@ -32,8 +23,8 @@ TestSuite(convert_onnx, .init = set_up, .fini = tear_down);
 /* Trains a model for an epoch. */
 static void train(const char *model)
 {
-    tool(&r, 0, "train --model %s --data %s --epochs 1 --threads 1 --out %s", model, f.path,
-         weights.s);
+    tool(&r, 0, "train --model %s --data . --epochs 1 --threads 1 --out weights.safetensors",
+         model);
 }
 
 enum { BATCH = 3, MOST = 3 * 32 * 32 * 3, CLASSES = 10 };
@@ -66,7 +57,7 @@ static void run_model(const char *model, int64_t side, int64_t channels, float o
     adj_graph *g = adj_graph_new();
     const adj_model_opts o = {.batch = BATCH, .size.h = side, .size.w = side, .size.c = channels};
     adj_node *y = adj_model_logits(g, adj_model_find(model, NULL), &o);
-    cr_assert_eq(adj_tensors_read(weights.s, &t), ADJ_OK, "%s", t->message);
+    cr_assert_eq(adj_tensors_read("weights.safetensors", &t), ADJ_OK, "%s", t->message);
     run(g, adj_find(g, "images"), y, t, out);
 }
 
@@ -99,23 +90,23 @@ Test(convert_onnx, there_and_back)
     static float expected[BATCH * CLASSES], got[BATCH * CLASSES];
     train("resnet20");
     run_model("resnet20", 32, 3, expected);
-    tool(&r, 0, "convert %s %s", weights.s, net.s);
+    tool(&r, 0, "convert weights.safetensors net.onnx");
     expect_text(r.out, "network written to ");
-    run_net(net.s, NULL, 0, got);
+    run_net("net.onnx", NULL, 0, got);
     expect_close(got, expected);
 
-    tool(&r, 0, "convert %s %s", net.s, back.s);
-    tool(&r, 0, "inspect %s", back.s);
+    tool(&r, 0, "convert net.onnx back.safetensors");
+    tool(&r, 0, "inspect back.safetensors");
     expect_text(r.out, "model: net.onnx\n");
     expect_text(r.out, "input: [32,32,3]\n");
     expect_text(r.out, "bn1/running_var ");
-    run_net(net.s, back.s, 0, got);
+    run_net("net.onnx", "back.safetensors", 0, got);
     expect_close(got, expected);
-    tool(&r, 0, "eval --model %s --weights %s --data %s", net.s, back.s, f.path);
+    tool(&r, 0, "eval --model net.onnx --weights back.safetensors --data .");
 
     /* a copy of the network */
-    tool(&r, 0, "convert %s %s", net.s, other.s);
-    run_net(other.s, NULL, 0, got);
+    tool(&r, 0, "convert net.onnx other.onnx");
+    run_net("other.onnx", NULL, 0, got);
     expect_close(got, expected);
 }
 
@@ -125,10 +116,10 @@ Test(convert_onnx, weights_of_the_model)
     static float expected[BATCH * CLASSES], got[BATCH * CLASSES];
     train("lenet");
     run_model("lenet", 28, 1, expected);
-    tool(&r, 0, "convert %s %s", weights.s, net.s);
-    tool(&r, 0, "convert %s %s", net.s, back.s);
-    tool(&r, 0, "convert %s %s --model lenet", back.s, other.s);
-    run_net(other.s, NULL, 0, got);
+    tool(&r, 0, "convert weights.safetensors net.onnx");
+    tool(&r, 0, "convert net.onnx back.safetensors");
+    tool(&r, 0, "convert back.safetensors other.onnx --model lenet");
+    run_net("other.onnx", NULL, 0, got);
     expect_close(got, expected);
 }
 
@@ -137,14 +128,13 @@ Test(convert_onnx, trained_network)
 {
     static float expected[BATCH * CLASSES], got[BATCH * CLASSES];
     train("lenet");
-    tool(&r, 0, "convert %s %s", weights.s, net.s);
-    const file_name data = in_folder(&f, "data");
+    tool(&r, 0, "convert weights.safetensors net.onnx");
     put_class(&f, "data/a", "a", 6, 28, 28, 1);
     put_class(&f, "data/b", "b", 6, 28, 28, 1);
-    tool(&r, 0, "train --model %s --data %s --epochs 1 --head new --out %s", net.s, data.s, back.s);
-    tool(&r, 0, "convert %s %s --model %s", back.s, other.s, net.s);
-    run_net(net.s, back.s, 2, expected);
-    run_net(other.s, NULL, 0, got);
+    tool(&r, 0, "train --model net.onnx --data data --epochs 1 --head new --out back.safetensors");
+    tool(&r, 0, "convert back.safetensors other.onnx --model net.onnx");
+    run_net("net.onnx", "back.safetensors", 2, expected);
+    run_net("other.onnx", NULL, 0, got);
     cr_expect(got[0] != 0 && got[6] == 0);
     expect_close(got, expected);
 }
@@ -153,12 +143,13 @@ Test(convert_onnx, trained_network)
 Test(convert_onnx, statistics_are_trained_further)
 {
     train("resnet20");
-    tool(&r, 0, "convert %s %s", weights.s, net.s);
+    tool(&r, 0, "convert weights.safetensors net.onnx");
     scoped(release_graph) adj_graph *g = adj_graph_new();
     scoped(release_onnx) adj_onnx_net *n = NULL;
     adj_error error = {0};
-    cr_assert_eq(adj_onnx_load(g, net.s, &(adj_onnx_opts){.batch = 2, .training = 1}, &n, &error),
-                 ADJ_OK, "%s", error.message);
+    cr_assert_eq(
+        adj_onnx_load(g, "net.onnx", &(adj_onnx_opts){.batch = 2, .training = 1}, &n, &error),
+        ADJ_OK, "%s", error.message);
     adj_node *mean = adj_find(g, "bn1/running_mean");
     cr_assert(mean != NULL && adj_node_is_state(mean));
     cr_expect_eq(adj_updates_count(adj_layer_updates(g)), 2 * 21);
@@ -167,11 +158,11 @@ Test(convert_onnx, statistics_are_trained_further)
 /* Trains a small model on color images of the classes a and b, and writes it as an ONNX file. */
 static void train_colors(void)
 {
-    const file_name data = in_folder(&f, "colors");
     put_class(&f, "colors/a", "a", 6, 28, 28, 3);
     put_class(&f, "colors/b", "b", 6, 28, 28, 3);
-    tool(&r, 0, "train --model lenet --data %s --epochs 1 --threads 1 --out %s", data.s, weights.s);
-    tool(&r, 0, "convert %s %s", weights.s, net.s);
+    tool(&r, 0,
+         "train --model lenet --data colors --epochs 1 --threads 1 --out weights.safetensors");
+    tool(&r, 0, "convert weights.safetensors net.onnx");
 }
 
 static const char *entry(const adj_tensors *t, const char *key)
@@ -187,32 +178,31 @@ Test(convert_onnx, model_card_goes_along)
 {
     static const char *const keys[] = {"mean",   "deviation", "class_names", "classes",
                                        "resize", "input",     "accuracy"};
-    const file_name image = in_folder(&f, "colors/b/b1.png"), data = in_folder(&f, "colors");
     static finished of_weights;
     adj_tensors *first = NULL, *second = NULL;
     train_colors();
-    tool(&of_weights, ANY_STATUS, "predict --weights %s --top 2 %s", weights.s, image.s);
-    tool(&r, 0, "predict --model %s --top 2 %s", net.s, image.s);
+    tool(&of_weights, ANY_STATUS, "predict --weights weights.safetensors --top 2 colors/b/b1.png");
+    tool(&r, 0, "predict --model net.onnx --top 2 colors/b/b1.png");
     cr_expect_str_eq(r.out, of_weights.out);
     cr_expect_str_empty(r.err);
     cr_expect(strstr(r.out, "\ta ") != NULL || strstr(r.out, " a ") != NULL, "%s", r.out);
-    tool(&r, 0, "eval --model %s --data %s", net.s, data.s);
+    tool(&r, 0, "eval --model net.onnx --data colors");
     cr_expect_null(strstr(r.err, "note: classes are matched by number"), "%s", r.err);
 
-    tool(&r, 0, "convert %s %s", net.s, back.s);
-    cr_assert_eq(adj_tensors_read(weights.s, &first), ADJ_OK);
-    cr_assert_eq(adj_tensors_read(back.s, &second), ADJ_OK);
+    tool(&r, 0, "convert net.onnx back.safetensors");
+    cr_assert_eq(adj_tensors_read("weights.safetensors", &first), ADJ_OK);
+    cr_assert_eq(adj_tensors_read("back.safetensors", &second), ADJ_OK);
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         cr_expect_str_eq(entry(second, keys[i]), entry(first, keys[i]), "%s", keys[i]);
     cr_expect_str_eq(entry(second, "class_names"), "[\"a\",\"b\"]");
     cr_expect_str_eq(entry(second, "model"), "net.onnx");
-    tool(&r, 0, "inspect %s", net.s);
+    tool(&r, 0, "inspect net.onnx");
     expect_text(r.out, "class_names: [\"a\",\"b\"]");
     adj_tensors_free(first);
     adj_tensors_free(second);
 
-    tool(&r, 0, "convert --mean 0.5,0.25,0 --deviation 1,0.2,1 %s %s", net.s, other.s);
-    tool(&r, 0, "inspect %s", other.s);
+    tool(&r, 0, "convert --mean 0.5,0.25,0 --deviation 1,0.2,1 net.onnx other.onnx");
+    tool(&r, 0, "inspect other.onnx");
     expect_text(r.out, "mean: [127.5,63.75,0.0]");
 }
 
@@ -224,11 +214,11 @@ static void write_with(const char *key, const char *value, int version)
     scoped(release_graph) adj_graph *g = adj_graph_new();
     scoped(release_onnx) adj_onnx_net *n = NULL;
     adj_error error = {0};
-    cr_assert_eq(adj_onnx_load(g, net.s, NULL, &n, &error), ADJ_OK, "%s", error.message);
+    cr_assert_eq(adj_onnx_load(g, "net.onnx", NULL, &n, &error), ADJ_OK, "%s", error.message);
     scoped(release_exec) adj_exec *e =
         plan_of(g, &(adj_exec_opts){.n_fetch = 1, .fetch = n->output});
-    cr_assert_eq(adj_onnx_save(e, 1, n->output, other.s, 0, 3 + version, entries, &error), ADJ_OK,
-                 "%s", error.message);
+    cr_assert_eq(adj_onnx_save(e, 1, n->output, "other.onnx", 0, 3 + version, entries, &error),
+                 ADJ_OK, "%s", error.message);
 }
 
 /* Metadata that are no card, of which the message says why, are refused; another program's are none
@@ -248,33 +238,33 @@ Test(convert_onnx, bad_model_cards)
         {"class_names", "[\"a\",\"b\"]", "metadata: entry class_names is invalid"},
         {"resize", "\x1b[31m", "metadata: entry resize is invalid"},
     };
-    const file_name image = in_folder(&f, "colors/a/a0.png");
     train_colors();
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         write_with(bad[i].key, bad[i].value, 1);
-        tool(&r, ANY_STATUS, "predict --model %s %s", other.s, image.s);
+        tool(&r, ANY_STATUS, "predict --model other.onnx colors/a/a0.png");
         cr_expect(r.status == 1 && strstr(r.err, bad[i].said) != NULL, "%s", r.err);
         write_with(bad[i].key, bad[i].value, 0);
-        tool(&r, 0, "predict --model %s %s", other.s, image.s);
+        tool(&r, 0, "predict --model other.onnx colors/a/a0.png");
         expect_text(r.err, "other.onnx has no mean or deviation");
     }
 }
 
 Test(convert_onnx, refusals)
 {
+    static const call calls[] = {
+        {1, NULL, "names no built-in model (set --model to that ONNX file)",
+         "back.safetensors other.onnx"},
+        {3, NULL, "--tensor: OUT is a whole network",
+         "weights.safetensors other.onnx --tensor conv1/w"},
+        {3, NULL, "--map: an ONNX file has", "net.onnx back.safetensors --map pytorch"},
+        {1, NULL,
+         "weights.safetensors: weights: ", "weights.safetensors other.onnx --model resnet8"},
+        {0, "", "network written to standard output", "weights.safetensors - --format onnx"},
+    };
     train("lenet");
-    tool(&r, 0, "convert %s %s", weights.s, net.s);
-    tool(&r, 0, "convert %s %s", net.s, back.s);
-    tool(&r, 1, "convert %s %s", back.s, other.s);
-    expect_text(r.err, "names no built-in model (set --model to that ONNX file)");
-    tool(&r, 3, "convert %s %s --tensor conv1/w", weights.s, other.s);
-    expect_text(r.err, "--tensor: OUT is a whole network");
-    tool(&r, 3, "convert %s %s --map pytorch", net.s, back.s);
-    expect_text(r.err, "--map: an ONNX file has");
-    tool(&r, 1, "convert %s %s --model resnet8", weights.s, other.s);
-    expect_text(r.err, "weights.safetensors: weights: ");
-    tool(&r, 0, "convert %s - --format onnx", weights.s);
-    expect_text(r.err, "network written to standard output");
+    tool(&r, 0, "convert weights.safetensors net.onnx");
+    tool(&r, 0, "convert net.onnx back.safetensors");
+    expect_calls("convert", sizeof calls / sizeof *calls, calls);
 }
 
 /* A net with a parameter of the batch's size is written for its batch, with a note. */
@@ -287,10 +277,10 @@ Test(convert_onnx, one_batch)
     adj_node *y = adj_mul(x, adj_param(g, "own", ADJ_F32, (adj_shape){2, {3, 3}},
                                        (adj_init){.kind = ADJ_INIT_DATA, .data = list}));
     adj_exec *e = plan_of(g, &(adj_exec_opts){.n_fetch = 1, .fetch = &y});
-    cr_assert_eq(adj_onnx_save(e, 1, &y, net.s, ADJ_ONNX_FIXED_BATCH, 0, NULL, &error), ADJ_OK,
+    cr_assert_eq(adj_onnx_save(e, 1, &y, "net.onnx", ADJ_ONNX_FIXED_BATCH, 0, NULL, &error), ADJ_OK,
                  "%s", error.message);
     adj_exec_free(e);
     adj_graph_free(g);
-    tool(&r, 0, "convert %s %s", net.s, other.s);
+    tool(&r, 0, "convert net.onnx other.onnx");
     expect_text(r.err, "works with a batch of 3 only, and so does OUT");
 }

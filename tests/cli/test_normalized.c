@@ -7,6 +7,7 @@
 #include "adjoint_io.h"
 #include "cli/child.h"
 #include "cli/same_images.h"
+#include "cli/small_data.h"
 #include "tests/io/scoped.h"
 
 static finished r;
@@ -59,9 +60,9 @@ Test(normalized, eval_gives_the_held_out_number, .timeout = 120)
     }
 }
 
-static void expect_refused(int status, const char *says)
+static void expect_refused(const char *says)
 {
-    cr_expect_eq(r.status, status, "%d", r.status);
+    cr_expect_eq(r.status, 1, "%d", r.status);
     expect_text(r.err, says);
 }
 
@@ -69,33 +70,28 @@ Test(normalized, the_card_says_it, .timeout = 120)
 {
     trained t = train(MINUS_ONE_TO_ONE, 28, 28, 1), of_pixels = train(ZERO_TO_ONE, 28, 28, 1);
     scoped(folder_remove) const folder idx = folder_new(), png = folder_new();
-    adj_tensors *w = NULL;
-    cr_assert_eq(adj_tensors_read(t.weights.s, &w), ADJ_OK);
-    cr_expect_str_eq(adj_tensors_metadata(w, "adjoint.input"), "normalized");
-    cr_expect_str_eq(adj_tensors_metadata(w, "mean"), "[0.0]");
-    cr_expect_str_eq(adj_tensors_metadata(w, "deviation"), "[1.0]");
-    adj_tensors_free(w);
-    cr_assert_eq(adj_tensors_read(of_pixels.weights.s, &w), ADJ_OK);
-    cr_expect_null(adj_tensors_metadata(w, "adjoint.input"));
-    adj_tensors_free(w);
+    cr_expect_str_eq(entry_of(t.weights.s, "adjoint.input"), "normalized");
+    cr_expect_str_eq(entry_of(t.weights.s, "mean"), "[0.0]");
+    cr_expect_str_eq(entry_of(t.weights.s, "deviation"), "[1.0]");
+    cr_expect_null(entry_of(of_pixels.weights.s, "adjoint.input"));
 
     write_idx(&idx, 28, 28, 1);
     write_png(&png, 28, 28, 1);
     const char *const others[] = {idx.path, png.path};
     for (int i = 0; i < 2; i++) {
         eval(&t, others[i]);
-        expect_refused(1, "images are pixels (expected values already normalized");
+        expect_refused("images are pixels (expected values already normalized");
     }
     eval(&t, of_pixels.npz.s);
-    expect_refused(1, "expected that of the training, -1 to 0.992157)");
+    expect_refused("expected that of the training, -1 to 0.992157)");
     eval(&of_pixels, t.npz.s);
-    expect_refused(1, "expected that of the training, 0 to 0.996078)");
+    expect_refused("expected that of the training, 0 to 0.996078)");
     tool(&r, ANY_STATUS, "predict --weights %s %s", t.weights.s, png_name(&png, 1, 0).s);
-    expect_refused(1, "trained on normalized values, not on pixels (use eval on such arrays");
+    expect_refused("trained on normalized values, not on pixels (use eval on such arrays");
     tool(&r, ANY_STATUS, "train --data %s --model lenet --augment jitter=0.2", t.npz.s);
-    expect_refused(1, "jitter requires pixels, not normalized values (got 0.2");
+    expect_refused("jitter requires pixels, not normalized values (got 0.2");
     tool(&r, ANY_STATUS, "train --data %s --model lenet --size channels=4", t.npz.s);
-    expect_refused(1, "normalized values cannot change channels (got 1, expected 4)");
+    expect_refused("normalized values cannot change channels (got 1, expected 4)");
     folder_remove(&t.f);
     folder_remove(&of_pixels.f);
 }
@@ -223,42 +219,36 @@ Test(normalized, the_training_part_decides)
     }
 }
 
+#define TRAIN "train --data . --model lenet --epochs 1 --out w.safetensors --batch 2 --threads 1"
+#define EVAL "eval --data test --weights w.safetensors --threads 1"
+
 /* The card keeps the range of the training split: eval, which does not open that part, decides by
  * it. */
 Test(normalized, the_card_keeps_the_range, .timeout = 120)
 {
     static const float black_and_white[4] = {0, 1, 1, 0}, gray[4] = {0, 3, 200, 0},
                        dark[4] = {0, 3, 100, 0};
-    scoped(folder_remove) const folder f = folder_new(), test = folder_new();
-    const file_name weights = in_folder(&f, "w.safetensors");
-    trained t = {.f = test, .weights = weights};
-    const char *const train_words[] = {"train",    "--data",    f.path,  "--model", "lenet",
-                                       "--epochs", "1",         "--out", weights.s, "--batch",
-                                       "2",        "--threads", "1",     NULL};
-    adj_tensors *w = NULL;
+    scoped(folder_remove) const folder f = enter(folder_new());
+    const folder test = {"test"};
+    cr_assert_eq(mkdir(test.path, 0700), 0);
     put_values(&f, "_train", 1, black_and_white);
     put_values(&f, "_test", 1, black_and_white);
-    run_tool(train_words, &r);
-    cr_assert_eq(r.status, 0, "%s", r.err);
+    tool(&r, 0, TRAIN);
     expect_text(r.out, "x_train: values from 0 to 1 are taken as pixels divided by 255");
-    cr_assert_eq(adj_tensors_read(weights.s, &w), ADJ_OK);
-    cr_expect_str_eq(adj_tensors_metadata(w, "adjoint.range"), "[0.0,1.0]");
-    cr_expect_str_eq(adj_tensors_metadata(w, "mean"), "[127.5]");
-    adj_tensors_free(w);
+    cr_expect_str_eq(entry_of("w.safetensors", "adjoint.range"), "[0.0,1.0]");
+    cr_expect_str_eq(entry_of("w.safetensors", "mean"), "[127.5]");
     put_values(&test, "_test", 1, gray);
-    eval(&t, test.path);
-    expect_refused(1, "(got 0 to 200, expected that of the training, 0 to 1; divide by 255)");
+    tool(&r, 1, EVAL);
+    expect_text(r.err, "(got 0 to 200, expected that of the training, 0 to 1; divide by 255)");
 
     put_values(&f, "_train", 0, gray);
     put_values(&f, "_test", 0, dark);
     put_values(&test, "_test", 0, dark);
-    run_tool(train_words, &r);
-    cr_assert_eq(r.status, 0, "%s", r.err);
-    eval(&t, test.path);
-    cr_expect_eq(r.status, 0, "%s", r.err);
+    tool(&r, 0, TRAIN);
+    tool(&r, 0, EVAL);
     put_values(&test, "_test", 0, black_and_white);
-    eval(&t, test.path);
-    expect_refused(1, "(got 0 to 1, expected that of the training, 0 to 200; multiply by 255)");
+    tool(&r, 1, EVAL);
+    expect_text(r.err, "(got 0 to 1, expected that of the training, 0 to 200; multiply by 255)");
 }
 
 /* The library refuses pixels for a net of normalized data, and the other way round. */

@@ -13,7 +13,6 @@
 enum { CHANNELS = 4, CLASSES = 10 };
 
 static folder f;
-static file_name net, out;
 static finished r;
 
 /* Values of the file: numbers from one on; those of bn are far from the statistics of the data. The
@@ -46,14 +45,12 @@ static void write_net(void)
         for (int k = 0; k < leaf[i].n; k++)
             t->float_data[k] = leaf[i].value[k] = leaf[i].from + 0.25F * (float)((k * 7 + 3) % 5);
     }
-    write_model(m, net.s);
+    write_model(m, "net.onnx");
 }
 
 static void set_up(void)
 {
-    f = small_data();
-    net = in_folder(&f, "net.onnx");
-    out = in_folder(&f, "out.safetensors");
+    f = enter(small_data());
     write_net();
 }
 
@@ -85,16 +82,16 @@ static int same_as_file(const adj_tensors *t, int i)
 static adj_tensors *read_weights(void)
 {
     adj_tensors *t = NULL;
-    cr_assert_eq(adj_tensors_read(out.s, &t), ADJ_OK, "%s", t->message);
+    cr_assert_eq(adj_tensors_read("out.safetensors", &t), ADJ_OK, "%s", t->message);
     return t;
 }
 
 Test(onnx_train, freeze_and_new_head)
 {
     json_t *log = train_to(&f,
-                           WORDS("--model", net.s, "--head", "new", "--freeze",
+                           WORDS("--model", "net.onnx", "--head", "new", "--freeze",
                                  "conv1.weight,bn1.*", "--epochs", "4", "--lr", "0.05"),
-                           out.s);
+                           "out.safetensors");
     const double first = log_event_number(log, "epoch", 0, "loss");
     const double last = log_event_number(log, "epoch", 3, "loss");
     cr_expect(last < first, "%g, then %g", first, last);
@@ -108,7 +105,7 @@ Test(onnx_train, freeze_and_new_head)
     cr_expect_neq(memcmp(w, leaf[FC_WEIGHT].value, (size_t)leaf[FC_WEIGHT].n * sizeof *w), 0);
     adj_tensors_free(t);
 
-    tool(&r, 0, "eval --model %s --weights %s --data %s", net.s, out.s, f.path);
+    tool(&r, 0, "eval --model net.onnx --weights out.safetensors --data .");
     expect_text(r.out, "net.onnx on ");
 }
 
@@ -116,7 +113,7 @@ Test(onnx_train, freeze_and_new_head)
  * which last layer is new, and that of the same number of classes is, too. */
 Test(onnx_train, new_head_alone)
 {
-    tool(&r, 0, "train --model %s --data %s --head new --epochs 1 --out %s", net.s, f.path, out.s);
+    tool(&r, 0, "train --model net.onnx --data . --head new --epochs 1 --out out.safetensors");
     expect_text(r.out, "new last layer of 10 classes: fc.weight, fc.bias\n");
     adj_tensors *t = read_weights();
     for (int i = 0; i < N_FROZEN; i++)
@@ -124,28 +121,29 @@ Test(onnx_train, new_head_alone)
     adj_tensors_free(t);
 
     /* on, from the trained weights: their last layer is kept, or new again */
-    const file_name more = in_folder(&f, "more.safetensors");
-    tool(&r, 0, "train --model %s --data %s --weights %s --epochs 1 --out %s", net.s, f.path, out.s,
-         more.s);
+    tool(&r, 0,
+         "train --model net.onnx --data . --weights out.safetensors --epochs 1 --out "
+         "more.safetensors");
     expect_text(r.out, "7 parameters and states loaded from");
-    tool(&r, 0, "train --model %s --data %s --weights %s --epochs 1 --head new --out %s", net.s,
-         f.path, out.s, more.s);
+    tool(&r, 0,
+         "train --model net.onnx --data . --weights out.safetensors --epochs 1 --head new --out "
+         "more.safetensors");
     expect_text(r.out, "  fc.weight: new\n");
     expect_text(r.out, "  conv1.weight: loaded from conv1.weight\n");
-    tool(&r, 3, "train --model %s --data %s --weights %s --head new --freeze fc.bias", net.s,
-         f.path, out.s);
+    tool(&r, 3,
+         "train --model net.onnx --data . --weights out.safetensors --head new --freeze fc.bias");
     expect_text(r.err, "fc.bias would stay random, as it is not loaded (1 such)");
 }
 
 Test(onnx_train, refused)
 {
-    tool(&r, 1, "train --model %s --data %s", net.s, f.path);
+    tool(&r, 1, "train --model net.onnx --data .");
     expect_text(r.err, "net.onnx has 7 classes, the data 10 (--head new trains a new "
                        "last layer)");
-    tool(&r, 3, "train --model %s --data %s --head new --freeze fc*", net.s, f.path);
+    tool(&r, 3, "train --model net.onnx --data . --head new --freeze fc*");
     expect_text(r.err, "--freeze fc*: fc.weight would stay random, as the last layer "
                        "is new");
-    tool(&r, 3, "train --model %s --data %s --map pytorch", net.s, f.path);
+    tool(&r, 3, "train --model net.onnx --data . --map pytorch");
     expect_text(r.err, "--map requires --weights FILE");
 }
 
@@ -154,27 +152,26 @@ Test(onnx_train, rate_for_weights_of_nan)
 {
     leaf[BN_BIAS].from = NAN;
     write_net();
-    tool(&r, 1, "train --model %s --data %s --head new --lr auto", net.s, f.path);
+    tool(&r, 1, "train --model net.onnx --data . --head new --lr auto");
     expect_text(r.err, "--lr auto: the loss is not finite in the first step");
 }
 
 /* A run that is prolonged ends with the bits of one that was as long from the beginning. */
 Test(onnx_train, resumed)
 {
-    const file_name checkpoint = in_folder(&f, "run.ckpt"), whole = in_folder(&f, "w.safetensors");
-    const char *const parts[][2] = {{"2", whole.s}, {"1", NULL}, {"2", out.s}};
+    const char *const parts[][2] = {{"2", "w.safetensors"}, {"1", NULL}, {"2", "out.safetensors"}};
     for (int i = 0; i < 3; i++) {
-        const char *words[ARGUMENTS] = {"--model",    net.s,     "--head",   "new",
-                                        "--freeze",   "bn1.*",   "--epochs", parts[i][0],
+        const char *words[ARGUMENTS] = {"--model",    "net.onnx", "--head",   "new",
+                                        "--freeze",   "bn1.*",    "--epochs", parts[i][0],
                                         "--schedule", "constant"};
         int n = 10;
         if (i > 0) {
             words[n++] = "--checkpoint";
-            words[n++] = checkpoint.s;
+            words[n++] = "run.ckpt";
         }
         if (i == 2)
             words[n++] = "--resume";
         json_decref(train_to(&f, words, parts[i][1]));
     }
-    cr_expect(same_file(out.s, whole.s));
+    cr_expect(same_file("out.safetensors", "w.safetensors"));
 }
