@@ -7,20 +7,17 @@
 
 #include "adjoint_nn.h"
 #include "graph/op.h"
-#include "tests/plan.h"
+#include "tests/harness.h"
 
 /* Folded nodes are inspected, so plans are the default ones even if ADJOINT_PLAN is set. */
 TestSuite(fold, .init = plan_as_usual);
 
-enum { MAX = 1 << 15 };
-
 static void set_random(adj_exec *e, const adj_node *leaf, uint64_t stream, double low, double high)
 {
-    adj_type t = adj_node_type(leaf);
-    int64_t n = adj_shape_elems(t.shape);
-    scoped(release) void *v = malloc((size_t)n * adj_dtype_size(t.dtype));
-    adj_draw(t.dtype, v, n, (adj_init){.kind = ADJ_INIT_UNIFORM, .a = low, .b = high}, 5, stream);
-    cr_assert_eq(adj_set(e, leaf, v, (size_t)n * adj_dtype_size(t.dtype)), ADJ_OK);
+    int64_t n = adj_shape_elems(adj_node_type(leaf).shape);
+    scoped(release) double *v = malloc((size_t)n * sizeof *v);
+    adj_draw(ADJ_F64, v, n, (adj_init){.kind = ADJ_INIT_UNIFORM, .a = low, .b = high}, 5, stream);
+    set_values(e, leaf, v);
 }
 
 /* How many nodes of this op the plan has. */
@@ -87,21 +84,16 @@ static adj_exec *plan(const layer *l, int n, adj_node *const fetch[], const adj_
     return plan_of(l->g, &o);
 }
 
-static void take(adj_exec *e, const adj_node *n, double v[MAX])
+/* Runs the plan; the caller frees. */
+static double *result(adj_exec *e, const adj_node *y)
 {
-    adj_type t = adj_node_type(n);
-    int64_t elems = adj_shape_elems(t.shape);
-    scoped(release) void *raw = malloc((size_t)elems * adj_dtype_size(t.dtype));
-    cr_assert(elems <= MAX);
     cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
-    cr_assert_eq(adj_get(e, n, raw, (size_t)elems * adj_dtype_size(t.dtype)), ADJ_OK);
-    adj_convert(t.dtype, raw, ADJ_F64, v, elems);
+    return fixture_get(e, y);
 }
 
 /* Fetching the convolution's result too keeps the two apart. */
 static void compare(const layer *l)
 {
-    static double got[MAX], want[MAX];
     adj_node *both[] = {l->y, l->conv};
     double tolerance = adj_node_type(l->y).dtype == ADJ_F64 ? 1e-12 : 2e-5;
     scoped(release_exec) adj_exec *folded = plan(l, 1, both, NULL, NULL),
@@ -116,8 +108,8 @@ static void compare(const layer *l)
             set_random(e, l->x, k, -1, 1);
             if (changed[k] != NULL)
                 set_random(e, changed[k], 20 + k, 0.3, 1.7);
-            take(e, l->y, i > 0 ? want : got);
         }
+        scoped(release) double *got = result(folded, l->y), *want = result(apart, l->y);
         for (int64_t i = 0; i < adj_shape_elems(adj_node_type(l->y).shape); i++)
             cr_assert_float_eq(got[i], want[i], tolerance * fmax(1, fabs(want[i])),
                                "turn %d: [%d] is %.9g, not %.9g", (int)k, (int)i, got[i], want[i]);
@@ -194,8 +186,8 @@ Test(fold, only_where_the_convolution_is_free)
 Test(fold, models)
 {
     static const char *const names[] = {"resnet20", "mobilenet_v1", "resnet8"};
-    static double got[MAX], want[MAX];
     for (int k = 0; k < 6; k++) {
+        double *value[2];
         scoped(release_graph) adj_graph *g = adj_graph_new();
         const adj_model_opts options = {.batch = 2, .size.h = 32, .size.w = 32};
         adj_node *y = adj_model_logits(g, adj_model_find(names[k / 2], NULL), &options);
@@ -214,8 +206,9 @@ Test(fold, models)
                     set_random(e, p, (uint64_t)i, 0.5, 1.5);
             }
             set_random(e, adj_find(g, "images"), 99, -1, 1);
-            take(e, y, unfused ? want : got);
+            value[unfused] = result(e, y);
         }
+        scoped(release) double *got = value[0], *want = value[1];
         double apart = 0, size = 0;
         for (int64_t i = 0; i < adj_shape_elems(adj_node_type(y).shape); i++) {
             apart += (got[i] - want[i]) * (got[i] - want[i]);
