@@ -10,6 +10,7 @@
 
 #include "ops/grad.h"
 #include "tests/backends/candidates.h"
+#include "tests/conv_problem.h"
 #include "tests/isa.h"
 
 static const int all_threads[] = {1, 2, 3, 4, 8};
@@ -157,65 +158,34 @@ static void add(problem *p, group g)
 
 /* ---- convolutions ---- */
 
-typedef struct { /* images, sides, channels; filter, channels out; 0: 1 */
-    int64_t n, h, w, c, k, out, stride, dilation, groups;
-    int is_depthwise;
-    adj_format format;
-} conv_case;
-
 /* Few and many images, large and small ones: threads share out images, rows or channels. */
-static const conv_case convs[] = {
-    {.n = 5, .h = 12, .w = 10, .c = 16, .k = 3, .out = 32},
-    {.n = 1, .h = 24, .w = 20, .c = 3, .k = 5, .out = 16},
-    {.n = 8, .h = 8, .w = 8, .c = 32, .k = 3, .stride = 2, .out = 32},
-    {.n = 3, .h = 7, .w = 7, .c = 64, .k = 1, .out = 64},
-    {.n = 2, .h = 11, .w = 9, .c = 16, .k = 3, .out = 24, .dilation = 2},
-    {.n = 3, .h = 9, .w = 8, .c = 16, .k = 3, .out = 32, .groups = 4},
-    {.n = 3, .h = 9, .w = 8, .c = 16, .k = 3, .out = 16, .format = ADJ_NCHW},
-    {.n = 5, .h = 12, .w = 10, .c = 16, .k = 3, .is_depthwise = 1},
-    {.n = 2, .h = 9, .w = 11, .c = 32, .k = 3, .stride = 2, .is_depthwise = 1},
+static const oracle_conv convs[] = {
+    {5, 12, 10, 16, 3, 3, 32, .padding = ADJ_SAME},
+    {1, 24, 20, 3, 5, 5, 16, .padding = ADJ_SAME},
+    {8, 8, 8, 32, 3, 3, 32, .sh = 2, .sw = 2, .padding = ADJ_SAME},
+    {3, 7, 7, 64, 1, 1, 64, .padding = ADJ_SAME},
+    {2, 11, 9, 16, 3, 3, 24, .dh = 2, .dw = 2, .padding = ADJ_SAME},
+    {3, 9, 8, 16, 3, 3, 32, .in = 4, .padding = ADJ_SAME},
+    {3, 9, 8, 16, 3, 3, 16, .padding = ADJ_SAME, .format = ADJ_NCHW},
+    {5, 12, 10, 16, 3, 3, 1, .padding = ADJ_SAME, .depthwise = 1},
+    {2, 9, 11, 32, 3, 3, 1, .sh = 2, .sw = 2, .padding = ADJ_SAME, .depthwise = 1},
 };
 enum { N_CONV = sizeof convs / sizeof *convs };
 
-static int64_t one(int64_t v) { return v > 0 ? v : 1; }
-static adj_shape image_shape(int64_t n, int64_t h, int64_t w, int64_t c, adj_format format)
-{
-    return format == ADJ_NCHW ? (adj_shape){4, {n, c, h, w}} : (adj_shape){4, {n, h, w, c}};
-}
-
-static adj_conv conv_attributes(const conv_case *a)
-{
-    const int is_nchw = a->format == ADJ_NCHW;
-    const int64_t s = one(a->stride), d = one(a->dilation);
-    return (adj_conv){.padding = ADJ_SAME,
-                      .stride = {1, is_nchw ? 1 : s, s, is_nchw ? s : 1},
-                      .dilation = {1, is_nchw ? 1 : d, d, is_nchw ? d : 1},
-                      .format = a->format};
-}
-
 /* The three directions, with a bias, relu and addend, and a masked gradient; of `more` images more.
  */
-static problem conv_problem(const conv_case *a, adj_dtype dtype, int64_t more)
+static problem conv_groups(oracle_conv row, adj_dtype dtype, int more)
 {
-    const adj_conv o = conv_attributes(a);
-    const adj_shape image = image_shape(a->n + more, a->h, a->w, a->c, a->format);
-    const adj_shape filter = {4, {a->k, a->k, a->c / one(a->groups), a->is_depthwise ? 1 : a->out}};
-    problem p = {.f = fixture_new()};
-    fixture *f = &p.f;
-    adj_node *x = given_random(f, dtype, image, -1, 1);
-    adj_node *w = given_random(f, dtype, filter, -1, 1);
-    adj_node *y = a->is_depthwise ? adj_depthwise_conv2d_native(x, w, &o) : adj_conv2d(x, w, &o);
-    cr_assert_not_null(y, "%s", adj_graph_message(f->g));
-    adj_node *dy = given_random(f, dtype, y->type.shape, -1, 1);
-    adj_node *b = given_random(f, dtype, (adj_shape){1, {a->is_depthwise ? a->c : a->out}}, -1, 1);
-    adj_node *dx = a->is_depthwise ? adj_depthwise_conv2d_native_backprop_input(image, w, dy, &o)
-                                   : adj_conv2d_backprop_input(image, w, dy, &o);
-    adj_node *dw = a->is_depthwise ? adj_depthwise_conv2d_native_backprop_filter(x, filter, dy, &o)
-                                   : adj_conv2d_backprop_filter(x, filter, dy, &o);
-    adj_node *biased = adj_bias_add(y, b, a->format), *sum = adj_add(biased, dy);
+    row.n += more;
+    const conv_problem c = conv_problem_new(row, dtype, REALS);
+    problem p = {.f = c.f};
+    adj_node *x = p.f.in[0], *dy = p.f.in[2];
+    adj_node *y = c.result[ORACLE_Y], *dx = c.result[ORACLE_DX];
+    adj_node *b = given_random(&p.f, dtype, (adj_shape){1, {c.s.oc}}, -1, 1);
+    adj_node *biased = adj_bias_add(y, b, row.format), *sum = adj_add(biased, dy);
     const group groups[] = {{1, {y}},
                             {1, {dx}},
-                            {1, {dw}},
+                            {1, {c.result[ORACLE_DW]}},
                             {2, {y, biased}},
                             {3, {y, biased, adj_relu(biased)}},
                             {4, {y, biased, sum, adj_relu(sum)}},
@@ -249,8 +219,9 @@ static problem matmul_problem(const int64_t size[3], adj_dtype dtype)
 static problem image_problem(adj_dtype dtype, adj_format format, int64_t n)
 {
     enum { C = 33, H = 13, W = 12 };
-    const adj_shape image = image_shape(n, H, W, C, format), channels = {1, {C}};
     const int nchw = format == ADJ_NCHW;
+    const adj_shape image = nchw ? (adj_shape){4, {n, C, H, W}} : (adj_shape){4, {n, H, W, C}};
+    const adj_shape channels = {1, {C}};
     const adj_pool pool = {.ksize = {1, nchw ? 1 : 3, 3, nchw ? 3 : 1},
                            .stride = {1, nchw ? 1 : 2, 2, nchw ? 2 : 1},
                            .padding = ADJ_SAME,
@@ -341,7 +312,7 @@ static void expect_backend(const char *backend)
     for (int d = 0; d < N_DTYPE; d++) {
         problem p;
         for (int i = 0; i < N_CONV; i++) {
-            p = conv_problem(&convs[i], dtypes[d], 0);
+            p = conv_groups(convs[i], dtypes[d], 0);
             expect_threads(&p, backend);
         }
         for (int i = 0; i < (dtypes[d] == ADJ_F32 ? 3 : 2); i++) { /* the last is slow to convert */
@@ -364,7 +335,7 @@ static void expect_batches(const char *backend)
         const adj_format format = i == N_CONV ? ADJ_NHWC : ADJ_NCHW;
         problem p[2];
         for (int more = 0; more < 2; more++)
-            p[more] = i < N_CONV       ? conv_problem(&convs[i], ADJ_F32, 2 * more)
+            p[more] = i < N_CONV       ? conv_groups(convs[i], ADJ_F32, 2 * more)
                       : i < N_CONV + 2 ? image_problem(ADJ_F32, format, 1 + 2 * more)
                                        : row_problem(ADJ_F32, 7 + 93 * more);
         expect_images_alone(&p[0], &p[1], backend);

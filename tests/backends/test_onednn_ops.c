@@ -283,7 +283,5 @@ Test(onednn_winograd, unknown_math)
     scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *y = adj_fill(g, ADJ_F32, (adj_shape){0}, 1);
     adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .math = (adj_math)7};
-    scoped(release_exec) adj_exec *e = NULL;
-    cr_assert_eq(adj_exec_new(g, &o, &e), ADJ_EARG);
-    expect_text(adj_exec_message(e), "math is wrong (got 7");
+    expect_no_plan(g, &o, ADJ_EARG, "math is wrong (got 7");
 }
