@@ -7,7 +7,7 @@
 
 #include "graph/op.h"
 #include "ops/grad.h"
-#include "tests/harness.h"
+#include "tests/conv_problem.h"
 #include "tests/training.h"
 
 enum { MAX_THREADS = 4, MAX_BYTES = 1 << 21 };
@@ -46,40 +46,37 @@ static int expect_same(fixture *f, adj_node *y, adj_exec_opts o)
     return same;
 }
 
-/* A convolution or its gradients, and what stands around it in training. */
-static void build(fixture *f, adj_dtype dtype, int64_t channels, int depthwise, adj_node *y[8])
+/* A convolution and its gradients, and what stands around it in training. */
+static conv_problem build(adj_dtype dtype, int channels, int depthwise, adj_node *y[8])
 {
-    const adj_conv same = {.padding = ADJ_SAME};
-    const adj_shape image = {4, {5, 12, 12, channels}};
-    const adj_shape filter = {4, {3, 3, channels, depthwise ? 1 : 2 * channels}};
-    adj_node *x = given_random(f, dtype, image, -1, 1), *w = given_random(f, dtype, filter, -1, 1);
-    adj_node *gamma = given_random(f, ADJ_F32, (adj_shape){1, {channels}}, 0.5, 1);
-    y[0] = depthwise ? adj_depthwise_conv2d_native(x, w, &same) : adj_conv2d(x, w, &same);
-    adj_node *dy = given_random(f, dtype, adj_node_type(y[0]).shape, -1, 1);
-    y[1] = depthwise ? adj_depthwise_conv2d_native_backprop_input(image, w, dy, &same)
-                     : adj_conv2d_backprop_input(image, w, dy, &same);
-    y[2] = depthwise ? adj_depthwise_conv2d_native_backprop_filter(x, filter, dy, &same)
-                     : adj_conv2d_backprop_filter(x, filter, dy, &same);
+    const int outputs = depthwise ? 1 : 2 * channels;
+    conv_problem p = conv_problem_new((oracle_conv){5, 12, 12, channels, 3, 3, outputs,
+                                                    .padding = ADJ_SAME, .depthwise = depthwise},
+                                      dtype, REALS);
+    adj_node *x = p.f.in[0], *dy = p.f.in[2];
+    adj_node *gamma = given_random(&p.f, ADJ_F32, (adj_shape){1, {channels}}, 0.5, 1);
+    for (int i = 0; i < 3; i++)
+        y[i] = p.result[i];
     y[3] = adj_bias_add_grad(dy, ADJ_NHWC);
     y[4] = adj_batch_norm_stats(x, ADJ_NHWC);
     y[5] = adj_batch_norm(x, y[4], gamma, gamma, 1e-5, ADJ_NHWC);
     y[6] = adj_reduce_sum(x, (adj_axes){.n = ADJ_ALL});
     y[7] = adj_avg_pool(x, &(adj_pool){.ksize = {1, 3, 3, 1}, .stride = {1, 1, 1, 1}});
+    return p;
 }
 
 static void expect_all(const char *backend, adj_math math, int same_bits, int always)
 {
     static const adj_dtype dtypes[] = {ADJ_F32, ADJ_BF16};
-    static const int64_t channels[] = {3, 16, 64};
+    static const int channels[] = {3, 16, 64};
     for (int d = 0; d < 2; d++)
         for (int c = 0; c < 6; c++) {
-            scoped(fixture_free) fixture f = fixture_new();
             adj_node *y[8];
-            build(&f, dtypes[d], channels[c % 3], c >= 3, y);
+            scoped(conv_problem_free) conv_problem p = build(dtypes[d], channels[c % 3], c >= 3, y);
             for (int i = 0; i < 8; i++) {
-                cr_assert_not_null(y[i], "%s", adj_graph_message(f.g));
+                cr_assert_not_null(y[i], "%s", adj_graph_message(p.f.g));
                 int same = expect_same(
-                    &f, y[i],
+                    &p.f, y[i],
                     (adj_exec_opts){.backend = backend, .math = math, .same_bits = same_bits});
                 cr_expect(!always || same == MAX_THREADS - 1, "%s warns", y[i]->op->name);
             }
