@@ -10,7 +10,6 @@
 
 #include "cli/child.h"
 #include "cli/guard.h"
-#include "tests/cli/child.h"
 #include "tests/cli/planted.h"
 #include "tests/isa.h"
 #include "tests/plan.h"
@@ -75,74 +74,56 @@ static void use_planted_tool(void)
 }
 TestSuite(compare_crash, .init = use_planted_tool);
 
-/* words: the command and its own options, NULL-ended. What the machine's own oneDNN does wrong is
+/* Expects a filter gradient to crash, and this message. What the machine's own oneDNN does wrong is
  * not planned around. */
-static void run_crashing(const char *const words[])
+static void expect_crash(const char *command, const char *said)
 {
-    char attr[48];
-    const char *line[32] = {NULL};
-    const char *const op[] = {"--in", "2,36,36,12",  "--filter", "3,3,12,16", "--attr",
-                              attr,   "--neighbors", "0",        "--threads", "1"};
-    int n = 0;
+    char line[300];
+    need_onednn_kernels();
     setenv("ADJOINT_QUARANTINE", "off", 1);
-    snprintf(attr, sizeof attr, "strides=1,%d,%d,1,padding=VALID", PLANTED_CRASH, PLANTED_CRASH);
-    for (; words[n] != NULL; n++)
-        line[n] = words[n];
-    for (size_t i = 0; i < sizeof op / sizeof *op; i++)
-        line[n++] = op[i];
-    run_tool(line, &f);
+    snprintf(line, sizeof line,
+             "%s --in 2,36,36,12 --filter 3,3,12,16 --attr strides=1,%d,%d,1,padding=VALID "
+             "--neighbors 0 --threads 1",
+             command, PLANTED_CRASH, PLANTED_CRASH);
+    run_line(&f, line);
+    cr_expect_eq(f.status, 128 + SIGSEGV, "%d: %s%s", f.status, f.out, f.err);
+    cr_expect_str_eq(f.err, said);
 }
-
-#define COMPARE                                                                                    \
-    "compare", "--op", "conv2d_backprop_filter", "--configs", "naive:f64,onednn", "--runs", "1",   \
-        "--shrink", "0"
 
 Test(compare_crash, leads_to_guard)
 {
-    need_onednn_kernels();
-    run_crashing(WORDS(COMPARE));
-    cr_expect_eq(f.status, 128 + SIGSEGV, "%d: %s%s", f.status, f.out, f.err);
-    cr_expect_str_eq(f.err,
-                     "adjoint compare: a kernel crashed; rerun with --guard to find out which\n");
+    expect_crash("compare --op conv2d_backprop_filter --configs naive:f64,onednn --runs 1 "
+                 "--shrink 0",
+                 "adjoint compare: a kernel crashed; rerun with --guard to find out which\n");
 }
 
 Test(compare_crash, of_gradcheck_too)
 {
-    need_onednn_kernels();
-    run_crashing(WORDS("gradcheck", "--op", "conv2d"));
-    cr_expect_eq(f.status, 128 + SIGSEGV, "%d: %s%s", f.status, f.out, f.err);
-    cr_expect_str_eq(
-        f.err,
+    expect_crash(
+        "gradcheck --op conv2d",
         "adjoint gradcheck: a kernel crashed; run adjoint compare --guard to find out which\n");
 }
 
-static finished r;
-static temporary planted; /* the folder of the script */
+static folder planted; /* of the script */
 
-static void remove_planted(void)
-{
-    char path[128];
-    snprintf(path, sizeof path, "%s/cc", planted.s);
-    unlink(path);
-    rmdir(planted.s);
-}
+static void make_folder(void) { planted = folder_new(); }
+static void remove_folder(void) { folder_remove(&planted); }
 
-TestSuite(compare_emitted, .fini = remove_planted);
+TestSuite(compare_emitted, .init = make_folder, .fini = remove_folder);
 
 /* Makes all that the tool compiles pass through sed. NULL: there is no compiler. */
 static void plant(const char *change)
 {
-    char path[128];
-    planted = temporary_folder();
-    snprintf(path, sizeof path, "%s/cc", planted.s);
-    FILE *script = change != NULL ? fopen(path, "w") : NULL;
-    if (script != NULL) {
-        fprintf(script, "#!/bin/sh\nPATH='%s'\nsed '%s' | exec cc \"$@\"\n", getenv("PATH"),
-                change);
-        fclose(script);
-        cr_assert_eq(chmod(path, 0700), 0);
+    const file_name path = in_folder(&planted, "cc");
+    char script[4096];
+    if (change != NULL) {
+        const int n =
+            snprintf(script, sizeof script, "#!/bin/sh\nPATH='%s'\nsed '%s' | exec cc \"$@\"\n",
+                     getenv("PATH"), change);
+        put_file(path.s, script, (size_t)n);
+        cr_assert_eq(chmod(path.s, 0700), 0);
     }
-    setenv("PATH", planted.s, 1);
+    setenv("PATH", planted.path, 1);
 }
 
 #define CONFIGS "--configs naive:f64,emitted --shrink 0"
@@ -150,35 +131,35 @@ static void plant(const char *change)
 
 Test(compare_emitted, right_functions)
 {
-    tool(&r, 0, "compare --model lenet --size 12 --batch 1 --also-batch 0 " CONFIGS);
-    expect_text(r.out, "(0 on naive)");
-    expect_text(r.out, "matmul+bias_add+relu"); /* a fused function */
-    expect_text(r.out, " 0 failed (");
-    cr_expect_null(strstr(r.out, "refuses"), "%s", r.out);
-    tool(&r, 0, "gradcheck --model lenet5 --node conv1 --backend emitted");
-    expect_text(r.out, "backend=emitted");
+    tool(&f, 0, "compare --model lenet --size 12 --batch 1 --also-batch 0 " CONFIGS);
+    expect_text(f.out, "(0 on naive)");
+    expect_text(f.out, "matmul+bias_add+relu"); /* a fused function */
+    expect_text(f.out, " 0 failed (");
+    cr_expect_null(strstr(f.out, "refuses"), "%s", f.out);
+    tool(&f, 0, "gradcheck --model lenet5 --node conv1 --backend emitted");
+    expect_text(f.out, "backend=emitted");
 }
 
 /* Beside the other backends, each computes its own configuration. */
 Test(compare_emitted, several_backends)
 {
-    tool(&r, 0,
+    tool(&f, 0,
          "compare --op conv2d --neighbors 0 --shrink 0 --configs naive:f64,onednn,emitted --all");
-    char *emitted = strstr(r.out, "\nemitted:");
+    char *emitted = strstr(f.out, "\nemitted:");
     cr_assert_not_null(emitted);
     expect_text(emitted, " c:1\n");
     *emitted = '\0';
-    cr_expect_null(strstr(r.out, " c:1\n"), "%s", r.out);
+    cr_expect_null(strstr(f.out, " c:1\n"), "%s", f.out);
 }
 
 Test(compare_emitted, wrong_function)
 {
     plant("s/<= 0.0f ? 0.0f/<= 0.0f ? 0.5f/");
-    tool(&r, 1, "compare --model lenet --size 12 --also-batch 0 " CONFIGS);
-    expect_text(r.out, "emitted: FAIL %5 relu (emitted c:1), to blame: kernel");
-    cr_expect_null(strstr(r.out, "conv2d (emitted c:1), to blame"), "%s", r.out);
-    tool(&r, 1, "gradcheck " RELU " --backend emitted");
-    expect_text(r.out, "fault is in backend emitted's kernel for relu");
+    tool(&f, 1, "compare --model lenet --size 12 --also-batch 0 " CONFIGS);
+    expect_text(f.out, "emitted: FAIL %5 relu (emitted c:1), to blame: kernel");
+    cr_expect_null(strstr(f.out, "conv2d (emitted c:1), to blame"), "%s", f.out);
+    tool(&f, 1, "gradcheck " RELU " --backend emitted");
+    expect_text(f.out, "fault is in backend emitted's kernel for relu");
 }
 
 /* Zeros of both signs, kinks, NaN and infinities; a rate of dropout that 32 bits cannot tell
@@ -189,7 +170,7 @@ Test(compare_emitted, special_values)
     static const char *const ops[] = {"relu6",    "hard_swish", "gelu",      "gelu_grad", "resize",
                                       "sgd_step", "momentum",   "adam_step", "dropout"};
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
-        tool(&r, 0, "compare --op %s --neighbors 0 --runs 1 " CONFIGS, ops[i]);
+        tool(&f, 0, "compare --op %s --neighbors 0 --runs 1 " CONFIGS, ops[i]);
     }
 }
 
@@ -197,49 +178,49 @@ Test(compare_emitted, special_values)
 Test(compare_emitted, wrong_in_place)
 {
     plant("/^static void in_place/,/^}/s/<= 0.0f ? 0.0f/<= 0.0f ? 0.5f/");
-    tool(&r, 1, "compare " RELU " " CONFIGS);
-    expect_text(r.out, "relu");
+    tool(&f, 1, "compare " RELU " " CONFIGS);
+    expect_text(f.out, "relu");
 }
 
 /* Elements that a function does not write are NaN. */
 Test(compare_emitted, an_element_is_left_out)
 {
     plant("s/i < 1024; i++/i < 1023; i++/");
-    tool(&r, 1, "compare --op relu --in 1,8,8,16 --neighbors 0 " CONFIGS);
-    expect_text(r.out, "got nan");
+    tool(&f, 1, "compare --op relu --in 1,8,8,16 --neighbors 0 " CONFIGS);
+    expect_text(f.out, "got nan");
 }
 
 Test(compare_emitted, does_not_compile)
 {
     plant("s/<= 0.0f ? 0.0f/<= 0.0f ? oops/");
-    tool(&r, 1, "compare " RELU " " CONFIGS);
-    expect_text(r.out, "emitted: ERROR %1 relu");
-    expect_text(r.out, "error: ");
-    expect_text(r.out, "oops");
-    cr_expect_null(strstr(r.out, "ERROR %3 relu_grad"), "%s", r.out);
+    tool(&f, 1, "compare " RELU " " CONFIGS);
+    expect_text(f.out, "emitted: ERROR %1 relu");
+    expect_text(f.out, "error: ");
+    expect_text(f.out, "oops");
+    cr_expect_null(strstr(f.out, "ERROR %3 relu_grad"), "%s", f.out);
 }
 
 Test(compare_emitted, crashes)
 {
     expect_crashes();
     plant("s/<= 0.0f ? 0.0f/<= 0.0f ? (float)(abort(), 0)/");
-    tool(&r, 1, "compare " RELU " " CONFIGS);
-    expect_text(r.out, "emitted: ERROR %1 relu");
-    expect_text(r.out, "the emitted function: SIGABRT");
+    tool(&f, 1, "compare " RELU " " CONFIGS);
+    expect_text(f.out, "emitted: ERROR %1 relu");
+    expect_text(f.out, "the emitted function: SIGABRT");
 }
 
 Test(compare_emitted, is_refused)
 {
-    tool(&r, 0, "compare --op softmax_cross_entropy --neighbors 0 " CONFIGS);
-    expect_text(r.out, "; emitted refuses ");
-    tool(&r, 3, "compare " RELU " " CONFIGS " --guard");
-    expect_text(r.err, "excludes --guard and isa=");
-    tool(&r, 3, "compare " RELU " --configs emitted,naive");
-    expect_text(r.err, "expected one of onednn, direct, naive");
+    tool(&f, 0, "compare --op softmax_cross_entropy --neighbors 0 " CONFIGS);
+    expect_text(f.out, "; emitted refuses ");
+    tool(&f, 3, "compare " RELU " " CONFIGS " --guard");
+    expect_text(f.err, "excludes --guard and isa=");
+    tool(&f, 3, "compare " RELU " --configs emitted,naive");
+    expect_text(f.err, "expected one of onednn, direct, naive");
     plant(NULL);
-    tool(&r, 1, "compare " RELU " " CONFIGS);
-    cr_expect_str_eq(r.err, "adjoint compare: emitted: backend emitted cannot be opened (the C "
+    tool(&f, 1, "compare " RELU " " CONFIGS);
+    cr_expect_str_eq(f.err, "adjoint compare: emitted: backend emitted cannot be opened (the C "
                             "compiler cc cannot be started)\n");
-    tool(&r, 1, "gradcheck " RELU " --backend emitted");
-    expect_text(r.err, "the C compiler cc cannot be started");
+    tool(&f, 1, "gradcheck " RELU " --backend emitted");
+    expect_text(f.err, "the C compiler cc cannot be started");
 }

@@ -18,7 +18,7 @@ static finished r;
 Test(settings, as_the_recipe_says)
 {
     static const char *const models[] = {"lenet5", "ds_cnn", "resnet8"};
-    scoped(folder_remove) folder f = small_data();
+    scoped(folder_remove) folder f = enter(small_data());
 
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
         const adj_recipe r = adj_recipe_for(adj_model_find(models[i], NULL), 1);
@@ -46,7 +46,7 @@ Test(settings, as_the_recipe_says)
 
 Test(settings, as_the_command_line_says)
 {
-    scoped(folder_remove) folder f = small_data();
+    scoped(folder_remove) folder f = enter(small_data());
     json_t *log =
         train_to(&f,
                  WORDS(SMALL, "--optimizer", "adam,weight-decay=0.125,clip=3", "--lr", "0.002",
@@ -95,43 +95,39 @@ Test(settings, all_have_an_effect)
         {"--optimizer", "nesterov"},  {"--augment", "flip"},
         {"--augment", "cutout=6"},    {"--augment", "jitter=0.5"},
         {"--augment", "mixup=0.5"},   {"--class-weights", "1,1,1,9,1,1,1,1,1,1"}};
-    scoped(folder_remove) folder f = small_data();
-    const file_name plain = in_folder(&f, "plain.safetensors"),
-                    other = in_folder(&f, "other.safetensors");
+    scoped(folder_remove) folder f = enter(small_data());
 
-    json_decref(train_to(&f, WORDS(PLAIN), plain.s));
-    json_decref(train_to(&f, WORDS(PLAIN), other.s));
-    cr_assert(same_file(plain.s, other.s));
+    json_decref(train_to(&f, WORDS(PLAIN), "plain.safetensors"));
+    json_decref(train_to(&f, WORDS(PLAIN), "other.safetensors"));
+    cr_assert(same_file("plain.safetensors", "other.safetensors"));
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
-        json_decref(train_to(&f, WORDS(PLAIN, changes[i][0], changes[i][1]), other.s));
-        cr_expect_not(same_file(plain.s, other.s), "%s", changes[i][1]);
+        json_decref(train_to(&f, WORDS(PLAIN, changes[i][0], changes[i][1]), "other.safetensors"));
+        cr_expect_not(same_file("plain.safetensors", "other.safetensors"), "%s", changes[i][1]);
     }
 }
 
 /* The images as they are, with labels 0, 1, 2 of the numbers that are given. */
-static void put_labels(const folder *f, const char *name, int zeros, int ones, int twos)
+static void put_labels(const char *name, int zeros, int ones, int twos)
 {
     const int n = zeros + ones + twos;
     uint8_t bytes[200] = {0, 0, 8, 1, 0, 0, 0, (uint8_t)n};
     for (int i = zeros; i < n; i++)
         bytes[8 + i] = i < zeros + ones ? 1 : 2;
-    put_file(in_folder(f, name).s, bytes, (size_t)(8 + n));
+    put_file(name, bytes, (size_t)(8 + n));
 }
 
 /* 60, 20 and 10 images: 90 / (3 * 60), 90 / (3 * 20), 90 / (3 * 10). */
 Test(settings, balanced_class_weights)
 {
-    scoped(folder_remove) folder f = small_data();
-    const file_name balanced = in_folder(&f, "balanced.safetensors"),
-                    given = in_folder(&f, "given.safetensors");
+    scoped(folder_remove) folder f = enter(small_data());
 
-    put_labels(&f, "train-labels-idx1-ubyte", 60, 20, 10);
-    put_labels(&f, "t10k-labels-idx1-ubyte", 23, 10, 10);
-    json_decref(train_to(&f, WORDS(SMALL, "--class-weights", "balanced"), balanced.s));
-    json_decref(train_to(&f, WORDS(SMALL, "--class-weights", "0.5,1.5,3"), given.s));
-    cr_expect(same_file(balanced.s, given.s));
-    json_decref(train_to(&f, WORDS(SMALL), given.s));
-    cr_expect_not(same_file(balanced.s, given.s));
+    put_labels("train-labels-idx1-ubyte", 60, 20, 10);
+    put_labels("t10k-labels-idx1-ubyte", 23, 10, 10);
+    json_decref(train_to(&f, WORDS(SMALL, "--class-weights", "balanced"), "balanced.safetensors"));
+    json_decref(train_to(&f, WORDS(SMALL, "--class-weights", "0.5,1.5,3"), "given.safetensors"));
+    cr_expect(same_file("balanced.safetensors", "given.safetensors"));
+    json_decref(train_to(&f, WORDS(SMALL), "given.safetensors"));
+    cr_expect_not(same_file("balanced.safetensors", "given.safetensors"));
 }
 
 /* At this rate nothing is learned: the first epoch stays the best. */
@@ -141,11 +137,10 @@ Test(settings, balanced_class_weights)
 
 Test(settings, patience)
 {
-    scoped(folder_remove) folder f = small_data();
-    const file_name file = in_folder(&f, "checkpoint");
+    scoped(folder_remove) folder f = enter(small_data());
 
-    json_t *log =
-        train_with(&f, WORDS(NEARLY_0, "--epochs", "7,patience=3", "--checkpoint", file.s), &r);
+    json_t *log = train_with(
+        &f, WORDS(NEARLY_0, "--epochs", "7,patience=3", "--checkpoint", "checkpoint"), &r);
     cr_expect_eq(r.status, 0, "%s", r.err);
     cr_expect_eq(log_count(log, "epoch"), 4);
     cr_expect_eq(log_event_number(log, "end", 0, "best_epoch"), 1);
@@ -153,13 +148,14 @@ Test(settings, patience)
     json_decref(log);
 
     /* it has come to its end; with more patience it goes on */
-    log = train_with(&f, WORDS("--resume", "--checkpoint", file.s), &r);
+    log = train_with(&f, WORDS("--resume", "--checkpoint", "checkpoint"), &r);
     cr_expect_eq(r.status, 0, "%s", r.err);
     cr_expect_eq(log_count(log, "epoch"), 0);
     cr_expect_eq(log_number(log, 0, "patience"), 3);
     expect_text(r.out, "stopped early after epoch 4 of 7 (patience 3)");
     json_decref(log);
-    log = train_with(&f, WORDS("--resume", "--checkpoint", file.s, "--epochs", "patience=5"), &r);
+    log = train_with(&f, WORDS("--resume", "--checkpoint", "checkpoint", "--epochs", "patience=5"),
+                     &r);
     cr_expect_eq(r.status, 0, "%s", r.err);
     cr_expect_eq(log_count(log, "epoch"), 2);
     cr_expect_eq(log_event_number(log, "epoch", 1, "epoch"), 6);
@@ -170,11 +166,9 @@ Test(settings, patience)
 Test(settings, rate_from_a_range_test)
 {
     char rate[40];
-    scoped(folder_remove) folder f = small_data();
-    const file_name found = in_folder(&f, "found.safetensors"),
-                    given = in_folder(&f, "given.safetensors");
+    scoped(folder_remove) folder f = enter(small_data());
 
-    json_t *log = train_to(&f, WORDS(SMALL, "--lr", "auto"), found.s);
+    json_t *log = train_to(&f, WORDS(SMALL, "--lr", "auto"), "found.safetensors");
     cr_expect_str_eq(log_word(log, 1, "event"), "range_test");
     double lr = log_number(log, 0, "lr");
     cr_expect_eq(log_number(log, 1, "lr"), lr);
@@ -188,8 +182,8 @@ Test(settings, rate_from_a_range_test)
 
     snprintf(rate, sizeof rate, "%.17g", lr);
     json_decref(log);
-    json_decref(train_to(&f, WORDS(SMALL, "--lr", rate), given.s));
-    cr_expect(same_file(found.s, given.s));
+    json_decref(train_to(&f, WORDS(SMALL, "--lr", rate), "given.safetensors"));
+    cr_expect(same_file("found.safetensors", "given.safetensors"));
 }
 
 static const call refused[] = {
@@ -234,7 +228,7 @@ Test(settings, refused) { expect_calls("train", sizeof refused / sizeof *refused
 /* PyTorch's 65536, which stays for 2,000 steps. */
 Test(train_f16, scale_is_told)
 {
-    scoped(folder_remove) folder f = small_data();
+    scoped(folder_remove) folder f = enter(small_data());
     json_t *log = train_with(&f, WORDS(F16), &r);
     cr_assert_eq(r.status, 0, "%s", r.err);
     for (int i = 0; i < 2; i++) {
