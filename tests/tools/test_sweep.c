@@ -63,31 +63,16 @@ typedef struct {
     const char *in, *filter, *dtype, *stride, *dilation, *kernel, *channels, *size;
 } fault;
 
-enum { MAX_WORDS = 32 };
-
-/* Sets words, NULL-ended, to those of a line, which it cuts at its spaces. */
-static void split(char *line, const char *words[MAX_WORDS])
-{
-    int n = 0;
-    for (char *word = strtok(line, " "); word != NULL; word = strtok(NULL, " ")) {
-        cr_assert_lt(n + 1, MAX_WORDS);
-        words[n++] = word;
-    }
-    words[n] = NULL;
-}
-
 static int is_seen(const fault *k)
 {
     char line[400];
-    const char *words[MAX_WORDS];
     snprintf(line, sizeof line,
              "compare --op conv2d_backprop_filter --in %s --filter %s --dtype %s "
              "--attr strides=1,%s,%s,1,dilations=1,%s,%s,1 --exact --configs naive:f64,onednn "
              "--guard --timeout 2 --shrink 0 --neighbors 0",
              k->in, k->filter, k->dtype, k->stride, k->stride, k->dilation, k->dilation);
-    split(line, words);
     setenv("ADJOINT_QUARANTINE", "off", 1);
-    run_tool(words, &f);
+    run_line(&f, line);
     unsetenv("ADJOINT_QUARANTINE");
     cr_assert(f.status == 0 || f.status == 1, "%d: %s", f.status, f.err);
     return f.status == 1;
@@ -96,7 +81,6 @@ static int is_seen(const fault *k)
 static void expect_found(const fault *k)
 {
     char line[400];
-    const char *words[MAX_WORDS];
     unsetenv("ADJOINT_PLAN");
     setenv("OMP_NUM_THREADS", "1", 1); /* what hangs keeps one core busy */
     expect_crashes();
@@ -106,8 +90,7 @@ static void expect_found(const fault *k)
              "--op conv2d_backprop_filter --dtype %s --kernel %s --dilation %s --stride %s "
              "--padding VALID --channels %s --size %s --timeout 1 --unquarantined",
              k->dtype, k->kernel, k->dilation, k->stride, k->channels, k->size);
-    split(line, words);
-    run_sweep("tools/sweep", words);
+    run_sweep("tools/sweep", split(line));
     cr_expect_eq(f.status, 1, "%s%s", f.out, f.err);
 }
 
