@@ -109,9 +109,9 @@ done >"$top/missing"
 version=$(sed -n 's/^#define ADJ_VERSION_TEXT "\(.*\)\..*"/\1/p' include/adjoint.h)
 grep -qF "find_package(adjoint $version " docs/guide/deploy.md || complain "docs/guide/deploy.md asks CMake for another version than $version"
 
-# adjoint ops does not list leaves, which no command runs.
+# adjoint ops does not list leaves, which no command runs, nor what gradient rules are written with.
 "$BUILD/adjoint" ops | sed -n 's/^\([a-z0-9_]*\)(.*/\1/p' >"$top/ops"
-printf '%s\n' input scalar_input param state const >>"$top/ops"
+printf '%s\n' input scalar_input param state const in_dtype scalar_like stats_row stats_of >>"$top/ops"
 grep -hoE '^ADJ_API adj_node \*adj_[a-z0-9_]+' include/adjoint_ops.h ops/grad.h | sed 's/.*\*adj_//' |
     grep -vxF -f "$top/ops" >"$top/missing" || true
 [ ! -s "$top/missing" ] || complain "adjoint ops lacks $(tr '\n' ' ' <"$top/missing")"

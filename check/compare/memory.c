@@ -1,10 +1,12 @@
-/* in_place.c - claims of kernels to work in place. A plan proves that it overwrites nothing that is
- * read later (exec/verify.c), and canaries see what is written outside a slot; whether a kernel may
- * write over an operand that it still reads, its claim alone says. Each claim of a node or a group
- * alone, whose operands are leaves that no plan overwrites, is tried. */
+/* memory.c - kernels that write where they must not. A plan proves that it overwrites nothing that
+ * is read later (exec/verify.c), if each kernel writes its results alone: a step must leave all
+ * other values as they are. Whether a kernel may write over an operand that it still reads, its
+ * claim says. Each claim of a node or a group alone, whose operands are leaves that no plan
+ * overwrites, is tried. */
 #include <omp.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "compare.h"
 #include "exec/memory.h"
 #include "exec/run.h"
@@ -90,18 +92,60 @@ static adj_status try_step(adj_exec *e, const step *s, outcome *o, int *found)
     return status;
 }
 
-adj_status find_false_alias(adj_exec *e, outcome *o)
+/* ---- what is no result ---- */
+
+/* True if the slot holds a needed value before and during the step, which is to stay. */
+static int is_to_stay(const plan *p, int i, const slot *of)
+{
+    const step *s = &p->step[i];
+    for (int k = 0; k < s->n_out; k++)
+        if (slot_of(p, s->out[k]) == of)
+            return 0;
+    return of->kept || (of->first != NONE && of->first < i && of->last >= i);
+}
+
+/* Updates the hash of each slot after step i; before the first: NONE. Returns 1 if the step has
+ * changed a value that is no result of it. */
+static int has_written_elsewhere(const plan *p, int i, uint64_t sum[])
 {
     int found = 0;
+    for (int k = 0; k < p->n_slot; k++) {
+        const slot *of = &p->slot[k];
+        if (!of->kept && (of->first > i || of->last < i))
+            continue;
+        const uint64_t now = hash_words(HASH_START, of->data, of->bytes);
+        found |= i != NONE && now != sum[k] && is_to_stay(p, i, of);
+        sum[k] = now;
+    }
+    return found;
+}
+
+adj_status find_memory_fault(adj_exec *e, int with_claims, outcome *o)
+{
+    const plan *p = &e->plan;
+    region r = {.allocator = e->region.allocator};
+    uint64_t *sum = region_alloc(&r, (size_t)p->n_slot + 1, sizeof *sum);
     const int callers = omp_get_max_threads();
-    adj_status status = ADJ_OK;
+    int found = 0;
+    adj_status status = sum != NULL ? ADJ_OK : ADJ_ENOMEM;
     omp_set_num_threads(e->opts.threads);
-    for (int i = 0; i < e->plan.n_step && status == ADJ_OK && !found; i++) {
-        status = try_step(e, &e->plan.step[i], o, &found);
+    if (status == ADJ_OK)
+        (void)has_written_elsewhere(p, NONE, sum);
+    for (int i = 0; i < p->n_step && status == ADJ_OK && !found; i++) {
+        const step *s = &p->step[i];
+        if (with_claims)
+            status = try_step(e, s, o, &found);
         if (status == ADJ_OK && !found)
-            status = run_step(e, &e->plan.step[i]);
+            status = run_step(e, s);
+        if (status != ADJ_OK || found || !has_written_elsewhere(p, i, sum))
+            continue;
+        found = 1;
+        snprintf(o->plan_fault, sizeof o->plan_fault,
+                 "memory: %s by %.60s writes over a value that is not its result",
+                 adj_node_op(p->buffer[s->out[0]].value), s->prep.impl);
     }
     omp_set_num_threads(callers);
+    region_free(&r);
     return status == ADJ_ENOMEM ? status : ADJ_OK;
 }
 
