@@ -1,9 +1,7 @@
-/* canary.c - detects kernels that write outside their results: guard words before and after every
- * slot are checked after each step while the slot is in use, and the step's operands are compared
- * with what they were. */
+/* canary.c - detects kernels that write outside their buffers: guard words before and after every
+ * slot are checked after each step while the slot is in use. */
 #include <string.h>
 
-#include "base/hash.h"
 #include "exec.h"
 #include "run.h"
 #include "walk.h"
@@ -93,36 +91,4 @@ adj_status check_canaries(adj_exec *e, int step)
         return tell_overrun(e, step, s, before);
     }
     return ADJ_OK;
-}
-
-/* ---- operands ---- */
-
-/* True if a result of the step is computed in the slot. */
-static int is_written(const plan *p, const step *s, const slot *of)
-{
-    for (int i = 0; i < s->n_out; i++)
-        if (slot_of(p, s->out[i]) == of)
-            return 1;
-    return 0;
-}
-
-uint64_t hash_operands(const plan *p, const step *s)
-{
-    uint64_t hash = HASH_START;
-    for (int k = 0; k < s->n_in; k++) {
-        const slot *of = slot_of(p, s->in[k]);
-        if (!is_written(p, s, of))
-            hash = hash_words(hash, of->data, of->bytes);
-    }
-    return hash;
-}
-
-adj_status check_operands(adj_exec *e, int number, uint64_t before)
-{
-    const step *s = &e->plan.step[number];
-    if (hash_operands(&e->plan, s) == before)
-        return ADJ_OK;
-    e->run.overrun = 1;
-    return call_error(e, ADJ_EBACKEND, "adj_run: step %d (%s, %s) wrote over one of its operands",
-                      number, e->plan.buffer[s->out[0]].value->op->name, s->prep.impl);
 }

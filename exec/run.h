@@ -20,16 +20,11 @@ void progress_backends(const adj_exec *e);
  * Requires: a bound plan. */
 adj_status verify_plan(adj_exec *e);
 
-/* ---- canary.c: guard words before and after every slot, and operands that stay as they are ----
- */
+/* ---- canary.c: guard words before and after every slot ---- */
 
 enum { CANARY = 64 }; /* bytes on each side of a slot */
 /* Writes the guard words of the slots whose lifetime begins at step; NONE: of kept slots. */
 void draw_canaries(const plan *p, int step);
 adj_status check_canaries(adj_exec *e, int step);
-/* Returns a hash of the step's operands, but for those that a result is computed in place of. */
-uint64_t hash_operands(const plan *p, const step *s);
-/* Fails with ADJ_EBACKEND if the hash of that step's operands is not what it was before. */
-adj_status check_operands(adj_exec *e, int number, uint64_t before);
 
 #endif

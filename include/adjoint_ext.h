@@ -337,8 +337,8 @@ typedef struct adj_exec_debug {
     int no_passes;    /* run the graph as built, without mixed precision and recompute */
     int no_fusion;    /* every node of the graph as built is a step of its own */
     int no_sharing;   /* every value has its own buffer; nothing is computed in place */
-    int canaries;     /* guard words around all buffers, and operands, are checked after every step:
-                         adj_run fails with ADJ_EBACKEND when a kernel has written out of bounds */
+    int canaries; /* guard words around all buffers, checked after every step: adj_run fails with
+                     ADJ_EBACKEND when a kernel has written out of bounds */
     const struct adj_exec_internal *internal; /* for the library's own code; NULL */
 } adj_exec_debug;
 

@@ -233,15 +233,17 @@ static int is_numbers_of_kernel(const compare_row *row)
            !row->canary;
 }
 
-/* A row that failed under a configuration of which a pass is known to be wrong: that is the fault.
- */
-static void blame_pass(const comparison *c, compare_row *row)
+/* A row that failed under a configuration of which a pass is known to be wrong, or in which a
+ * kernel writes over other values: that is the fault. */
+static void blame_whole(const comparison *c, compare_row *row)
 {
     const compare_result *whole = &c->result[row->config];
+    const int is_pass = strncmp(whole->reason, "pass ", 5) == 0;
+    const int is_memory = strncmp(whole->reason, "memory: ", 8) == 0;
     if (row->verdict != ADJ_VERDICT_FAIL || row->canary || row->blame == ADJ_BLAME_REFERENCE ||
-        strncmp(whole->reason, "pass ", 5) != 0)
+        !(is_pass || (is_memory && row->blame == ADJ_BLAME_PLAN)))
         return;
-    row->blame = ADJ_BLAME_PLAN;
+    row->blame = is_pass ? ADJ_BLAME_PLAN : ADJ_BLAME_KERNEL;
     row->reason = whole->reason;
 }
 
@@ -286,7 +288,7 @@ static void blame_alike(comparison *c)
 {
     clear_passes(c);
     for (int i = 0; i < c->n_row; i++)
-        blame_pass(c, &c->row[i]);
+        blame_whole(c, &c->row[i]);
     for (int i = 0; i < c->n_row; i++) {
         compare_row *row = &c->row[i];
         blame_group(c, row);

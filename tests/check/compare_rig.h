@@ -4,6 +4,7 @@
 
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include "adjoint_nn.h"
@@ -15,12 +16,13 @@
 
 typedef enum {
     SOUND,
-    SCALED,      /* by 1.00001 */
-    ONE_ELEMENT, /* the last but one has a wrong sign */
-    UNWRITTEN,   /* the last is left out */
-    OUTSIDE,     /* one behind the last */
-    IN_A_PLAN,   /* wrong, but not when its operand is a leaf */
-    UNSTEADY,    /* every other run is wrong by a rounding */
+    SCALED,       /* by 1.00001 */
+    ONE_ELEMENT,  /* the last but one has a wrong sign */
+    UNWRITTEN,    /* the last is left out */
+    OUTSIDE,      /* one behind the last */
+    OVER_OPERAND, /* the operand's last is changed */
+    IN_A_PLAN,    /* wrong, but not when its operand is a leaf */
+    UNSTEADY,     /* every other run is wrong by a rounding */
     UNSTEADY_IN_A_PLAN,
     RACING,    /* wrong on more threads than one */
     LOSES_NAN, /* NaN becomes 0, as with a careless comparison */
@@ -130,6 +132,8 @@ static adj_status run(const adj_call *c)
         y[elems - 2] = -1;
     if (planted == OUTSIDE)
         y[elems] = 1;
+    if (planted == OVER_OPERAND)
+        ((float *)(uintptr_t)x)[elems - 1] += 1;
     return ADJ_OK;
 }
 

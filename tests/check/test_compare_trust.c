@@ -60,6 +60,19 @@ Test(compare_trust, what_only_a_plain_run_shows)
     }
 }
 
+/* What reads the operand later is fed wrong numbers, and no plan is to blame. */
+Test(compare_trust, a_kernel_that_writes_over_its_operand)
+{
+    static const char says[] = "memory: relu by crooked:relu writes over a value that is not its "
+                               "result";
+    scoped(rig_free) rig r = rig_with(OVER_OPERAND);
+    cr_expect_eq(row_of(&r, r.relu)->blame, ADJ_BLAME_KERNEL);
+    cr_expect_str_eq(row_of(&r, r.relu)->reason, says);
+    cr_expect_str_eq(adj_comparison_result_at(r.c, 1).reason, says);
+    for (int i = 0; i < r.c->n_row; i++)
+        cr_expect_neq(adj_comparison_row_at(r.c, i)->blame, ADJ_BLAME_PLAN);
+}
+
 /* One number is so large that the bound of a relu's sums, a part of max|y|, forgives what is much
  * smaller. */
 Test(compare_trust, zeros_beside_a_large_number)
