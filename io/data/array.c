@@ -205,7 +205,7 @@ static adj_status fail(const array_stream *s, const char *why, adj_error *error)
     return adj_error_set(error, ADJ_EIO, "npy: %.300s: %s", s->name, why);
 }
 
-/* Reads the text of the header, which is to be freed in every case. */
+/* Reads the text of the header, which is to be freed; NULL where it fails. */
 static adj_status read_header(const array_stream *s, char **text, adj_error *error)
 {
     uint8_t start[12] = {0};
@@ -222,9 +222,11 @@ static adj_status read_header(const array_stream *s, char **text, adj_error *err
     *text = calloc((size_t)length + 1, 1);
     if (*text == NULL)
         return adj_error_set(error, ADJ_ENOMEM, "npy: %.300s: out of memory", s->name);
-    if (s->read(s->from, *text, length) != length || strlen(*text) != (size_t)length)
-        return fail(s, "the header is truncated", error);
-    return ADJ_OK;
+    if (s->read(s->from, *text, length) == length && strlen(*text) == (size_t)length)
+        return ADJ_OK;
+    free(*text);
+    *text = NULL;
+    return fail(s, "the header is truncated", error);
 }
 
 static adj_status read_data(const array_stream *s, file_array *a, int64_t bytes, adj_error *error)
@@ -259,7 +261,7 @@ adj_status io_npy_read(const array_stream *s, file_array *a, adj_error *error)
     *a = (file_array){0};
     char *text;
     adj_status status = read_header(s, &text, error);
-    const char *why = status == ADJ_OK ? parse_header(text, a, &swapped) : NULL;
+    const char *why = text != NULL ? parse_header(text, a, &swapped) : NULL;
     free(text);
     if (status != ADJ_OK)
         return status;

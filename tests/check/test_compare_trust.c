@@ -60,7 +60,7 @@ Test(compare_trust, what_only_a_plain_run_shows)
     }
 }
 
-/* What reads the operand later is fed wrong numbers, and no plan is to blame. */
+/* Readers of the operand are fed wrong numbers, and no plan is to blame. */
 Test(compare_trust, a_kernel_that_writes_over_its_operand)
 {
     static const char says[] = "memory: relu by crooked:relu writes over a value that is not its "

@@ -12,7 +12,8 @@ Test(optimizer, reference)
     for (int d = 0; d < N_PRECISIONS; d++) {
         adj_dtype t = precisions[d].dtype;
         adj_shape s = {1, {N}};
-        double r = (t == ADJ_F64 ? 1 : 2) * precisions[d].rtol, (*want)[N] = malloc(4 * sizeof *want);
+        double r = (t == ADJ_F64 ? 1 : 2) * precisions[d].rtol,
+               (*want)[N] = malloc(4 * sizeof *want);
         const adj_adam_attrs adam = {
             .beta1 = 0.75, .beta2 = 0.9375, .epsilon = 1e-3, .decay = 0.25};
         scoped(fixture_free) fixture f = fixture_new();
