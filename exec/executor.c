@@ -71,7 +71,10 @@ const char *adj_exec_selection(const adj_exec *e)
 {
     return e != NULL && e->selection != NULL ? e->selection : "";
 }
-adj_exec_info adj_exec_stats(const adj_exec *e) { return e != NULL ? e->info : (adj_exec_info){0}; }
+adj_exec_info adj_exec_stats(const adj_exec *e)
+{
+    return e != NULL && e->status == ADJ_OK ? e->info : (adj_exec_info){0};
+}
 exec_details adj_exec_details(const adj_exec *e)
 {
     return e != NULL ? e->details : (exec_details){0};

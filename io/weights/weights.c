@@ -9,9 +9,20 @@
 #include "ops/nn/names.h"
 #include "weights.h"
 
+/* Fails if the executor is NULL or has no plan: it would look like one without parameters. */
+static adj_status check_exec(const adj_exec *e, adj_error *error)
+{
+    if (adj_exec_stats(e).threads > 0)
+        return ADJ_OK;
+    return adj_error_set(error, ADJ_EARG, "weights: %s",
+                         e != NULL ? adj_exec_message(e) : "the executor is NULL");
+}
+
 adj_status adj_weights_save(adj_exec *e, const char *path, int n_metadata,
                             const adj_metadata metadata[], adj_error *error)
 {
+    if (check_exec(e, error) != ADJ_OK)
+        return ADJ_EARG;
     int n = adj_exec_param_count(e);
     adj_tensor *t = calloc((size_t)n + 1, sizeof *t);
     void **data = calloc((size_t)n + 1, sizeof *data);
@@ -268,6 +279,8 @@ adj_status adj_weights_set(adj_exec *e, const adj_tensors *t, const adj_weights_
     const adj_weights_opts none = {0};
     if (t == NULL)
         return adj_error_set(error, ADJ_EARG, "weights: expected tensors (got NULL)");
+    if (check_exec(e, error) != ADJ_OK)
+        return ADJ_EARG;
     loading l = {.file = t,
                  .o = options != NULL ? options : &none,
                  .ours = tensors_new(),

@@ -469,6 +469,21 @@ Test(weights, save_and_load)
     cr_expect_eq(adj_weights_load(e[1], path.s, NULL, &error), ADJ_EIO);
     expect_text(error.message, "no tensor fc/");
     cr_expect_eq(adj_weights_load(e[1], in_folder(&f, "none").s, NULL, &error), ADJ_EIO);
+    /* no executor, and one without a plan: the file stays */
+    adj_exec *failed;
+    const adj_exec_opts unknown = {.n_fetch = 1, .fetch = &w[0], .backend = "typo"};
+    cr_assert_eq(adj_exec_new(g[0], &unknown, &failed), ADJ_EARG);
+    cr_expect_eq(adj_exec_stats(failed).threads, 0);
+    cr_assert_eq(adj_weights_save(e[0], path.s, 0, NULL, &error), ADJ_OK);
+    cr_expect_eq(adj_weights_save(NULL, path.s, 0, NULL, &error), ADJ_EARG);
+    expect_text(error.message, "weights: the executor is NULL");
+    cr_expect_eq(adj_weights_load(NULL, path.s, NULL, &error), ADJ_EARG);
+    cr_expect_eq(adj_weights_save(failed, path.s, 0, NULL, &error), ADJ_EARG);
+    expect_text(error.message, "weights: adj_exec_new: unknown backend");
+    cr_expect_eq(adj_weights_load(failed, path.s, NULL, &error), ADJ_EARG);
+    expect_text(error.message, "weights: adj_exec_new: unknown backend");
+    cr_expect_eq(adj_weights_load(e[0], path.s, NULL, &error), ADJ_OK, "%s", error.message);
+    adj_exec_free(failed);
     for (int i = 0; i < 3; i++) {
         adj_exec_free(e[i]);
         adj_graph_free(g[i]);
