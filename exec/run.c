@@ -132,6 +132,12 @@ adj_status adj_run_each(int n, adj_exec *const list[])
                 call_error(list[i], ADJ_EARG,
                            "adj_run_each: executor %d has too many threads (got %d, expected 1)", i,
                            list[i]->opts.threads);
+        for (int k = 0; status == ADJ_OK && k < i; k++)
+            if (list[k] == list[i])
+                status = call_error(list[i], ADJ_EARG,
+                                    "adj_run_each: executor %d is also executor %d (expected "
+                                    "different ones)",
+                                    i, k);
         if (status != ADJ_OK)
             return status;
     }

@@ -415,7 +415,7 @@ ADJ_API adj_status adj_run(adj_exec *e);
 /* Runs n different executors of one thread each (adj_exec_opts.threads = 1) concurrently, each on
  * its own thread, for inference on slices of a batch: no thread waits for another between steps.
  * Returns the status of the first executor in the list that failed (adj_exec_message); the others
- * have run. ADJ_EARG, before anything runs, if an executor has more threads. */
+ * have run. ADJ_EARG, before anything runs, if an executor has more threads or is listed twice. */
 ADJ_API adj_status adj_run_each(int n, adj_exec *const list[]);
 /* Copies parameters and states by name. `from` must hold every parameter of `to` and every state
  * that `to` does not update itself (else ADJ_EARG with a list of the missing ones). ADJ_ESHAPE if

@@ -158,6 +158,9 @@ Test(run_each, what_is_refused)
     cr_expect_eq(adj_run_each(N, wide.e), ADJ_EARG);
     cr_expect_str_eq(adj_exec_message(wide.e[0]),
                      "adj_run_each: executor 0 has too many threads (got 2, expected 1)");
+    set(&r, 0, 0);
+    cr_expect_eq(adj_run_each(2, (adj_exec *[]){r.e[0], r.e[0]}), ADJ_EARG);
+    expect_text(adj_exec_message(r.e[0]), "adj_run_each: executor 1 is also executor 0");
     rig_free(&r);
     rig_free(&wide);
 }
