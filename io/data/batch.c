@@ -126,19 +126,31 @@ int64_t adj_batch(const adj_dataset *d, const int64_t *order, int64_t first, adj
         adj_error_set(error, ADJ_EARG, "batch: expected a data set and a shape [batch, h, w, c]");
         return -1;
     }
+    if (x == NULL || labels == NULL) {
+        adj_error_set(error, ADJ_EARG, "batch: x or labels is NULL");
+        return -1;
+    }
     const adj_image_size to = {shape.dim[1], shape.dim[2], shape.dim[3]};
     const int64_t n = shape.dim[0], left = d->n > first ? d->n - first : 0;
     batch b = {.d = d, .order = order, .first = first, .real = left < n ? left : n, .x = x};
 
     if (io_check_fit(d, to, 0, error) != ADJ_OK)
         return -1;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t k = image_at(&b, i);
+        if (k < 0 || k >= d->n) {
+            adj_error_set(error, ADJ_EARG,
+                          "batch: an index in order is wrong (got %lld, expected 0 to %lld)",
+                          (long long)k, (long long)d->n - 1);
+            return -1;
+        }
+        labels[i] = i < b.real ? io_label(d, k) : -1;
+    }
     io_repeat_moments(d, to.c, b.mean, b.deviation);
     if (!io_fitting_open(&b.fit, d->size, to, NULL)) {
         adj_error_set(error, ADJ_ENOMEM, "batch: out of memory");
         return -1;
     }
-    for (int64_t i = 0; i < n; i++)
-        labels[i] = i < b.real ? io_label(d, image_at(&b, i)) : -1;
     const int is_read = read_in_threads(&b, n) || read_serially(&b, n, error);
     io_fitting_close(&b.fit);
     return is_read ? b.real : -1;

@@ -160,6 +160,20 @@ Test(dataset, refused)
     const adj_dataset by_hand = {.n = 2, .size = {2, 2, 3}, .classes = 2, .labels = labels};
     cr_expect_eq(adj_dataset_read(&by_hand, 0, x, &error), ADJ_EARG);
     cr_expect_str_eq(error.message, "data: the images are missing");
+    /* batches: indices of images that are none, and nowhere to put them */
+    int32_t y[2];
+    const adj_shape one = {4, {1, 2, 2, 3}}, two = {4, {2, 2, 2, 3}};
+    cr_assert_eq(adj_dataset_new(2, 2, 2, 3, 2, images, labels, 0, &d), ADJ_OK);
+    cr_expect_eq(adj_batch(d, (int64_t[]){0, (int64_t)1 << 40}, 1, one, x, y, &error), -1);
+    cr_expect_str_eq(error.message,
+                     "batch: an index in order is wrong (got 1099511627776, expected 0 to 1)");
+    cr_expect_eq(adj_batch(d, (int64_t[]){-1, 0}, 1, two, x, y, &error), -1); /* padding */
+    expect_text(error.message, "(got -1, expected 0 to 1)");
+    cr_expect_eq(adj_batch(d, NULL, 0, one, NULL, y, &error), -1);
+    expect_text(error.message, "batch: x or labels is NULL");
+    cr_expect_eq(adj_batch(d, NULL, 0, one, x, NULL, &error), -1);
+    expect_text(error.message, "batch: x or labels is NULL");
+    adj_dataset_free(d);
 }
 
 Test(evaluate, counts_rows)
