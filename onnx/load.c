@@ -356,6 +356,21 @@ static char *folder_of(import *f)
     return folder != NULL ? memcpy(folder, slash != NULL ? f->path : "./", n) : NULL;
 }
 
+/* Fails if a list of the options is NULL, or an entry has no name. */
+static adj_status check_lists(const adj_onnx_opts *o, adj_error *error)
+{
+    const char *missing = o->n_dim > 0 && o->dim == NULL       ? "dim"
+                          : o->n_given > 0 && o->given == NULL ? "given"
+                          : o->n_known > 0 && o->known == NULL ? "known"
+                                                               : NULL;
+    for (int i = 0; missing == NULL && i < o->n_dim; i++)
+        missing = o->dim[i].name == NULL ? "the name of a dim" : NULL;
+    for (int i = 0; missing == NULL && i < o->n_known; i++)
+        missing = o->known[i].name == NULL ? "the name of a known tensor" : NULL;
+    return missing == NULL ? ADJ_OK
+                           : adj_error_set(error, ADJ_EARG, "adj_onnx_load: %s is NULL", missing);
+}
+
 adj_status adj_onnx_load(adj_graph *g, const char *path, const adj_onnx_opts *options,
                          adj_onnx_net **net, adj_error *error)
 {
@@ -365,6 +380,8 @@ adj_status adj_onnx_load(adj_graph *g, const char *path, const adj_onnx_opts *op
         return adj_error_set(error, ADJ_EARG, "adj_onnx_load: graph or path is NULL");
     if (adj_graph_status(g) != ADJ_OK)
         return adj_error_set(error, adj_graph_status(g), "%s", adj_graph_message(g));
+    if (options != NULL && check_lists(options, error) != ADJ_OK)
+        return ADJ_EARG;
 import f = {.g = g, .o = options != NULL ? options: & none, .path = path, .error = error };
     f.folder = folder_of(&f);
     Onnx__ModelProto *model = f.status == ADJ_OK ? read_model(&f) : NULL;

@@ -205,6 +205,10 @@ adj_status adj_onnx_save(adj_exec *e, int n, adj_node *const output[], const cha
                              "adj_onnx_save: n_metadata is wrong (got %d, expected the number of "
                              "entries in metadata)",
                              n_metadata);
+    for (int i = 0; i < n_metadata; i++)
+        if (metadata[i].key == NULL || metadata[i].value == NULL)
+            return adj_error_set(error, ADJ_EARG,
+                                 "adj_onnx_save: the key or value of metadata %d is NULL", i);
     writer w = {.e = e, .g = adj_node_graph(output[0]), .error = error};
     onnx__graph_proto__init(&w.graph);
     w.graph.name = (char *)"adjoint";

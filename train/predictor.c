@@ -246,6 +246,9 @@ adj_status adj_predictor_save(adj_predictor *p, const char *path, int n_metadata
 {
     if (p == NULL || n_metadata < 0 || p->home == NULL)
         return adj_error_set(error, ADJ_EARG, "predictor: expected one with parameters");
+    if (n_metadata > 0 && metadata == NULL)
+        return adj_error_set(error, ADJ_EARG, "predictor: metadata is NULL (got n_metadata %d)",
+                             n_metadata);
     return predictor_write(p, p->card.accuracy, p->home, path, n_metadata, metadata, error);
 }
 

@@ -197,10 +197,12 @@ adj_status adj_tensors_write(const char *path, int n, const adj_tensor tensors[]
                              const adj_metadata metadata[], adj_error *error)
 {
     const io_place p = {"safetensors: ", path != NULL ? path : "", error};
-    if (n < 0 || n_metadata < 0)
+    if (n < 0 || n_metadata < 0 || (n > 0 && tensors == NULL) ||
+        (n_metadata > 0 && metadata == NULL))
         return adj_error_set(error, ADJ_EARG,
-                             "safetensors: negative count (got %d tensors, %d metadata)", n,
-                             n_metadata);
+                             "safetensors: negative count, or a list is NULL (got %d tensors, %d "
+                             "metadata)",
+                             n, n_metadata);
     json_t *header = json_object();
     int *order = calloc((size_t)n + 1, sizeof *order);
     char *text = NULL;

@@ -40,11 +40,12 @@ static adj_status check_strings(const adj_model_card *c, adj_error *error)
         return adj_error_set(error, ADJ_EARG,
                              "model card: the model's name is not UTF-8 (got %.80s)", c->model);
     for (int64_t i = 0; c->class_names != NULL && i < c->options.classes; i++)
-        if (!io_is_utf8(c->class_names[i]))
+        if (c->class_names[i] == NULL || !io_is_utf8(c->class_names[i]))
             return adj_error_set(error, ADJ_EARG,
-                                 "model card: the name of class %lld is not UTF-8 (got %.80s; "
-                                 "rename the class or its folder)",
-                                 (long long)i, c->class_names[i]);
+                                 "model card: the name of class %lld is NULL or not UTF-8 (got "
+                                 "%.80s; rename the class or its folder)",
+                                 (long long)i,
+                                 c->class_names[i] != NULL ? c->class_names[i] : "NULL");
     return ADJ_OK;
 }
 
@@ -354,6 +355,8 @@ adj_status adj_model_card_from_metadata(int n, const adj_metadata metadata[], ad
     if (card == NULL)
         return adj_error_set(error, ADJ_EARG, "model card: expected room for it");
     *card = NULL;
+    if (n > 0 && metadata == NULL)
+        return adj_error_set(error, ADJ_EARG, "model card: metadata is NULL (got n %d)", n);
     read_all(&r);
     if (r.status == ADJ_OK && (*card = keep(&r)) == NULL)
         r.status = adj_error_set(error, ADJ_ENOMEM, "model card: out of memory");

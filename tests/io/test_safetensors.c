@@ -418,6 +418,9 @@ Test(safetensors, round_trip_and_refusals)
     cr_expect_eq(adj_tensors_write(path.s, 2, bad, 0, NULL, &error), ADJ_EARG);
     bad[1] = (adj_tensor){"x", (adj_elem)99, {1, {1}}, data};
     cr_expect_eq(adj_tensors_write(path.s, 2, bad, 0, NULL, &error), ADJ_EARG);
+    cr_expect_eq(adj_tensors_write(path.s, 1, NULL, 0, NULL, &error), ADJ_EARG);
+    cr_expect_eq(adj_tensors_write(path.s, 0, NULL, 1, NULL, &error), ADJ_EARG);
+    expect_text(error.message, "(got 0 tensors, 1 metadata)");
     cr_assert_eq(adj_safetensors_read(path.s, &t), ADJ_OK,
                  "a refused write must leave the old file");
     cr_expect_eq(t->n, ELEMS);

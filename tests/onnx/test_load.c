@@ -214,3 +214,21 @@ Test(onnx_load, no_model)
     snprintf(path, sizeof path, "%s", folder.s);
     expect_file_refused(NULL, "is not a regular file");
 }
+
+Test(onnx_load, lists_that_are_NULL)
+{
+    const struct {
+        adj_onnx_opts o;
+        const char *says;
+    } cases[] = {
+        {{.n_dim = 1}, "adj_onnx_load: dim is NULL"},
+        {{.n_given = 1}, "adj_onnx_load: given is NULL"},
+        {{.n_known = 1}, "adj_onnx_load: known is NULL"},
+        {{.n_dim = 1, .dim = &(adj_onnx_dim){NULL, 3}}, "the name of a dim is NULL"},
+        {{.n_known = 1, .known = &(adj_tensor){0}}, "the name of a known tensor is NULL"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        cr_expect_eq(adj_onnx_load(g, path, &cases[i].o, &net, &error), ADJ_EARG);
+        expect_text(error.message, cases[i].says);
+    }
+}

@@ -151,6 +151,11 @@ Test(onnx_save, metadata)
         cr_expect_str_eq(net->metadata[i].key, list[i].key);
         cr_expect_str_eq(net->metadata[i].value, list[i].value);
     }
+    metadata = (adj_metadata[]){{"key", NULL}};
+    n_metadata = 1;
+    refuse(adj_input(g, "z", ADJ_F32, (adj_shape){1, {1}}), "value of metadata 0 is NULL");
+    metadata = (adj_metadata[]){{NULL, "value"}};
+    refuse(adj_input(g, "z2", ADJ_F32, (adj_shape){1, {1}}), "value of metadata 0 is NULL");
 }
 
 /* ---- batch norms that are folded ---- */

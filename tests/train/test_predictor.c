@@ -107,6 +107,9 @@ Test(many, any_number_on_any_threads)
             expect_score(p, counts[k], pixels, labels);
             expect_score(whole, counts[k], pixels, labels);
         }
+        adj_error error = {0};
+        cr_expect_eq(adj_predictor_save(whole, NULL, 1, NULL, &error), ADJ_EARG);
+        expect_text(error.message, "predictor: metadata is NULL (got n_metadata 1)");
     }
 }
 

@@ -340,14 +340,22 @@ Test(card, cannot_be_written)
     adj_metadata *list = NULL;
     int n = 1;
     adj_error error;
-    const char *const bad[] = {"a", "\xff", NULL};
+    const char *bad[] = {"a", "\xff", NULL};
     adj_model_card c = {.model = "\xff"};
     cr_expect_eq(adj_model_card_write(&c, &list, &n, &error), ADJ_EARG);
     c = (adj_model_card){.model = "lenet", .options.classes = 2, .class_names = bad};
     cr_expect_eq(adj_model_card_write(&c, &list, &n, &error), ADJ_EARG);
     c = (adj_model_card){.model = "lenet", .accuracy = INFINITY};
     cr_expect_eq(adj_model_card_write(&c, &list, &n, &error), ADJ_EARG);
+    c = (adj_model_card){.model = "lenet", .options.classes = 3, .class_names = bad};
+    bad[1] = "b";
+    cr_expect_eq(adj_model_card_write(&c, &list, &n, &error), ADJ_EARG);
+    expect_text(error.message, "model card: the name of class 2 is NULL or not UTF-8");
     cr_expect(list == NULL && n == 0);
+    adj_model_card *none;
+    cr_expect_eq(adj_model_card_from_metadata(1, NULL, &none, &error), ADJ_EARG);
+    expect_text(error.message, "model card: metadata is NULL (got n 1)");
+    cr_expect_null(none);
 }
 
 Test(card, fits_the_data)
