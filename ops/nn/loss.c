@@ -105,6 +105,14 @@ static adj_node *loss_of(adj_node *z, adj_node *labels, const adj_loss_opts *o)
     return o->weights != NULL ? weighted_loss(z, flat, o) : plain_loss(z, flat, o);
 }
 
+static adj_status check_reduction(adj_graph *g, adj_loss_reduction reduction)
+{
+    if ((unsigned)reduction <= ADJ_LOSS_EACH)
+        return ADJ_OK;
+    return adj_fail(g, ADJ_EARG, "loss: reduction is wrong (got %d, expected 0 to %d)",
+                    (int)reduction, (int)ADJ_LOSS_EACH);
+}
+
 /* Checks shapes that the ops would broadcast, and options that no op checks. */
 static adj_status check(adj_node *logits, adj_node *labels, const adj_loss_opts *o)
 {
@@ -138,6 +146,8 @@ static adj_status check(adj_node *logits, adj_node *labels, const adj_loss_opts 
         return adj_fail(g, ADJ_EARG,
                         "loss: mix requires the mean as reduction (got %d, expected %d)",
                         (int)o->reduction, (int)ADJ_LOSS_MEAN);
+    if (check_reduction(g, o->reduction) != ADJ_OK)
+        return ADJ_EARG;
     if (o->weights == NULL)
         return ADJ_OK;
     adj_shape v = adj_node_type(o->weights).shape;
@@ -210,7 +220,8 @@ static adj_node *element_wise(adj_node *prediction, adj_node *target, const adj_
                               element_loss *of)
 {
     const adj_loss_opts none = {0}, *o = options != NULL ? options : &none;
-    if (prediction == NULL || target == NULL || check_elements(prediction, target) != ADJ_OK)
+    if (prediction == NULL || target == NULL || check_elements(prediction, target) != ADJ_OK ||
+        check_reduction(adj_node_graph(prediction), o->reduction) != ADJ_OK)
         return NULL;
     const adj_dtype dtype = nn_kept_dtype(adj_node_type(prediction).dtype);
     adj_node *each = of(adj_in_dtype(prediction, dtype), adj_in_dtype(target, dtype), o);

@@ -212,6 +212,11 @@ Test(loss, refused)
         expect_refusal(&f, softmax(&f, (adj_loss_opts){.weights = input(&f, weights[i])}),
                        ADJ_ESHAPE, per_class, NULL);
     cr_expect_null(adj_loss_softmax(NULL, NULL, NULL));
+    expect_refusal(&f, softmax(&f, (adj_loss_opts){.reduction = (adj_loss_reduction)9}), ADJ_EARG,
+                   "loss: reduction is wrong (got 9, expected 0 to 2)", NULL);
+    const adj_loss_opts below = {.reduction = (adj_loss_reduction)-1};
+    expect_refusal(&f, adj_loss_mse(input(&f, "f32[6]"), input(&f, "f32[6]"), &below), ADJ_EARG,
+                   "loss: reduction is wrong (got -1, expected 0 to 2)", NULL);
 }
 
 /* ---- losses of elements, and of pixels: PyTorch's, in float64 ---- */
