@@ -51,7 +51,7 @@ static const struct {
       "unfused, tune or unfused,tune: for every plan, disables fusion, enables tuning"},
      "unfused tune",
      1},
-    {{"ADJOINT_QUARANTINE", "off: allows oneDNN implementations known to be wrong"}, NULL, 0},
+    {{"ADJOINT_QUARANTINE", "off: allows oneDNN implementations known to be wrong"}, "off", 0},
     {{"ADJOINT_TUNE", "file that stores tuning results; off: no tuning"}, NULL, 0},
     {{"ONEDNN_MAX_CPU_ISA", "highest instruction set for oneDNN, such as AVX2"}, NULL, 0},
     {{"XDG_CACHE_HOME", "cache folder; default: ~/.cache"}, NULL, 0},

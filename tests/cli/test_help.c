@@ -160,6 +160,7 @@ Test(help, variables_with_unknown_values)
         {"ADJOINT_PLAN", "unfused,fused", "bench", plan},
         {"ADJOINT_PLAN", "fused", "eval", plan},
         {"ADJOINT_PLAN", "fused", "version", NULL},
+        {"ADJOINT_QUARANTINE", "yes", "train", "ADJOINT_QUARANTINE: got \"yes\", expected off\n"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char expected[200] = "";
