@@ -274,14 +274,14 @@ adj_status adj_dataset_from_source(const adj_dataset *like, const adj_source *so
                                    adj_dataset **out)
 {
     dataset *d;
-    if (source == NULL)
-        return ADJ_EARG;
     adj_status status = io_dataset_new(out, &d);
     if (status != ADJ_OK) {
-        if (source->free != NULL)
+        if (source != NULL && source->free != NULL)
             source->free(source->user);
         return status;
     }
+    if (source == NULL)
+        return io_dataset_fail(d, ADJ_EARG, "data: the source is NULL");
     d->origin.source = *source;
     if (source->read == NULL)
         return io_dataset_fail(d, ADJ_EARG, "data: the source cannot be read");

@@ -149,6 +149,10 @@ Test(dataset, refused)
     cr_expect_eq(adj_dataset_new(2, 2, 2, 3, 2, images, labels, 0, NULL), ADJ_EARG);
     cr_expect_eq(adj_dataset_from_source(NULL, NULL, NULL), ADJ_EARG);
     adj_dataset *d = NULL;
+    cr_expect_eq(adj_dataset_from_source(NULL, NULL, &d), ADJ_EARG);
+    cr_assert_not_null(d);
+    expect_text(d->message, "data: the source is NULL");
+    adj_dataset_free(d);
     user u = {0};
     const adj_source source = source_of(&u);
     cr_expect_eq(adj_dataset_from_source(NULL, &source, &d), ADJ_EARG);
