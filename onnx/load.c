@@ -50,8 +50,10 @@ static void list_refused(const call *n)
 {
     import *f = n->f;
     const size_t used = strlen(f->refused);
-    c_snprintf(f->refused + used, sizeof f->refused - used, "%s\"%s\" (%s, opset %" PRId64 "): %s",
-               f->n_refused > 0 ? "; " : "", n->proto->name != NULL ? n->proto->name : "",
+    const char *domain = n->proto->domain != NULL ? n->proto->domain : "";
+    c_snprintf(f->refused + used, sizeof f->refused - used,
+               "%s\"%s\" (%s%s%s, opset %" PRId64 "): %s", f->n_refused > 0 ? "; " : "",
+               n->proto->name != NULL ? n->proto->name : "", domain, domain[0] != '\0' ? "." : "",
                n->proto->op_type != NULL ? n->proto->op_type : "", n->opset, n->reason);
     f->n_refused++;
 }

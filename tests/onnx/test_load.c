@@ -151,6 +151,10 @@ Test(onnx_load, refused)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         expect_refused(model_of(17, cases[i].model), cases[i].message);
+    Onnx__ModelProto *m = model_of(17, "(float[1,2] x) => (y) { y = Relu (x) }");
+    free(m->graph->node[0]->domain);
+    m->graph->node[0]->domain = strdup("com.microsoft");
+    expect_refused(m, "\"y\" (com.microsoft.Relu, opset 17): the operator is not supported");
 }
 
 static void write_filter(const char *name)
