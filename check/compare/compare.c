@@ -68,6 +68,30 @@ static adj_status check_graph_of(comparison *c, const adj_graph *g, const adj_co
     return ADJ_OK;
 }
 
+/* Fails if a value would not be read. */
+static adj_status check_values(comparison *c, const adj_graph *g, const adj_compare_opts *o)
+{
+    if (o->n_value < 0 || (o->n_value > 0 && o->value == NULL))
+        return log_fail(&c->log, ADJ_EARG, "adj_compare: value is wrong (got n_value %d)",
+                        o->n_value);
+    for (int i = 0; i < o->n_value; i++) {
+        const adj_node *n = o->value[i].leaf;
+        const char *wrong = n == NULL       ? "has no leaf"
+                            : n->graph != g ? "is of another graph"
+                            : o->value[i].data == NULL && adj_type_bytes(n->type) > 0
+                                ? "has no data"
+                                : NULL;
+        if (wrong != NULL)
+            return log_fail(&c->log, ADJ_EARG, "adj_compare: value[%d] %s", i, wrong);
+        if (!(n->op->flags & ADJ_OP_LEAF) || n->op == &adj_op_const)
+            return log_fail(&c->log, ADJ_EARG,
+                            "adj_compare: value[%d] is of %s \"%s\" (expected an input, param or "
+                            "state)",
+                            i, n->op->name, adj_node_name(n));
+    }
+    return ADJ_OK;
+}
+
 static adj_status check_numbers(comparison *c, const adj_compare_opts *o, const adj_trial_opts *t)
 {
     if (o->runs < 0 || o->runs > 1000)
@@ -259,8 +283,9 @@ adj_status adj_compare_with(adj_graph *g, const adj_compare_opts *opts,
         return ADJ_ENOMEM;
     c->log = (check_log){.region.allocator = a, .name = "adj_compare"};
     comparing r = {.c = c, .g = g, .opts = opts, .trials = t};
-    if (check_graph_of(c, g, opts) == ADJ_OK && check_numbers(c, opts, t) == ADJ_OK &&
-        read_configs(c, opts, t) == ADJ_OK && list_nodes(&r) == ADJ_OK) {
+    if (check_graph_of(c, g, opts) == ADJ_OK && check_values(c, g, opts) == ADJ_OK &&
+        check_numbers(c, opts, t) == ADJ_OK && read_configs(c, opts, t) == ADJ_OK &&
+        list_nodes(&r) == ADJ_OK) {
         const int runs = opts->runs > 0 ? opts->runs : 5;
         r.runner = (runner){.opts = opts,
                             .trials = t,

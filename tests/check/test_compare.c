@@ -259,6 +259,32 @@ Test(compare, wrong_options)
     cr_assert_eq(adj_compare(NULL, NULL, &r.c), ADJ_EARG);
 }
 
+/* A value that would not be read is refused. */
+Test(compare, values_of_no_leaf)
+{
+    static const float x[2 * 5 * 4 * 2];
+    scoped(rig_free) rig r = rig_new(), other = rig_new();
+    const struct {
+        adj_leaf_value value;
+        const char *says;
+    } cases[] = {
+        {{NULL, x}, "value[0] has no leaf"},
+        {{adj_find(other.g, "x"), x}, "value[0] is of another graph"},
+        {{r.relu, x}, "value[0] is of relu \"relu1\" (expected an input, param or state)"},
+        {{adj_const(r.g, ADJ_F32, (adj_shape){0}, &(double){1}), x}, "value[0] is of const"},
+        {{adj_find(r.g, "x"), NULL}, "value[0] has no data"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const adj_compare_opts o = {.n_value = 1, .value = &cases[i].value};
+        cr_expect_eq(rig_compare_with(&r, o, (adj_trial_opts){0}), ADJ_EARG, "%zu", i);
+        expect_text(r.c->message, cases[i].says);
+        adj_comparison_free(r.c);
+    }
+    cr_expect_eq(rig_compare_with(&r, (adj_compare_opts){.n_value = 1}, (adj_trial_opts){0}),
+                 ADJ_EARG);
+    expect_text(r.c->message, "adj_compare: value is wrong (got n_value 1)");
+}
+
 /* ---- elsewhere: the same process here, with accidents ---- */
 
 typedef struct {
