@@ -44,9 +44,9 @@ typedef struct {
     int wrong_plan; /* the plan was refused because it does not compute its graph */
     char message[ADJ_MESSAGE];
     int wrong_reorder;    /* plan_fault says which */
-    char plan_fault[400]; /* which reorder is wrong; of a bare trial: which pass changes a result,
-                             which kernel writes over another value; of one with aliases: that, or
-                             which claim is false; "": none */
+    char plan_fault[400]; /* which reorder is wrong; of a bare trial or one with aliases: which
+                             kernel writes over another value or claims falsely to work in place; of
+                             a bare trial, rather: which pass changes a result; "": none */
     double seconds;       /* of a whole run, median */
     uint64_t kernels;     /* which kernels ran on which shapes and layouts, in any order: a hash */
     adj_exec_info exec;
@@ -85,9 +85,9 @@ adj_status run_in_f64(const trial *t, const adj_graph *g, const adj_node *const 
 void watch_graph(void *user, const char *pass, const adj_graph *g, adj_node *const image[]);
 /* memory.c. Writes "operand 0 (input)". */
 void name_operand(const adj_node *n, int k, char *text, size_t size);
-/* Runs the steps of an executor that has run once more, looks at all memory after each, tries each
- * claim to work in place if with_claims is 1, and fills o->plan_fault. */
-adj_status find_memory_fault(adj_exec *e, int with_claims, outcome *o);
+/* Requires: a completed run, and the leaves given again. Runs each step once more, with the hash of
+ * each value before and after, and tries its claims to work in place. Sets o->plan_fault. */
+adj_status find_memory_fault(adj_exec *e, outcome *o);
 /* wire.c. */
 adj_status trial_elsewhere(const trial *t, const adj_trial_opts *opts, region *p, outcome *o);
 
@@ -293,7 +293,8 @@ const char *report_worst(comparison *c, const char *where, const adj_compare_err
 void report_alone(comparison *c, const outcome *o, int i, const expectation *e, compare_row *row);
 void report_cost(const outcome *o, const fetch_info *f, double reference_seconds, compare_row *row);
 /* memory.c. Fails the row of a node or a group alone that has no other fault, or one by a wrong
- * reorder, if a reorder is wrong or a claim is false. */
+ * reorder, if a reorder is wrong, a claim is false, or a kernel writes over another value.
+ */
 void report_plan_fault(comparison *c, const outcome *o, compare_row *row);
 /* A row that nothing is known of yet. */
 compare_row report_row(const adj_node *n, const char *group, int config, adj_type type);

@@ -1,8 +1,7 @@
-/* memory.c - kernels that write where they must not. A plan proves that it overwrites nothing that
- * is read later (exec/verify.c), if each kernel writes its results alone: a step must leave all
- * other values as they are. Whether a kernel may write over an operand that it still reads, its
- * claim says. Each claim of a node or a group alone, whose operands are leaves that no plan
- * overwrites, is tried. */
+/* memory.c - finds kernels that write where they must not. A plan proves that it overwrites nothing
+ * that is read later (exec/verify.c), if each kernel writes its results alone. The steps are run
+ * one by one: each must leave all other values as they are, and compute the same where its kernel
+ * claims to work in place of an operand. */
 #include <omp.h>
 #include <string.h>
 
@@ -92,16 +91,18 @@ static adj_status try_step(adj_exec *e, const step *s, outcome *o, int *found)
     return status;
 }
 
-/* ---- what is no result ---- */
+/* ---- writes outside the results ---- */
 
-/* True if the slot holds a needed value before and during the step, which is to stay. */
+/* True if step i must leave the slot's value as it is. */
 static int is_to_stay(const plan *p, int i, const slot *of)
 {
     const step *s = &p->step[i];
     for (int k = 0; k < s->n_out; k++)
         if (slot_of(p, s->out[k]) == of)
             return 0;
-    return of->kept || (of->first != NONE && of->first < i && of->last >= i);
+    if (s->scratch != NONE && &p->slot[s->scratch] == of)
+        return 0;
+    return of->kept || (of->first < i && of->last >= i);
 }
 
 /* Updates the hash of each slot after step i; before the first: NONE. Returns 1 if the step has
@@ -120,7 +121,15 @@ static int has_written_elsewhere(const plan *p, int i, uint64_t sum[])
     return found;
 }
 
-adj_status find_memory_fault(adj_exec *e, int with_claims, outcome *o)
+static void describe_write(const plan *p, const step *s, outcome *o)
+{
+    const adj_node *last = p->buffer[s->out[0]].value;
+    snprintf(o->plan_fault, sizeof o->plan_fault,
+             "memory: %s \"%.40s\" by %.60s writes over a value that is not its result",
+             adj_node_op(last), adj_node_name(last), s->prep.impl);
+}
+
+adj_status find_memory_fault(adj_exec *e, outcome *o)
 {
     const plan *p = &e->plan;
     region r = {.allocator = e->region.allocator};
@@ -133,16 +142,13 @@ adj_status find_memory_fault(adj_exec *e, int with_claims, outcome *o)
         (void)has_written_elsewhere(p, NONE, sum);
     for (int i = 0; i < p->n_step && status == ADJ_OK && !found; i++) {
         const step *s = &p->step[i];
-        if (with_claims)
-            status = try_step(e, s, o, &found);
+        status = try_step(e, s, o, &found);
         if (status == ADJ_OK && !found)
             status = run_step(e, s);
-        if (status != ADJ_OK || found || !has_written_elsewhere(p, i, sum))
-            continue;
-        found = 1;
-        snprintf(o->plan_fault, sizeof o->plan_fault,
-                 "memory: %s by %.60s writes over a value that is not its result",
-                 adj_node_op(p->buffer[s->out[0]].value), s->prep.impl);
+        if (status == ADJ_OK && !found && has_written_elsewhere(p, i, sum)) {
+            found = 1;
+            describe_write(p, s, o);
+        }
     }
     omp_set_num_threads(callers);
     region_free(&r);

@@ -183,8 +183,9 @@ static adj_status run_plan(const trial *t, adj_exec *e, region *p, outcome *o)
         find_wrong_reorder(e, o->plan_fault, sizeof o->plan_fault) < 0)
         status = ADJ_ENOMEM;
     o->wrong_reorder = o->plan_fault[0] != '\0';
-    if (status == ADJ_OK && (t->aliases || t->bare) && !o->wrong_reorder)
-        status = find_memory_fault(e, t->aliases, o);
+    if (status == ADJ_OK && (t->aliases || t->bare) && !o->wrong_reorder &&
+        (status = give_leaves(t, e)) == ADJ_OK) /* a kernel may have changed them */
+        status = find_memory_fault(e, o);
     if (status == ADJ_OK && t->bare)
         status = take_plan(t, e, p, o);
     return status;

@@ -19,7 +19,7 @@ typedef enum {
     ONE_ELEMENT,  /* the last but one has a wrong sign */
     UNWRITTEN,    /* the last is left out */
     OUTSIDE,      /* one behind the last */
-    OVER_OPERAND, /* the operand's last is changed */
+    OVER_OPERAND, /* the operand's last becomes 3 */
     IN_A_PLAN,    /* wrong, but not when its operand is a leaf */
     UNSTEADY,     /* every other run is wrong by a rounding */
     UNSTEADY_IN_A_PLAN,
@@ -132,7 +132,7 @@ static adj_status run(const adj_call *c)
     if (planted == OUTSIDE)
         y[elems] = 1;
     if (planted == OVER_OPERAND)
-        ((float *)c->in[0])[elems - 1] += 1;
+        ((float *)c->in[0])[elems - 1] = 3;
     return ADJ_OK;
 }
 
