@@ -83,7 +83,8 @@ adj_status run_in_f64(const trial *t, const adj_graph *g, const adj_node *const 
                       int n_fetch, const adj_node *const fetch[], region *p, outcome *o);
 /* Callback for adj_exec_internal.after_pass, and for the graph as it was built; user: the watch. */
 void watch_graph(void *user, const char *pass, const adj_graph *g, adj_node *const image[]);
-/* memory.c. Writes "operand 0 (input)". */
+/* memory.c. Writes `conv2d "conv1"`, or `conv2d` without a name; "operand 0 (input)". */
+void name_node(const adj_node *n, char *text, size_t size);
 void name_operand(const adj_node *n, int k, char *text, size_t size);
 /* Requires: a completed run, and the leaves given again. Runs each step once more, with the hash of
  * each value before and after, and tries its claims to work in place. Sets o->plan_fault. */

@@ -10,6 +10,12 @@
 #include "exec/memory.h"
 #include "exec/run.h"
 
+void name_node(const adj_node *n, char *text, size_t size)
+{
+    const char *name = adj_node_name(n);
+    snprintf(text, size, name[0] != '\0' ? "%s \"%.40s\"" : "%s", adj_node_op(n), name);
+}
+
 void name_operand(const adj_node *n, int k, char *text, size_t size)
 {
     const char *name = k < ADJ_NAMED_OPERANDS ? n->op->operand[k] : NULL;
@@ -123,10 +129,10 @@ static int has_written_elsewhere(const plan *p, int i, uint64_t sum[])
 
 static void describe_write(const plan *p, const step *s, outcome *o)
 {
-    const adj_node *last = p->buffer[s->out[0]].value;
+    char name[80];
+    name_node(p->buffer[s->out[0]].value, name, sizeof name);
     snprintf(o->plan_fault, sizeof o->plan_fault,
-             "memory: %s \"%.40s\" by %.60s writes over a value that is not its result",
-             adj_node_op(last), adj_node_name(last), s->prep.impl);
+             "memory: %s by %.60s writes over a value that is not its result", name, s->prep.impl);
 }
 
 adj_status find_memory_fault(adj_exec *e, outcome *o)

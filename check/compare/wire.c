@@ -307,13 +307,6 @@ typedef struct {
     void *user;
 } listener;
 
-/* Writes `conv2d "conv1"`, or `conv2d` without a name. */
-static void name_node(const adj_node *n, char *text, size_t size)
-{
-    const char *name = adj_node_name(n);
-    snprintf(text, size, name[0] != '\0' ? "%s \"%.40s\"" : "%s", adj_node_op(n), name);
-}
-
 /* Callback for before_kernel; user: the listener. */
 static void tell_kernel(void *user, const adj_node *first, const char *backend, const char *impl,
                         double estimate)
