@@ -42,7 +42,7 @@ static adj_status check_strings(const adj_model_card *c, adj_error *error)
     for (int64_t i = 0; c->class_names != NULL && i < c->options.classes; i++)
         if (c->class_names[i] == NULL || !io_is_utf8(c->class_names[i]))
             return adj_error_set(error, ADJ_EARG,
-                                 "model card: the name of class %lld is NULL or not UTF-8 (got "
+                                 "model card: the name of class %lld is not UTF-8 (got "
                                  "%.80s; rename the class or its folder)",
                                  (long long)i,
                                  c->class_names[i] != NULL ? c->class_names[i] : "NULL");

@@ -350,7 +350,7 @@ Test(card, cannot_be_written)
     c = (adj_model_card){.model = "lenet", .options.classes = 3, .class_names = bad};
     bad[1] = "b";
     cr_expect_eq(adj_model_card_write(&c, &list, &n, &error), ADJ_EARG);
-    expect_text(error.message, "model card: the name of class 2 is NULL or not UTF-8");
+    expect_text(error.message, "model card: the name of class 2 is not UTF-8 (got NULL");
     cr_expect(list == NULL && n == 0);
     adj_model_card *none;
     cr_expect_eq(adj_model_card_from_metadata(1, NULL, &none, &error), ADJ_EARG);
