@@ -39,7 +39,10 @@ def compare_lines(report):
     for config in report["configurations"]:
         reason = config["reason"]
         if config["result"] != "pass":
-            yield reason if reason.startswith(("memory:", "plan:", "pass ")) else f"whole: {reason}"
+            if reason.startswith("memory: "):  # names a kernel
+                yield reason.replace("memory:", "kernel", 1)
+            else:
+                yield reason if reason.startswith(("plan:", "pass ")) else f"whole: {reason}"
     for row in report["rows"]:
         if row["result"] != "pass":
             reason = row["reason"]
