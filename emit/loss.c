@@ -3,7 +3,7 @@
 #include "emit.h"
 
 /* Opens the loop over rows of k elements. Declares `row`, the index of a row's first element, its
- * `maximum`, and `sum`, that of exp(x - maximum). Returns the braces. */
+ * `maximum`, and `sum`, the sum of exp(x - maximum). Returns the braces. */
 static int put_row_sums(function *f, const char *x, int64_t rows, int64_t k)
 {
     text *t = &f->t;

@@ -11,8 +11,8 @@ static expression elements_of(const pixels *p, const adj_conv_geom *g)
     return expr("(float)((%s - %s) * (%s - %s))", p->h.to.s, p->h.from.s, p->w.to.s, p->w.from.s);
 }
 
-/* The sum of each window's elements divided by their number, or their maximum. A NaN is larger than
- * any number. */
+/* Writes the sum of each window's elements divided by their number, or their maximum. A NaN is
+ * larger than any number. */
 static void put_pool(function *f, int is_maximum)
 {
     text *t = &f->t;

@@ -33,7 +33,7 @@ typedef struct {
     char *is_copied; /* computed from gradients, and needed by a next value: part of the update */
     char *is_read;   /* another node that a next value or a copied node reads */
 } adj_update_nodes;
-/* Finds them among the nodes that the graph has so far. Returns the graph's status. */
+/* Sorts the graph's nodes by what u needs of them. Returns the graph's status. */
 ADJ_API adj_status adj_find_update_nodes(const adj_updates *u, adj_update_nodes *to);
 /* Adds {leaf := next} to the assignments of the graph's layers, such as running statistics and step
  * counters. */

@@ -86,8 +86,8 @@ int adj_updates_assign(const adj_updates *u, const adj_node *leaf)
     return 0;
 }
 
-/* Optimizers' nodes have the update role, but those that a user has written may be forward nodes.
- */
+/* Marks n as copied if it is part of the update: an update node, or a forward node computed from
+ * gradients, as users write them. Marks it as read otherwise. */
 static void mark_read(const adj_update_nodes *to, const char *has_gradient, const adj_node *n)
 {
     const int is_made =

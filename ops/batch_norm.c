@@ -50,9 +50,9 @@ static void stats_grad(adj_node *y, adj_node *dy, adj_node *dx[])
     double m = per_channel(x, a->format);
     adj_node *dmean = adj_scale(adj_stats_row(dy, 0), 1 / m),
              *dvar = adj_scale(adj_stats_row(dy, 1), 2 / m);
-    adj_node *centerd = adj_sub(wide, norm_along(adj_stats_row(y, 0), x, a->format));
+    adj_node *centered = adj_sub(wide, norm_along(adj_stats_row(y, 0), x, a->format));
     adj_node *of_mean = norm_along(dmean, x, a->format);
-    adj_node *of_var = adj_mul(centerd, norm_along(dvar, x, a->format));
+    adj_node *of_var = adj_mul(centered, norm_along(dvar, x, a->format));
 
     dx[0] = adj_in_dtype(adj_add(of_var, of_mean), x->type.dtype);
 }

@@ -10,12 +10,12 @@
 
 /* ---- pieces ---- */
 
-/* x in that type: x itself if it has it, else a cast of it. */
+/* Returns x itself if it has that type, else a cast of it. */
 ADJ_API adj_node *adj_in_dtype(adj_node *x, adj_dtype dtype);
 /* Sets *both to the shape to which a and b are broadcast, as in NumPy; returns 0 if they cannot be.
  */
 ADJ_API int adj_broadcast_shape(adj_shape a, adj_shape b, adj_shape *both);
-/* A scalar of x's type. */
+/* Returns a constant scalar of x's type. */
 ADJ_API adj_node *adj_scalar_like(const adj_node *x, double value);
 
 /* ---- pooling, resizing, bias ---- */
@@ -70,10 +70,12 @@ ADJ_API adj_node *adj_prelu_grad_slope(adj_node *dy, adj_node *x, int64_t slopes
 
 /* ---- normalization; types and formats as for the ops ---- */
 
-/* The type of statistics, gamma and beta for x of that type: f32 for a half, else x's. */
+/* Returns the type of statistics, gamma and beta for values of type x: f32 for a half type, else x.
+ */
 ADJ_API adj_dtype adj_stats_dtype(adj_dtype x);
-/* Row 0 or 1 of statistics [2, c], as [c]; and statistics from two rows. */
+/* Returns row i (0: mean, 1: variance) of statistics [2, c], as [c]. */
 ADJ_API adj_node *adj_stats_row(adj_node *stats, int i);
+/* Returns statistics [2, c] made of both rows, [c] each. */
 ADJ_API adj_node *adj_stats_of(adj_node *mean, adj_node *variance);
 
 /* The gradients of batch_norm with respect to gamma and beta: [2, c]. */

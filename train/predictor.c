@@ -356,7 +356,7 @@ static adj_status from_card(const adj_net *net, const adj_model_card *card,
         status = predictor_new(&complete, &plan, p, error);
     if (status != ADJ_OK)
         return status;
-    const adj_model_card own = (*p)->card;
+    const adj_model_card own = (*p)->card; /* with pointers to memory of the predictor */
     (*p)->card = *card;
     (*p)->card.model = own.model;
     (*p)->card.options = own.options;

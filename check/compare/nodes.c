@@ -233,8 +233,8 @@ static int is_numbers_of_kernel(const compare_row *row)
            !row->canary;
 }
 
-/* A row that failed under a configuration of which a pass is known to be wrong, or in which a
- * kernel writes over other values: that is the fault. */
+/* Blames a failed row on what is known to be wrong of its configuration: a pass, or a kernel that
+ * writes over other values. */
 static void blame_whole(const comparison *c, compare_row *row)
 {
     const compare_result *whole = &c->result[row->config];

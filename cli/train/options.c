@@ -83,7 +83,7 @@ static const remark examples[] = {
      "Writes the log to standard output, messages to standard error."},
     {NULL, NULL}};
 
-/* Destination of the values on the command line. */
+/* Destination of the values on the command line, which parse_train resets and copies. */
 static train_opts given;
 
 /* Items of the options whose values are lists. */

@@ -9,7 +9,8 @@
 #include "ops/nn/names.h"
 #include "weights.h"
 
-/* Fails if the executor is NULL or has no plan: it would look like one without parameters. */
+/* Fails if the executor is NULL or has no plan, whose threads are 1 or more: it would look like one
+ * without parameters. */
 static adj_status check_exec(const adj_exec *e, adj_error *error)
 {
     if (adj_exec_stats(e).threads > 0)
