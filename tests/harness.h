@@ -17,7 +17,7 @@ typedef struct {
 
 fixture fixture_new(void);
 void fixture_free(fixture *f);
-/* Frees f, which is new again. */
+/* Frees f and makes it a new fixture. */
 void fixture_renew(fixture *f);
 
 /* Inputs named "in0", "in1", ...: with the values listed; uniform in [lo, hi); integers from lo to

@@ -193,7 +193,8 @@ static inline void expect_calls(const char *command, size_t n, const call calls[
     static finished r;
     for (size_t i = 0; i < n; i++) {
         char line[1 << 10];
-        snprintf(line, sizeof line, "%s %s", command, calls[i].line);
+        const int length = snprintf(line, sizeof line, "%s %s", command, calls[i].line);
+        cr_assert_lt(length, (int)sizeof line, "a line that is too long: %s", calls[i].line);
         run_line(&r, line);
         expect_call(line, &calls[i], &r);
     }

@@ -133,9 +133,8 @@ Test(onnx_training, other_operators_of_seven_axes)
         "input \"x\": too many elements");
 }
 
-/* A net of f16: statistics are computed in f32 and stored in f16; a given f32 node is cast. 15360
- * is
- * 1. The batch's mean 4 moves a mean of 0 to 0.4, in f16 0x3666. */
+/* A net of f16: statistics are computed in f32 and stored in f16; a given f32 node is cast. The
+ * bits 15360 are 1. The batch's mean 4 moves a mean of 0 to 0.4, in f16 0x3666. */
 Test(onnx_training, norms_in_half)
 {
     static const float x[] = {1, 2, 5, 8};

@@ -52,9 +52,11 @@ Test(edge_values, signs_of_zeros)
         scoped(fixture_free) fixture f = fixture_new();
         adj_node *a = given(&f, ADJ_F32, (adj_shape){1, {N}}, a_values);
         adj_node *b = given(&f, ADJ_F32, (adj_shape){1, {N}}, b_values);
-        adj_node *y = zeros[i / BACKENDS].of(a, b);
-        scoped(release) double *got = evaluate(&f, y, backends[i % BACKENDS]);
-        expect_same_bits(got, zeros[i / BACKENDS].want, N, zeros[i / BACKENDS].name);
+        const char *backend = backends[i % BACKENDS];
+        char label[40];
+        snprintf(label, sizeof label, "%s on %s", zeros[i / BACKENDS].name, backend);
+        scoped(release) double *got = evaluate(&f, zeros[i / BACKENDS].of(a, b), backend);
+        expect_same_bits(got, zeros[i / BACKENDS].want, N, label);
     }
 }
 

@@ -121,7 +121,10 @@ static void expect_same_gradient(const pool_row *r, adj_dtype dtype, adj_format 
     adj_node *dy = given_integers(&f, dtype, y->type.shape, -9, 9);
     scoped(release) double *want = evaluate(&f, adj_max_pool_grad(x, y, dy, &a), "naive");
     scoped(release) double *got = evaluate(&f, argmax_gradient(y, argmax_of(y), dy), "naive");
-    expect_same_bits(got, want, elems_of(x), format == ADJ_NHWC ? "NHWC" : "NCHW");
+    char label[40];
+    snprintf(label, sizeof label, "row %d, %s of %s", (int)(r - rows), adj_dtype_name(dtype),
+             format == ADJ_NHWC ? "NHWC" : "NCHW");
+    expect_same_bits(got, want, elems_of(x), label);
 }
 
 Test(pool_argmax, same_bits_as_max_pool_grad)
