@@ -126,8 +126,8 @@ static const option options[] = {
     {"--backend", "NAME", BACKEND_HELP, .text = &given.backend, .names = backend_name_at},
     {"--threads", "N", THREADS_HELP, .integer = &given.threads, .range = {1, MAX_THREADS}},
     {"--tune", "MODE",
-     "benchmarks kernels before training: off; short (default), up to 2 s and 2 % of the run; "
-     "full, up to 5 s per plan",
+     "benchmarks kernels before training: off; short, up to 2 s and 2 % of the run; full, up to "
+     "5 s per plan; without the option: short, without MODE: full",
      .text = &given.tune, .words = "off short full", .bare = "full"},
     {"--precision", "P", PRECISION_HELP, .text = &given.precision, .words = PRECISION_WORDS},
     {"--dtype", "", "",

@@ -348,10 +348,10 @@ adj_status adj_set_lr(adj_exec *e, double lr)
 {
     const adj_graph *g = adj_exec_graph(e);
     const adj_node *leaf = g != NULL ? adj_find(g, NN_LEARNING_RATE) : NULL;
-    const float narrow = (float)lr;
-
-    if (leaf == NULL)
+    if (leaf == NULL || !(lr >= 0 && lr <= FLT_MAX))
         return ADJ_EARG;
+
+    const float narrow = (float)lr;
     if (adj_node_type(leaf).dtype == ADJ_F64)
         return adj_set(e, leaf, &lr, sizeof lr);
     return adj_set(e, leaf, &narrow, sizeof narrow);

@@ -444,6 +444,8 @@ Test(optim, learning_rate)
             cr_assert_eq(adj_set_lr(e, 0), ADJ_OK);
             double before = 0, after = 0;
             cr_assert_eq(adj_get_scalar(e, p, &before), ADJ_OK);
+            for (int k = 0; k < 4; k++) /* refused: the rate stays */
+                cr_expect_eq(adj_set_lr(e, (double[]){NAN, INFINITY, -0.1, 1e300}[k]), ADJ_EARG);
             run(e);
             cr_assert_eq(adj_get_scalar(e, p, &after), ADJ_OK);
             cr_expect_eq(before, after); /* a rate of 0 is 0 */
