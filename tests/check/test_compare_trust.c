@@ -28,6 +28,16 @@ Test(compare_trust, what_is_not_repeatable_fails)
     }
 }
 
+/* A run on the same values gives the same bits again. */
+Test(compare_trust, what_is_kept_of_an_earlier_run)
+{
+    scoped(rig_free) rig r = rig_with(STALE);
+    const compare_row *row = row_of(&r, r.relu);
+    cr_expect_eq(row->verdict, ADJ_VERDICT_FAIL);
+    cr_expect_eq(row->blame, ADJ_BLAME_KERNEL);
+    cr_expect_eq(row->isolated.wrong, 1);
+}
+
 Test(compare_trust, what_is_right_on_one_thread_alone)
 {
     scoped(rig_free) rig r = rig_with_threads(RACING, "crooked", 2);

@@ -21,6 +21,8 @@ typedef enum {
     UNSTEADY,
     SHAKEN,  /* the sum inside is off by a rounding: masks at the kink flip */
     DOUBLED, /* what the mask lets through */
+    LOSES_NAN,
+    OFF_ON_INTEGERS, /* by a rounding */
     FAILING
 } fault;
 static fault planted;
@@ -52,9 +54,12 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     return ADJ_OK;
 }
 
-static float first_value(adj_dtype dtype, float sum)
+/* A sum of integers is exact. */
+static float first_value(adj_dtype dtype, float sum, int is_integer)
 {
-    return planted != SHAKEN ? sum : sum == 0 ? 1e-8F : sum * (dtype == ADJ_F32 ? 1 + 0x1p-23F : 1);
+    if (planted != SHAKEN || is_integer)
+        return sum;
+    return sum == 0 ? 1e-8F : sum * (dtype == ADJ_F32 ? 1 + 0x1p-23F : 1);
 }
 
 /* 2 x dy, and 2 x where it is fetched; the first element of the product is off by 1. */
@@ -86,9 +91,12 @@ static adj_status run(const adj_call *c)
     if (planted == FAILING)
         return ADJ_EBACKEND;
     for (int64_t i = 0; i < n; i++) {
-        float sum = (float)adj_load(dtype, a, i);
-        sum += planted == NO_BIAS ? 0 : (float)adj_load(dtype, b, i % period);
-        float x = first_value(dtype, sum), y = x > 0 ? x : 0;
+        const float term = (float)adj_load(dtype, a, i);
+        const float sum = term + (planted == NO_BIAS ? 0 : (float)adj_load(dtype, b, i % period));
+        const float x = first_value(dtype, sum, term == nearbyintf(term));
+        float y = x > 0 || (isnan(x) && planted != LOSES_NAN) ? x : 0;
+        if (planted == OFF_ON_INTEGERS && term == nearbyintf(term))
+            y *= 1 + 0x1p-23F;
         if (masked)
             y = x > 0 ? (float)adj_load(dtype, dy, i) * (planted == DOUBLED ? 2 : 1) : 0;
         adj_store(dtype, c->out[0], i, y);
@@ -186,6 +194,24 @@ Test(compare_group, faults_of_the_fused_form)
                 cr_assert_eq(r.row->isolated.at, ELEMS / 2);
             close_compared(&r);
         }
+}
+
+Test(compare_group, faults_on_values_that_are_never_drawn)
+{
+    static const struct {
+        fault planted;
+        const char *says;
+    } cases[] = {{LOSES_NAN, "on a NaN, infinities, values at kinks: "},
+                 {OFF_ON_INTEGERS, "on integers: "}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        group_row r = compare_with(cases[i].planted, biased_relu(), (adj_compare_opts){0});
+        cr_assert_not_null(r.row);
+        cr_expect_eq(r.row->isolated.wrong, 0);
+        cr_expect_eq(r.row->verdict, ADJ_VERDICT_FAIL);
+        cr_expect_eq(r.row->blame, ADJ_BLAME_KERNEL);
+        expect_text(r.row->reason, cases[i].says);
+        close_compared(&r);
+    }
 }
 
 Test(compare_group, what_cannot_run_or_changes)

@@ -40,6 +40,46 @@ Test(compare_special, faults_on_values_that_are_never_drawn)
     }
 }
 
+/* The mean and the mean square less its square, in float: right where the mean is small. */
+static adj_status run_statistics(const adj_call *c)
+{
+    const adj_shape shape = c->group->node[0]->in[0]->type.shape;
+    const int64_t channels = shape.dim[3], n = adj_shape_elems(shape) / channels;
+    const float *x = c->in[0];
+    float *mean = c->out[0], *variance = mean + channels;
+    for (int64_t k = 0; k < channels; k++) {
+        float sum = 0, squares = 0;
+        for (int64_t i = 0; i < n; i++) {
+            sum += x[i * channels + k];
+            squares += x[i * channels + k] * x[i * channels + k];
+        }
+        mean[k] = sum / (float)n;
+        variance[k] = squares / (float)n - mean[k] * mean[k];
+    }
+    return ADJ_OK;
+}
+
+Test(compare_special, a_large_mean)
+{
+    static const char *const configs[] = {"naive:f64", "spoiled"};
+    scoped(release_graph) adj_graph *g = adj_graph_new();
+    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {2, 9, 9, 16}});
+    adj_node *y = adj_batch_norm_stats(x, ADJ_NHWC);
+    spoiled.op = "batch_norm_stats";
+    spoiled.run = run_statistics;
+    scoped(release_comparison) const adj_comparison *c =
+        comparison_of(g, (adj_compare_opts){.exec.n_fetch = 1,
+                                            .exec.fetch = &y,
+                                            .exec.backends = spoiled_backends(),
+                                            .n_config = 2,
+                                            .config = configs});
+    const compare_row *row = adj_comparison_row_at(c, 0);
+    spoiled.run = NULL;
+    cr_expect_eq(row->isolated.wrong, 0);
+    cr_expect_eq(row->blame, ADJ_BLAME_KERNEL);
+    expect_text(row->reason, "on values with a large mean: ");
+}
+
 /* ---- sound kernels ---- */
 
 /* Builds nodes with special values. Accepting or changing more values than the definition says is
