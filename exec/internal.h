@@ -35,4 +35,9 @@ typedef struct adj_exec_internal {
  * adj_exec_internal.selection; "" if there are none. The string belongs to the executor. */
 ADJ_API const char *adj_exec_selection(const adj_exec *e);
 
+/* Records the newest error of a call on an executor that stays usable, and returns the status. One
+ * that has failed keeps its own status and message. e may be NULL. */
+adj_status adj_exec_fail(adj_exec *e, adj_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
 #endif

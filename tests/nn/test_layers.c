@@ -311,6 +311,7 @@ static adj_node *name_twice(fixture *f)
 Test(layers, refusals)
 {
     const adj_conv_layer three = {.filters = 3}, many = {.multiplier = INT64_MAX};
+    const adj_norm_layer too_fast = {.training = 1, .momentum = 7};
     char name[400] = "";
     memset(name, 'x', sizeof name - 1);
     scoped(fixture_free) fixture f = fixture_new();
@@ -338,6 +339,8 @@ Test(layers, refusals)
                    "l: ", "input", NULL);
     expect_refusal(&f, adj_layer_batch_norm(input(&f, "f32[1, 5]"), "l", NULL), ADJ_ESHAPE,
                    "l: ", "input", "rank", NULL);
+    expect_refusal(&f, adj_layer_batch_norm(input(&f, image), "l", &too_fast), ADJ_EARG,
+                   "l: momentum", "got 7, expected 0 to 1", NULL);
     expect_refusal(&f, adj_layer_dropout(input(&f, "f32[1, 5]"), "", 0.5, 1), ADJ_EARG, "dropout",
                    "name", NULL);
     expect_refusal(&f, adj_layer_dropout(input(&f, "f32[1, 5]"), "l", 1.5, 1), ADJ_EARG,
