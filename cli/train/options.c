@@ -107,7 +107,7 @@ static const option
                  {"jitter", "X", "", .real = &given.jitter, .range = {0, 100}},
                  {"mixup", "X", "", .real = &given.mixup, .range = {0, MAX_MIXUP}},
                  {0}},
-    parallel[] = {{"shards", "N", "", .integer = &given.shards, .range = {1, 10000}},
+    parallel[] = {{"shards", "N", "", .integer = &given.shards, .range = {1, ADJ_MAX_SHARDS}},
                   {"sync-batch-norm", "", "", .flag = &given.sync_batch_norm},
                   {"timeout", "S", "", .real = &given.rank_timeout, .range = {0.1, 1e6}},
                   {0}};
