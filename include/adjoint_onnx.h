@@ -29,7 +29,8 @@ typedef struct {
     const adj_onnx_dim *dim;
     int n_dim; /* number of entries in dim */
     /* Type of values that are float in the file: ADJ_F32, unless it is set. In ADJ_F64, attributes
-     * and constants are the decimal fractions, roots and inverses that they were rounded from. */
+     * and constants are the decimal fractions, roots and inverses that they were rounded from, and
+     * what is computed of them while loading is not rounded. */
     adj_dtype dtype;
     /* 1: batch norms use the statistics of the batch and update their running ones
      * (adj_layer_updates); dropout drops. 0: neither, for files exported for training, too. */

@@ -106,6 +106,26 @@ static const char norm_model[] =
     "(float[3,1,1,1] x) => (y) <float[1] gamma = {2}, float[1] beta = {1}, float[1] mean = {1},"
     " float[1] variance = {4}> { y = BatchNormalization (x, gamma, beta, mean, variance) }";
 
+/* In double what is computed while loading is not rounded to float; sizes are as in float, where
+ * 0.29 * 100 is 29. */
+Test(onnx_load, computed_in_double)
+{
+    const adj_onnx_opts wide = {.dtype = ADJ_F64};
+    load_text(17,
+              "(float[1] x) => (y)"
+              "{ a = Constant <value_float = 0.1> ()  b = Constant <value_float = 3.0> ()"
+              "  c = Div (a, b)  y = Mul (x, c) }",
+              &wide);
+    expect((double[]){1}, (double[]){0.1 / 3}, 0);
+    load_text(17,
+              "(float[29] x) => (y) <int64[1] axis = {0}>"
+              "{ a = Constant <value_float = 0.29> ()  b = Constant <value_float = 100.0> ()"
+              "  c = Mul (a, b)  d = Floor (c)  e = Cast <to = 7> (d)"
+              "  f = Unsqueeze (e, axis)  y = Reshape (x, f) }",
+              &wide);
+    cr_expect_eq(adj_node_type(net->output[0]).shape.dim[0], 29);
+}
+
 Test(onnx_load, batch_norm)
 {
     load_text(17, norm_model, NULL);
