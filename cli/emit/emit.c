@@ -27,19 +27,19 @@ static int parse(emit_opts *o, int argc, char **argv)
          .text = &o->weights},
         {"--model", "NAME", "model, or an ONNX file; default: the one named in the weights file",
          .text = &o->model, .names = model_name_at},
-        {"--map", "NAME", MAP_HELP, .text = &o->map},
+        {"--map", "NAME", MAP_HELP, .text = &o->map, .needs = "--weights"},
         {"--batch", "N", "images of one call; default: 1", .integer = &o->batch,
          .range = {1, 65536}},
         {"--train", "", "also writes NAME_train_step: gradient descent with momentum 0.9 in RAM",
          .flag = &o->train},
         {"--accumulate", "",
          "with --train: NAME_accumulate and NAME_update, one step for several batches",
-         .flag = &o->accumulate},
+         .flag = &o->accumulate, .needs = "--train"},
         {"--freeze", "PATTERNS", "with --train: parameters that stay constants: conv?/*,bn?/*",
-         .text = &o->freeze},
+         .text = &o->freeze, .needs = "--train"},
         {"--head-only", "",
          "with --train: trains the last layer; those before it run as in prediction",
-         .flag = &o->head_only},
+         .flag = &o->head_only, .needs = "--train"},
         {"--prefix", "NAME", "first part of the file's names: NAME_predict; default: net",
          .text = &o->prefix},
         {"--arena", "WHERE",
@@ -79,11 +79,6 @@ static int parse(emit_opts *o, int argc, char **argv)
     adj_error error = {0};
     if (status == CONTINUE && adj_emit_check_prefix(o->prefix, &error) != ADJ_OK)
         return complain("emit", EXIT_USAGE, "--prefix: %s", error.message);
-    if (status == CONTINUE && (o->freeze != NULL || o->accumulate || o->head_only) && !o->train)
-        return complain("emit", EXIT_USAGE, "--%s requires --train",
-                        o->accumulate  ? "accumulate"
-                        : o->head_only ? "head-only"
-                                       : "freeze");
     if (status == CONTINUE && o->data != NULL && strcmp(o->weights_type, "int8") != 0)
         return complain("emit", EXIT_USAGE, "--data requires --weights-type int8");
     if (status == CONTINUE && o->data != NULL && o->weights == NULL && !is_onnx_file(o->model))
