@@ -117,12 +117,12 @@ static adj_node *build(work *w, const emit_opts *o, const char *name, adj_error 
                             .multiplier = c->options.multiplier,
                             .training = o->train && !o->head_only,
                             .freeze = o->freeze};
-    adj_model_opts of_file = {0};
+    adj_model_opts of_file = {.size = c->options.size};
     adj_error no_classifier = {0};
     if (is_onnx_file(name) && onnx_sizes(name, &of_file, &no_classifier) == ADJ_OK) {
         onnx_source source = {.freeze = o->freeze};
         adj_net net;
-        if (net_named(name, &source, &net, error) != ADJ_OK)
+        if (net_named(name, of_file.size, &source, &net, error) != ADJ_OK)
             return NULL;
         const int64_t classes = c->options.classes > 0 ? c->options.classes : of_file.classes;
         adj_node *x =

@@ -89,6 +89,25 @@ Test(onnx_load, shapes)
     }
 }
 
+/* A symbolic height and width, before or behind the channels, are those of the options or of the
+ * node that takes the input's place. */
+Test(onnx_load, symbolic_images)
+{
+    static const char *const models[] = {"(float[batch,3,batch,batch] x) => (y) { y = Relu (x) }",
+                                         "(float[batch,batch,batch,3] x) => (y) { y = Relu (x) }"};
+    const adj_shape shapes[] = {{4, {2, 3, 6, 5}}, {4, {2, 6, 5, 3}}};
+    for (int i = 0; i < 2; i++) {
+        load_text(17, models[i], &(adj_onnx_opts){.batch = 2, .size = {.h = 6, .w = 5}});
+        cr_expect(adj_shape_equal(adj_node_type(net->output[0]).shape, shapes[i]), "%s", models[i]);
+        new_net();
+        adj_node *x = adj_input(g, "images", ADJ_F32, shapes[i]);
+        const adj_onnx_opts given = {.batch = 2, .given = &x, .n_given = 1};
+        cr_expect_eq(adj_onnx_load(g, path, &given, &net, &error), ADJ_OK, "%s", error.message);
+        cr_expect(adj_shape_equal(adj_node_type(net->output[0]).shape, shapes[i]), "%s", models[i]);
+        expect_file_refused(NULL, "(expected a fixed size in the file, or --size HxW");
+    }
+}
+
 /* A file for one batch that has a multiple of it in a Reshape: the message says what to do. */
 Test(onnx_load, exported_for_one_batch)
 {
