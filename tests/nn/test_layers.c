@@ -355,6 +355,18 @@ Test(layers, refusals)
 
 /* Errors of the ops that layers are made of, whose input is an image of 5 x 4 pixels. A layer's
  * name stands before no error but its own. */
+Test(layers, initial_values_that_cannot_be_drawn)
+{
+    const adj_shape two = {1, {2}};
+    scoped(fixture_free) fixture f = fixture_new();
+    expect_refusal(&f, adj_param(f.g, "p", ADJ_F32, two, adj_init_uniform(1, -1)), ADJ_EARG,
+                   "\"p\"", "got 1 to -1, expected low <= high", NULL);
+    expect_refusal(&f, adj_param(f.g, "p", ADJ_F32, two, adj_init_uniform(0, NAN)), ADJ_EARG,
+                   "\"p\"", "got 0 to nan", NULL);
+    expect_refusal(&f, adj_param(f.g, "p", ADJ_F32, two, adj_init_normal(0, -1)), ADJ_EARG, "\"p\"",
+                   "deviation", "got -1, expected 0 or more", NULL);
+}
+
 Test(layers, refusals_of_their_ops)
 {
     const adj_conv_layer large = {.filters = 4, .kernel = {7}}, four = {.filters = 4};
