@@ -1,5 +1,5 @@
-/* internal.h - options of an executor for the library's own checkers and training, and what these
- * read of its plan. */
+/* internal.h - options of an executor for the library's own checkers and training, what these read
+ * of its plan, and the error of a call that they make of others. */
 #ifndef ADJ_EXEC_INTERNAL_H
 #define ADJ_EXEC_INTERNAL_H
 

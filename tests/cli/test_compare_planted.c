@@ -2,7 +2,8 @@
  * filter gradient of LeNet that is wrong for more than eight images only is found at the second
  * batch size, which reports only what it ran; a kernel that crashes leads to --guard. And of the
  * backend "emitted": right functions pass; a wrong one, one that does not compile and one that
- * crashes are named. A script in the place of cc changes the C before it is compiled. */
+ * crashes are named, and Ctrl-C leaves no file. A script in the place of cc changes the C before it
+ * is compiled. */
 #include <criterion/criterion.h>
 #include <limits.h>
 #include <signal.h>
@@ -10,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/process.h"
 #include "cli/guard.h"
+#include "cli/process.h"
 #include "tests/cli/planted.h"
 #include "tests/isa.h"
 #include "tests/plan.h"
