@@ -26,11 +26,11 @@ static int read_options(compare_opts *o, int argc, char **argv)
 {
     const option options[] = {
         {"--model", "NAME", "model whose training step to compare, or an ONNX file; default: lenet",
-         .text = &o->graph.model, .names = model_name_at},
+         .text = &o->graph.model, .names = model_name_at, .excludes = "--op"},
         {"--infer", "", "the model's inference with folded batch norms, as in predict",
-         .flag = &o->graph.infer},
+         .flag = &o->graph.infer, .excludes = "--op"},
         {"--node", "ID", "only this node of the model, 3, %3 or its name, and its operands",
-         .text = &o->graph.node},
+         .text = &o->graph.node, .excludes = "--op"},
         {"--configs", "A,B,...",
          "configurations such as onednn:bf16:threads=1, the reference first; default: "
          "naive:f64,naive,onednn; separate by ; if one contains a comma; " EMITTED_HELP,
@@ -38,11 +38,12 @@ static int read_options(compare_opts *o, int argc, char **argv)
         {"--optimizer", "NAME", "optimizer of the training step; default: momentum",
          .text = &o->graph.optimizer, .names = optimizer_name_at},
         {"--batch", "N", "images per batch; default: 2", .integer = &o->graph.batch,
-         .range = {1, 4096}},
+         .range = {1, 4096}, .excludes = "--op"},
         {"--also-batch", "N",
          "second batch size, for each distinct node alone; 0: off; default: 17",
-         .integer = &o->also_batch, .range = {0, 4096}},
-        {"--size", "S", "image size, N or HxW; default: the model's", .text = &o->graph.size},
+         .integer = &o->also_batch, .range = {0, 4096}, .excludes = "--op"},
+        {"--size", "S", "image size, N or HxW; default: the model's", .text = &o->graph.size,
+         .excludes = "--op"},
         {"--seed", "N", "seed of the random values; default: 1", .integer = &o->seed,
          .range = {0, 1e15}},
         {"--runs", "N", "timed runs, fewer for slow graphs; default: 5", .integer = &o->runs,
@@ -57,7 +58,7 @@ static int read_options(compare_opts *o, int argc, char **argv)
         {"--shrink", "SECONDS", "time limit for shrinking a failing case; 0: off; default: 20",
          .real = &o->shrink, .range = {0, 1e5}},
         {"--neighbors", "N", "extra shapes close to the given one, with --op; default: 8",
-         .integer = &o->graph.neighbors, .range = {0, 8}},
+         .integer = &o->graph.neighbors, .range = {0, 8}, .needs = "--op"},
         {"--precision", "", "",
          .instead = "set it per configuration: --configs naive:f64,onednn:mixed:bf16"},
         {"--all", "", "one line per node instead of per op", .flag = &o->all},
@@ -135,20 +136,16 @@ int compare_parse(compare_opts *o, int argc, char **argv)
     int status = read_options(o, argc, argv);
     if (status != CONTINUE)
         return status;
-    if (o->graph.model != NULL && o->graph.op.op != NULL)
-        return complain("compare", EXIT_USAGE, "--model and --op are mutually exclusive");
     if (o->graph.optimizer != NULL && (o->graph.op.op != NULL || o->graph.infer))
         return complain("compare", EXIT_USAGE, "--optimizer requires --model without --infer");
-    if (o->graph.infer && o->graph.op.op != NULL)
-        return complain("compare", EXIT_USAGE, "--infer requires --model");
-    if (o->graph.node != NULL && o->graph.op.op != NULL)
-        return complain("compare", EXIT_USAGE, "--node requires --model");
     const char *stray = o->graph.op.op == NULL ? op_args_given(&o->graph.op, "") : NULL;
     if (stray != NULL)
         return complain("compare", EXIT_USAGE, "%s requires --op%s", stray,
                         strcmp(stray, "--dtype") == 0 || strcmp(stray, "--attr") == 0
                             ? "; for a model, set it in --configs, as in onednn:bf16:nchw"
                             : "");
+    if (o->seconds > 0 && !o->guard && (o->configs == NULL || strstr(o->configs, "isa=") == NULL))
+        return complain("compare", EXIT_USAGE, "--timeout requires --guard, or isa= in --configs");
     if (o->graph.model == NULL && o->graph.op.op == NULL)
         o->graph.model = "lenet";
     return read_configs(o);

@@ -92,8 +92,8 @@ void metadata_free(metadata *m)
 static adj_status load(adj_graph **g, const onnx_network *n, adj_onnx_net **net, int *is_fixed,
                        adj_error *error)
 {
-    adj_onnx_opts o = {.batch = ONNX_BATCH};
-    adj_model_opts sizes = {0};
+    adj_onnx_opts o = {.batch = ONNX_BATCH, .size = n->card->options.size};
+    adj_model_opts sizes = {.size = o.size};
     if (n->classes > 0 && onnx_sizes(n->model, &sizes, NULL) == ADJ_OK &&
         sizes.classes != n->classes)
         o.classes = n->classes;

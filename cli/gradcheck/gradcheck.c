@@ -34,14 +34,15 @@ static int parse(gradcheck_opts *o, int argc, char **argv)
         {"--model", "NAME",
          "model whose differentiable nodes to check, see adjoint models; or an ONNX file",
          .text = &o->graph.model, .names = model_name_at},
-        {"--node", "ID", "only this node of the model: 3, %3 or its name", .text = &o->graph.node},
+        {"--node", "ID", "only this node of the model: 3, %3 or its name", .text = &o->graph.node,
+         .needs = "--model"},
         {"--optimizer", "NAME",
          "optimizer whose update steps to check, with --model; default: momentum",
-         .text = &o->graph.optimizer, .names = optimizer_name_at},
+         .text = &o->graph.optimizer, .names = optimizer_name_at, .needs = "--model"},
         {"--batch", "N", "images per batch, with --model; default: 2", .integer = &o->graph.batch,
-         .range = {1, 1024}},
+         .range = {1, 1024}, .needs = "--model"},
         {"--neighbors", "N", "extra shapes close to the given one, with --op; default: 8",
-         .integer = &o->graph.neighbors, .range = {0, 8}},
+         .integer = &o->graph.neighbors, .range = {0, 8}, .needs = "--op"},
         {"--backend", "NAME", BACKEND_HELP "; " EMITTED_HELP, .text = &o->backend,
          .names = checked_backend_name_at},
         {"--impl", "WORD", "only implementations whose name contains WORD", .text = &o->impl},
@@ -103,9 +104,6 @@ static int build(gradcheck_opts *o, compared *c)
     const char *stray = g->model != NULL ? op_args_given(&g->op, "--dtype --attr") : NULL;
     if (stray != NULL)
         return complain("gradcheck", EXIT_USAGE, "%s requires --op", stray);
-    if (g->model == NULL && (g->node != NULL || g->optimizer != NULL))
-        return complain("gradcheck", EXIT_USAGE, "%s requires --model",
-                        g->node != NULL ? "--node" : "--optimizer");
     if (compared_open(c, g) != ADJ_OK)
         return complain("gradcheck", c->usage ? EXIT_USAGE : EXIT_FAILED, "%s", c->m.error.message);
     return CONTINUE;

@@ -130,7 +130,8 @@ Test(op, wrong_usage)
     cr_expect_eq(files_in(&dir), 1, "a file was written");
 }
 
-Test(op, an_attribute_is_not_guessed)
+/* The default of adjoint ops is used; what follows from the operands elsewhere is not guessed. */
+Test(op, defaults_of_attributes)
 {
     scoped(folder_remove) folder dir = enter(folder_new());
     const double x[] = {1, 2, 3, 4};
@@ -140,10 +141,15 @@ Test(op, an_attribute_is_not_guessed)
                             {"beta", ADJ_ELEM_F64, {1, {4}}, x}};
     adj_error error;
     cr_assert_eq(adj_tensors_write("in", 4, t, 0, NULL, &error), ADJ_OK);
-    tool(&f, 3, "op elu --in in --out out");
-    expect_text(f.err, "op: --attr: alpha is missing (adjoint ops elu");
-    tool(&f, 3, "op group_norm --in in --out out --attr groups=4");
-    expect_text(f.err, "op: --attr: epsilon is missing");
+    tool(&f, 0, "op group_norm --in in --out y");
+    tool(&f, 0, "op group_norm --in in --out same --attr epsilon=0.001,groups=1");
+    tool(&f, 0, "op group_norm --in in --out other --attr epsilon=0.25");
+    cr_expect(same_file("y", "same"));
+    cr_expect(!same_file("y", "other"));
+    tool(&f, 3, "op transpose --in in --out out");
+    expect_text(f.err, "op: --attr: perm is missing (adjoint ops transpose");
+    tool(&f, 3, "op cast --in in --out out");
+    expect_text(f.err, "op: --attr: dtype is missing");
 }
 
 Test(op, beside_pytorch)

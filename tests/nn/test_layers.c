@@ -311,6 +311,7 @@ static adj_node *name_twice(fixture *f)
 Test(layers, refusals)
 {
     const adj_conv_layer three = {.filters = 3}, many = {.multiplier = INT64_MAX};
+    const adj_norm_layer too_fast = {.training = 1, .momentum = 7};
     char name[400] = "";
     memset(name, 'x', sizeof name - 1);
     scoped(fixture_free) fixture f = fixture_new();
@@ -338,6 +339,8 @@ Test(layers, refusals)
                    "l: ", "input", NULL);
     expect_refusal(&f, adj_layer_batch_norm(input(&f, "f32[1, 5]"), "l", NULL), ADJ_ESHAPE,
                    "l: ", "input", "rank", NULL);
+    expect_refusal(&f, adj_layer_batch_norm(input(&f, image), "l", &too_fast), ADJ_EARG,
+                   "l: momentum", "got 7, expected 0 to 1", NULL);
     expect_refusal(&f, adj_layer_dropout(input(&f, "f32[1, 5]"), "", 0.5, 1), ADJ_EARG, "dropout",
                    "name", NULL);
     expect_refusal(&f, adj_layer_dropout(input(&f, "f32[1, 5]"), "l", 1.5, 1), ADJ_EARG,
@@ -352,6 +355,18 @@ Test(layers, refusals)
 
 /* Errors of the ops that layers are made of, whose input is an image of 5 x 4 pixels. A layer's
  * name stands before no error but its own. */
+Test(layers, initial_values_that_cannot_be_drawn)
+{
+    const adj_shape two = {1, {2}};
+    scoped(fixture_free) fixture f = fixture_new();
+    expect_refusal(&f, adj_param(f.g, "p", ADJ_F32, two, adj_init_uniform(1, -1)), ADJ_EARG,
+                   "\"p\"", "got 1 to -1, expected low <= high", NULL);
+    expect_refusal(&f, adj_param(f.g, "p", ADJ_F32, two, adj_init_uniform(0, NAN)), ADJ_EARG,
+                   "\"p\"", "got 0 to nan", NULL);
+    expect_refusal(&f, adj_param(f.g, "p", ADJ_F32, two, adj_init_normal(0, -1)), ADJ_EARG, "\"p\"",
+                   "deviation", "got -1, expected 0 or more", NULL);
+}
+
 Test(layers, refusals_of_their_ops)
 {
     const adj_conv_layer large = {.filters = 4, .kernel = {7}}, four = {.filters = 4};

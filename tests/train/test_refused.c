@@ -30,6 +30,7 @@ static adj_error refused(const adj_net *net, const adj_dataset *train, const adj
     o.on.step = count_steps;
     o.on.user = &steps;
     cr_expect_neq(adj_fit(net, train, held_out, &o, &p, &error), ADJ_OK, "it is trained");
+    cr_expect_neq(error.status, ADJ_ENOMEM, "%s", error.message);
     cr_expect_null(p);
     cr_expect_eq(steps, 0, "%d steps were made", steps);
     return error;
@@ -210,6 +211,42 @@ Test(refused, files_that_cannot_be_written)
                 "none/best: No suc");
     expect_text(refused(&net, d, d, (adj_fit_opts){.checkpoint.path = f.path}).message,
                 "is not a regular file");
+}
+
+/* ---- data that the net cannot be trained on or evaluated with ---- */
+
+Test(refused, data_of_another_net)
+{
+    const adj_net net = {.name = "mine", .build = linear_build, .options.classes = 2};
+    const adj_net more = {.name = "mine", .build = linear_build, .options.classes = 5};
+    const adj_net color = {.name = "mine", .build = linear_build, .options.size.c = 3};
+    const char *const names[] = {"a", "b"}, *const others[] = {"a", "c"};
+    scoped(release_dataset) adj_dataset *d = make_data(), *same = make_data();
+    scoped(release_dataset) adj_dataset *two = tiny_data(12, 4, 4, 2, 2, 1);
+    scoped(release_dataset) adj_dataset *wide = tiny_data(12, 4, 5, 1, 2, 1);
+    adj_dataset no_size = *d, fixed = *d;
+    no_size.size.h = 0;
+    fixed.resize = ADJ_RESIZE_ERROR;
+    d->class_names = names;
+    same->class_names = others;
+    const struct {
+        const adj_net *net;
+        const adj_dataset *train, *held_out;
+        const char *words;
+    } cases[] = {
+        {&color, two, NULL, "net mine: images of 4x4x2 cannot become 4x4x3: expected the same num"},
+        {&net, &no_size, NULL, "image size is out of range (got 0x4x1"},
+        {&net, d, two, "held-out data: its model takes images of 1 channel (the data have 2)"},
+        {&net, d, &no_size, "held-out data: images of 0x4x1 cannot become 4x4x1: expected sides"},
+        {&net, d, same, "held-out data: class 1 of its model is b (in the data c)"},
+        {&net, &fixed, wide, "held-out data: its model does not resize images (got 4x5, expected"},
+        {&more, d, d, "held-out data: its model has 5 classes (the data have 2)"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const adj_error e =
+            refused(cases[i].net, cases[i].train, cases[i].held_out, (adj_fit_opts){0});
+        expect_text(e.message, cases[i].words);
+    }
 }
 
 /* More outputs than the data have classes and names: the card has no names. */
