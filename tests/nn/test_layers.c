@@ -314,34 +314,30 @@ Test(layers, refusals)
     char name[400] = "";
     memset(name, 'x', sizeof name - 1);
     scoped(fixture_free) fixture f = fixture_new();
-    expect_refusal(&f, adj_layer_conv2d(input(&f, image), "l", NULL), ADJ_EARG, "l: ", "filters",
-                   "got 0", NULL);
+    expect_refusal(&f, adj_layer_conv2d(input(&f, image), "l", NULL), ADJ_EARG,
+                   "l: |filters|got 0");
     expect_refusal(&f, conv_of(&f, image, (adj_conv_layer){.filters = 2, .kernel = {-3}}), ADJ_EARG,
-                   "l: ", "kernel", "-3", NULL);
+                   "l: |kernel|-3");
     expect_refusal(&f, adj_layer_depthwise_conv2d(input(&f, image), "l", &many), ADJ_EARG,
-                   "l: ", "multiplier", NULL);
+                   "l: |multiplier");
     expect_refusal(&f, conv_of(&f, image, (adj_conv_layer){.filters = 3, .groups = 3}), ADJ_ESHAPE,
-                   "l: ", "groups", "3 of 4", NULL);
-    expect_refusal(&f, conv_of(&f, "f32[1, 5, 4]", three), ADJ_ESHAPE, "l: ", "input", "rank",
-                   NULL);
+                   "l: |groups|3 of 4");
+    expect_refusal(&f, conv_of(&f, "f32[1, 5, 4]", three), ADJ_ESHAPE, "l: |input|rank");
     expect_refusal(
         &f, conv_of(&f, image, (adj_conv_layer){.filters = 3, .padding = ADJ_SAME, .pad = {1}}),
-        ADJ_EARG, "l: ", "pad", NULL);
-    expect_refusal(&f, adj_layer_conv2d(input(&f, image), NULL, &three), ADJ_EARG, "layer", "name",
-                   NULL);
-    expect_refusal(&f, name_twice(&f), ADJ_EARG, "l/w", NULL);
+        ADJ_EARG, "l: |pad");
+    expect_refusal(&f, adj_layer_conv2d(input(&f, image), NULL, &three), ADJ_EARG, "layer|name");
+    expect_refusal(&f, name_twice(&f), ADJ_EARG, "l/w");
     expect_refusal(&f, adj_layer_dense(input(&f, image), name, 3, NULL), ADJ_EARG,
-                   "xxx: ", "name is too long", NULL);
-    expect_refusal(&f, adj_layer_dense(input(&f, image), "l", 0, NULL), ADJ_EARG, "l: ", "units",
-                   NULL);
-    expect_refusal(&f, adj_layer_dense(input(&f, "f32[]"), "l", 2, NULL), ADJ_ESHAPE,
-                   "l: ", "input", NULL);
+                   "xxx: |name is too long");
+    expect_refusal(&f, adj_layer_dense(input(&f, image), "l", 0, NULL), ADJ_EARG, "l: |units");
+    expect_refusal(&f, adj_layer_dense(input(&f, "f32[]"), "l", 2, NULL), ADJ_ESHAPE, "l: |input");
     expect_refusal(&f, adj_layer_batch_norm(input(&f, "f32[1, 5]"), "l", NULL), ADJ_ESHAPE,
-                   "l: ", "input", "rank", NULL);
-    expect_refusal(&f, adj_layer_dropout(input(&f, "f32[1, 5]"), "", 0.5, 1), ADJ_EARG, "dropout",
-                   "name", NULL);
+                   "l: |input|rank");
+    expect_refusal(&f, adj_layer_dropout(input(&f, "f32[1, 5]"), "", 0.5, 1), ADJ_EARG,
+                   "dropout|name");
     expect_refusal(&f, adj_layer_dropout(input(&f, "f32[1, 5]"), "l", 1.5, 1), ADJ_EARG,
-                   "l: dropout", "rate", NULL);
+                   "l: dropout|rate");
     cr_assert_null(adj_layer_conv2d(NULL, "l", NULL));
     cr_assert_null(adj_layer_depthwise_conv2d(NULL, "l", NULL));
     cr_assert_null(adj_layer_separable_conv2d(NULL, "l", NULL));
@@ -359,15 +355,15 @@ Test(layers, refusals_of_their_ops)
     const char *const negative = "computed output height is negative";
     scoped(fixture_free) fixture f = fixture_new();
     expect_refusal(&f, adj_layer_conv2d(input(&f, image), "conv3", &large), ADJ_ESHAPE,
-                   "conv3: conv2d: ", negative, NULL);
+                   "conv3: conv2d: |%s", negative);
     expect_refusal(&f, adj_layer_depthwise_conv2d(input(&f, image), "dw3", &large), ADJ_ESHAPE,
-                   "dw3: depthwise", negative, NULL);
+                   "dw3: depthwise|%s", negative);
     expect_refusal(&f, adj_layer_separable_conv2d(input(&f, image), "sep3", &large), ADJ_ESHAPE,
-                   "sep3: ", negative, NULL);
+                   "sep3: |%s", negative);
     expect_refusal(&f, adj_layer_conv2d(input(&f, "i32[1, 5, 4, 4]"), "conv3", &four), ADJ_EDTYPE,
-                   "conv3: ", NULL);
+                   "conv3: ");
     expect_refusal(&f, adj_layer_batch_norm(input(&f, "i32[1, 5, 4, 4]"), "bn3", NULL), ADJ_EDTYPE,
-                   "bn3: ", NULL);
+                   "bn3: ");
     cr_assert_null(adj_max_pool(adj_layer_conv2d(input(&f, image), "conv3", &four), &pool));
     cr_expect_eq(strncmp(adj_graph_message(f.g), "max_pool: ", 10), 0, "%s",
                  adj_graph_message(f.g));
