@@ -38,22 +38,14 @@ static adj_status run_sum(const adj_call *c)
     return ADJ_OK;
 }
 
-static int match_sum(const adj_node *root, const adj_uses *uses, int max, const adj_node **group)
-{
-    (void)uses, (void)max;
-    group[0] = root;
-    return root->op == &adj_op_bias_add_grad;
-}
-
 static adj_status prepare_sum(void *backend, const adj_group *g, int candidate, adj_prep *p)
 {
-    (void)backend, (void)g;
-    strcpy(p->impl, "sequential");
-    return candidate > 0 ? ADJ_ENOKERNEL : ADJ_OK;
+    (void)backend;
+    return prepare_one(&adj_op_bias_add_grad, ADJ_F32, "sequential", g, candidate, p);
 }
 
 static const adj_kernel sequential = {
-    .name = "bias_add_grad", .match = match_sum, .prepare = prepare_sum, .run = run_sum};
+    .name = "bias_add_grad", .prepare = prepare_sum, .run = run_sum};
 
 /* Values of either sign, positive ones, and one value a channel. */
 typedef enum { SIGNED, POSITIVE, REPEATED, N_KIND } kind;
@@ -225,10 +217,7 @@ static const adj_kernel kernel = {
 static adj_status prepare_product(void *backend, const adj_group *g, int candidate, adj_prep *p)
 {
     (void)backend;
-    if (g->node[0]->op != &adj_op_matmul || g->node[0]->type.dtype != ADJ_BF16 || candidate > 0)
-        return ADJ_ENOKERNEL;
-    strcpy(p->impl, "flushing");
-    return ADJ_OK;
+    return prepare_one(&adj_op_matmul, ADJ_BF16, "flushing", g, candidate, p);
 }
 
 static adj_status run_product(const adj_call *c)

@@ -249,12 +249,8 @@ static int leaves_unwritten; /* the last element */
 static adj_status prepare_clearing(void *backend, const adj_group *g, int candidate, adj_prep *p)
 {
     (void)backend;
-    if (candidate > 0 || g->n_node > 1 || strcmp(g->node[0]->op->name, "relu") != 0 ||
-        g->node[0]->type.dtype != ADJ_F32)
-        return ADJ_ENOKERNEL;
-    p->alias[0] = (adj_alias){.out = 0, .operands = is_claimed ? 1U : 0U};
-    strcpy(p->impl, "clears");
-    return ADJ_OK;
+    p->alias[0].operands = is_claimed; /* bit 0 */
+    return prepare_one(&adj_op_relu, ADJ_F32, "clears", g, candidate, p);
 }
 
 static adj_status run_clearing(const adj_call *c)

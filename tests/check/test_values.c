@@ -137,10 +137,7 @@ static float part_of_one; /* that is added of one summand */
 static adj_status prepare_sum(void *backend, const adj_group *g, int candidate, adj_prep *p)
 {
     (void)backend;
-    if (g->node[0]->op != &adj_op_reduce_sum || g->node[0]->type.dtype != ADJ_F32 || candidate > 0)
-        return ADJ_ENOKERNEL;
-    strcpy(p->impl, "slightly_off");
-    return ADJ_OK;
+    return prepare_one(&adj_op_reduce_sum, ADJ_F32, "slightly_off", g, candidate, p);
 }
 
 static adj_status run_sum(const adj_call *c)
@@ -246,23 +243,10 @@ enum { ROWS = 128 };
 
 static int seen[16]; /* how often: -1, 0, 1, ... */
 
-static int match_loss(const adj_node *root, const adj_uses *uses, int max, const adj_node **group)
-{
-    (void)uses;
-    (void)max;
-    group[0] = root;
-    return root->op == &adj_op_sparse_softmax_cross_entropy;
-}
-
 static adj_status prepare_watching(void *backend, const adj_group *g, int candidate, adj_prep *p)
 {
     (void)backend;
-    (void)g;
-    if (candidate > 0)
-        return ADJ_ENOKERNEL;
-    p->in[0] = p->in[1] = p->out[0] = NULL;
-    snprintf(p->impl, sizeof p->impl, "watching");
-    return ADJ_OK;
+    return prepare_one(&adj_op_sparse_softmax_cross_entropy, ADJ_F32, "watching", g, candidate, p);
 }
 
 static adj_status run_watching(const adj_call *c)
@@ -277,7 +261,7 @@ static adj_status run_watching(const adj_call *c)
 }
 
 static const adj_kernel watching = {
-    .name = "watching", .match = match_loss, .prepare = prepare_watching, .run = run_watching};
+    .name = "watching", .prepare = prepare_watching, .run = run_watching};
 
 Test(compare_labels, every_class_and_no_other)
 {

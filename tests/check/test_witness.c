@@ -387,11 +387,7 @@ static adj_status run_on_seen(const adj_call *c)
 static adj_status prepare_relu(void *backend, const adj_group *g, int candidate, adj_prep *p)
 {
     (void)backend;
-    if (g->node[0]->op != &adj_op_relu || g->node[0]->type.dtype != ADJ_F32 || candidate > 0)
-        return ADJ_ENOKERNEL;
-    p->in[0] = p->out[0] = NULL;
-    strcpy(p->impl, "seen");
-    return ADJ_OK;
+    return prepare_one(&adj_op_relu, ADJ_F32, "seen", g, candidate, p);
 }
 
 Test(compare_witness, a_kernel_that_is_wrong_on_its_own_operands_is_no_fault_of_the_plan)

@@ -26,10 +26,8 @@ static int negated;
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *p)
 {
     (void)backend;
-    if (g->n_node > 1 || g->node[0]->op != &adj_op_neg || candidate > 0)
-        return ADJ_ENOKERNEL;
     p->alias[0].operands = 1;
-    return ADJ_OK;
+    return prepare_one(&adj_op_neg, ADJ_F32, "count", g, candidate, p);
 }
 
 static adj_status negate(const adj_call *c)

@@ -70,12 +70,7 @@ static int match_pair(const adj_node *root, const adj_uses *uses, int max, const
 static const adj_kernel kernel = {
     .name = "link", .match = match_pair, .prepare = prepare, .run = run};
 static const adj_kernel *const kernels[] = {&kernel, NULL};
-static const adj_backend link_backend = {.version = ADJ_VERSION,
-                                         .name = "link",
-                                         .open = open_nothing,
-                                         .close = close_nothing,
-                                         .kernels = kernels,
-                                         .progress = progress};
+static const adj_backend link_backend = {.name = "link", .kernels = kernels, .progress = progress};
 
 /* ---- a net of several layers ---- */
 
@@ -89,7 +84,6 @@ typedef enum { ALONE, SHARED, SYNCHRONISED } kind; /* the last one has batch nor
 
 static net net_new(const adj_optimizer_opts *o, kind kind, size_t bucket)
 {
-    static const adj_backend *both[3];
     const adj_conv_layer conv = {.filters = CHANNELS, .padding = ADJ_SAME};
     const adj_norm_layer norm = {.training = 1};
     net n = {.g = adj_graph_new()};
@@ -108,14 +102,12 @@ static net net_new(const adj_optimizer_opts *o, kind kind, size_t bucket)
     adj_updates *u = adj_training_updates(n.loss, o);
     const adj_data_parallel_opts d = {.bucket_bytes = bucket,
                                       .sync_batch_norm = kind == SYNCHRONISED};
-    both[0] = &link_backend;
-    both[1] = naive_backend();
     const adj_exec_opts opts = {.n_fetch = 1,
                                 .fetch = &n.loss,
                                 .updates = kind != ALONE ? adj_data_parallel(u, 2, 0, &d) : u,
                                 .threads = 1,
                                 .backend = "naive",
-                                .backends = both};
+                                .backends = beside_naive(link_backend)};
     memset(&link, 0, sizeof link);
     cr_assert_eq(adj_exec_new(n.g, &opts, &n.e), ADJ_OK, "%s", adj_exec_message(n.e));
     return n;
@@ -162,14 +154,14 @@ TestSuite(overlap, .init = plan_as_usual);
 /* One process times kernels for all: it answers the others between two runs. */
 Test(overlap, answers_while_kernels_are_timed)
 {
-    static const adj_backend *list[8] = {&link_backend};
-    for (int i = 0; i < 6 && adj_backends[i] != NULL; i++)
-        list[i + 1] = adj_backends[i];
     scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {2, 16, 16, 8}});
     adj_node *y = adj_layer_conv2d(x, "conv", &(adj_conv_layer){.filters = 8});
-    const adj_exec_opts opts = {
-        .n_fetch = 1, .fetch = &y, .threads = 1, .tune = 1, .backends = list};
+    const adj_exec_opts opts = {.n_fetch = 1,
+                                .fetch = &y,
+                                .threads = 1,
+                                .tune = 1,
+                                .backends = list_before(link_backend, adj_backends)};
     setenv("ADJOINT_TUNE", "off", 1);
     memset(&link, 0, sizeof link);
     scoped(release_exec) adj_exec *e = plan_of(g, &opts);
@@ -256,7 +248,6 @@ Test(overlap, same_bits)
  * is made of them. Writes what is started, as bytes, to started; returns how many are. */
 static int starts_of_branches(int rank, size_t started[64])
 {
-    const adj_backend *both[3] = {&link_backend, naive_backend()};
     const adj_norm_layer norm = {.training = 1};
     scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {BATCH, SIDE, SIDE, 1}});
@@ -279,7 +270,7 @@ static int starts_of_branches(int rank, size_t started[64])
         .updates = adj_data_parallel(adj_training_updates(loss, &sgd), 2, rank, &d),
         .threads = 1,
         .backend = "naive",
-        .backends = both};
+        .backends = beside_naive(link_backend)};
     int n = 0;
     scoped(release_exec) adj_exec *e = plan_of(g, &opts);
     for (int i = 0; i < adj_exec_step_count(e) && n < 64; i++)
@@ -303,13 +294,13 @@ Test(overlap, all_processes_start_in_one_order)
  * start among them still comes before the starts behind it. */
 Test(overlap, groups_keep_the_order_of_starts)
 {
-    const adj_backend *const both[] = {&link_backend, naive_backend(), NULL};
     scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){1, {4}}), *y[3];
     y[0] = adj_all_reduce(adj_tanh(x), ADJ_REDUCE_SUM);
     y[1] = adj_all_reduce(adj_concat(2, (adj_node *const[]){x, x}, 0), ADJ_REDUCE_SUM);
     y[2] = adj_sigmoid(x);
-    const adj_exec_opts opts = {.n_fetch = 3, .fetch = y, .backend = "link", .backends = both};
+    const adj_exec_opts opts = {
+        .n_fetch = 3, .fetch = y, .backend = "link", .backends = beside_naive(link_backend)};
     const net n = {.e = plan_of(g, &opts)};
     const int first = find_step(&n, "all_reduce_start", 0);
     cr_expect_eq(adj_exec_step_at(n.e, first).bytes, 2 * 4 * sizeof(float));
