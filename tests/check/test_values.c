@@ -70,12 +70,8 @@ Test(compare_special, sound_kernels_are_not_blamed)
         x = adj_node_operand_at(y, 0);
         adj_grad(y, adj_input(g, "dy", ADJ_F32, adj_node_type(y).shape), 1, &x, &dx);
         adj_node *const root[] = {y, dx};
-        scoped(release_comparison) const adj_comparison *c =
-            comparison_of(g, (adj_compare_opts){.exec.n_fetch = 2,
-                                                .exec.fetch = root,
-                                                .n_config = sizeof configs / sizeof *configs,
-                                                .config = configs,
-                                                .exec.seed = 5});
+        scoped(release_comparison) const adj_comparison *c = comparison_of(
+            2, root, sizeof configs / sizeof *configs, configs, (adj_compare_opts){.exec.seed = 5});
         expect_all_pass(c, adj_node_op(y));
     }
 }
@@ -97,15 +93,10 @@ static void expect_sound(const char *label, adj_node *y, adj_node *const leaf[2]
             adj_store(dtype, data[k], i, value[k](i));
         values[k] = (adj_leaf_value){.leaf = leaf[k], .data = data[k]};
     }
-    scoped(release_comparison) const adj_comparison *c =
-        comparison_of(adj_node_graph(y), (adj_compare_opts){.exec.n_fetch = 1,
-                                                            .exec.fetch = &y,
-                                                            .n_config = 3,
-                                                            .config = configs,
-                                                            .exact = exact,
-                                                            .n_value = value != NULL ? 2 : 0,
-                                                            .value = values,
-                                                            .exec.seed = 3});
+    scoped(release_comparison) const adj_comparison *c = comparison_of(
+        1, &y, 3, configs,
+        (adj_compare_opts){
+            .exact = exact, .n_value = value != NULL ? 2 : 0, .value = values, .exec.seed = 3});
     expect_all_pass(c, label);
 }
 

@@ -299,12 +299,8 @@ static void compare(const plant *p, int n_config, const char *const configs[])
         cr_assert_eq(adj_grad(n, adj_input(g, "dy", ADJ_F32, n->type.shape), 1, &x, &dx), ADJ_OK);
     adj_node *const roots[] = {n, dx};
     planted = p;
-    scoped(release_comparison) const adj_comparison *c =
-        comparison_of(g, (adj_compare_opts){.exec.n_fetch = dx != NULL ? 2 : 1,
-                                            .exec.fetch = roots,
-                                            .n_config = n_config,
-                                            .config = configs,
-                                            .exec.seed = 3});
+    scoped(release_comparison) const adj_comparison *c = comparison_of(
+        dx != NULL ? 2 : 1, roots, n_config, configs, (adj_compare_opts){.exec.seed = 3});
     for (int i = 0; i < c->n_row; i++) {
         const compare_row *row = adj_comparison_row_at(c, i);
         const int is_its = strcmp(adj_node_op(row->node), p->op) == 0 && row->group[0] == '\0';
