@@ -2,10 +2,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adjoint_nn.h"
 #include "graph/op.h"
 #include "tests/check/checked.h"
 #include "tests/counter.h"
+#include "tests/training.h"
 
 /* 40 seeds: every type, method, backend and order has its turn. */
 enum { SOUND_SEEDS = 40 };
@@ -142,13 +142,10 @@ Test(gradcheck, every_op_can_be_named)
 
 Test(gradcheck, a_model_node_by_node)
 {
-    scoped(release_graph) adj_graph *g = adj_graph_new();
-    adj_model_opts options = {.batch = 2, .training = 1};
-    adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {2}});
-    const adj_model *model = adj_model_find("lenet", &options);
-    adj_node *loss = adj_loss_softmax(adj_model_logits(g, model, &options), labels, NULL);
+    scoped(training_free) training t =
+        training_of("lenet", (adj_model_opts){.batch = 2}, &with_momentum);
     scoped(release_gradcheck) const adj_gradcheck_report *r = NULL;
-    cr_assert_eq(adj_gradcheck(loss, NULL, &r), ADJ_OK, "%s", r->message);
+    cr_assert_eq(adj_gradcheck(t.loss, NULL, &r), ADJ_OK, "%s", r->message);
     cr_expect_eq(r->verdict, ADJ_GRADCHECK_PASS);
     cr_expect_gt(r->n_result[ADJ_GRADCHECK_PASS], 20);
 }

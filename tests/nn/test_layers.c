@@ -4,6 +4,7 @@
 
 #include "expect.h"
 #include "nn_test.h"
+#include "tests/training.h"
 
 /* ---- values ---- */
 
@@ -263,32 +264,26 @@ Test(layers, half_types_keep_f32_parameters)
     static const adj_dtype half[] = {ADJ_F16, ADJ_BF16};
 
     for (int i = 0; i < 2; i++) {
-        scoped(release_graph) adj_graph *g = adj_graph_new();
-        adj_node *x = adj_input(g, "x", half[i], (adj_shape){4, {2, 4, 4, 3}});
+        adj_node *x = adj_input(adj_graph_new(), "images", half[i], (adj_shape){4, {2, 4, 4, 3}});
         adj_node *h = adj_layer_conv2d(x, "conv", &(adj_conv_layer){.filters = 4});
         h = adj_layer_batch_norm(h, "bn", &(adj_norm_layer){.training = 1});
         h = adj_layer_dropout(h, "dropout", 0.5, 1);
         adj_node *y = adj_layer_dense(h, "dense", 5, NULL);
-        cr_assert_not_null(y, "%s", adj_graph_message(g));
+        cr_assert_not_null(y, "%s", adj_graph_message(adj_node_graph(x)));
         cr_assert_eq(adj_node_type(y).dtype, half[i]);
-        adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {2}});
-        adj_node *lr = adj_input(g, "learning_rate", ADJ_F32, (adj_shape){0});
-        adj_node *loss = adj_loss_softmax(y, labels, NULL);
-        adj_updates *u = adj_training_updates(loss, &(adj_optimizer_opts){.momentum = 0.9});
-        cr_assert_not_null(u, "%s", adj_graph_message(g));
-        for (int k = 0; k < adj_updates_count(u); k++) {
-            adj_node *leaf = adj_updates_leaf_at(u, k);
+        scoped(training_free) training t = training_on(y, &with_momentum);
+        for (int k = 0; k < adj_updates_count(t.updates); k++) {
+            adj_node *leaf = adj_updates_leaf_at(t.updates, k);
             int step = strcmp(adj_node_name(leaf), "dropout/step") == 0;
             cr_assert_eq(adj_node_type(leaf).dtype, step ? ADJ_I32 : ADJ_F32, "%s",
                          adj_node_name(leaf));
         }
-        scoped(release_exec) adj_exec *e = exec_new(g, 1, &loss, u);
-        const double rate = 0.01, of_rows[] = {1, 4};
+        scoped(release_exec) adj_exec *e = exec_new(t.g, 1, &t.loss, t.updates);
         set_sine(e, x, 0, 1);
-        set_values(e, lr, &rate);
-        set_values(e, labels, of_rows);
+        set_values(e, t.lr, (double[]){0.01});
+        set_values(e, t.labels, (double[]){1, 4});
         run(e);
-        double value = get_scalar(e, loss);
+        double value = get_scalar(e, t.loss);
         cr_assert(value > 0 && value < 20, "loss %g", value);
     }
 }
