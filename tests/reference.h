@@ -1,5 +1,5 @@
 /* reference.h - the last of the built-in backends, which computes everything, and what a test's own
- * backend beside it opens: nothing. */
+ * backend beside it has. */
 #ifndef TESTS_REFERENCE_H
 #define TESTS_REFERENCE_H
 
@@ -24,6 +24,14 @@ static inline adj_status open_nothing(const adj_backend_opts *opts, void **backe
 }
 
 static inline void close_nothing(void *backend) { (void)backend; }
+
+/* A layout of a test's own backend. */
+struct adj_layout {
+    size_t bytes;
+    const char *name;
+};
+static inline size_t layout_bytes(const adj_layout *l) { return l->bytes; }
+static inline const char *layout_name(const adj_layout *l) { return l->name; }
 
 /* How a planted kernel prepares one node alone, of this op and type: one candidate, plain layouts.
  */

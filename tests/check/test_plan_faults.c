@@ -103,10 +103,7 @@ Test(compare_pass, folding_is_named)
 
 enum { ELEMS = 48, N_FAULT = 5 };
 
-struct adj_layout {
-    int unused;
-};
-static const adj_layout backwards = {0};
+static const adj_layout backwards = {ELEMS * sizeof(float), "backwards"};
 
 /* A fault of the reorder to the layout. */
 typedef enum { SOUND, SCALES, LOSES_SIGNS, ROUNDS, EXCHANGES } fault;
@@ -133,18 +130,6 @@ static adj_status run_exp(const adj_call *c)
         ((float *)c->out[0])[i] =
             expf(((const float *)c->in[0])[c->state != NULL ? ELEMS - 1 - i : i]);
     return ADJ_OK;
-}
-
-static size_t bytes_of(const adj_layout *l)
-{
-    (void)l;
-    return ELEMS * sizeof(float);
-}
-
-static const char *name_of(const adj_layout *l)
-{
-    (void)l;
-    return "backwards";
 }
 
 static char to_layout, to_plain; /* states */
@@ -177,8 +162,8 @@ static const adj_kernel exp_kernel = {.name = "backwards", .prepare = prepare_ex
 static const adj_kernel *const turning_kernels[] = {&exp_kernel, NULL};
 static const adj_backend turning = {.name = "backwards",
                                     .kernels = turning_kernels,
-                                    .layout_bytes = bytes_of,
-                                    .layout_name = name_of,
+                                    .layout_bytes = layout_bytes,
+                                    .layout_name = layout_name,
                                     .reorder_prepare = prepare_reorder,
                                     .reorder_run = run_reorder,
                                     .reorder_drop = drop_nothing};
