@@ -247,11 +247,7 @@ typedef struct {
     int next[LEAVES];         /* assigned to the leaf; 0: nothing */
 } garden;
 
-static int draw_int(garden *r, int n)
-{
-    r->seed = r->seed * UINT64_C(6364136223846793005) + 1442695040888963407U;
-    return (int)((r->seed >> 33) % (uint64_t)n);
-}
+static int draw_int(garden *r, int n) { return draw_below(n, &r->seed); }
 
 static void plant(garden *r)
 {
