@@ -96,14 +96,10 @@ Test(compare_trust, zeros_beside_a_large_number)
         for (int i = 0; i < 24; i++)
             value[i] = i == 7 ? 1000 : small ? 1e-5F : 1 + (float)i / 8;
         planted = MAX_ZERO;
-        r.c =
-            comparison_of(r.g, (adj_compare_opts){.exec.n_fetch = 1,
-                                                  .exec.fetch = &y,
-                                                  .n_config = 2,
-                                                  .config = configs,
-                                                  .exec.backends = before_naive("crooked", &kernel),
-                                                  .n_value = 1,
-                                                  .value = &given});
+        r.c = comparison_of(1, &y, 2, configs,
+                            (adj_compare_opts){.exec.backends = before_naive("crooked", &kernel),
+                                               .n_value = 1,
+                                               .value = &given});
         const compare_row *row = adj_comparison_row_at(r.c, 0);
         cr_assert_str_eq(row->backend, "crooked");
         cr_assert_eq(row->isolated.wrong, small ? 0 : 23);

@@ -128,14 +128,8 @@ static group_row compare_with(fault f, adj_node *y, adj_compare_opts o)
     group_row r = {.g = adj_node_graph(y)};
     planted = f;
     runs = 0;
-    o.exec.n_fetch = 1;
-    o.exec.fetch = &y;
     o.exec.backends = before_naive("welded", &pair);
-    if (o.n_config == 0) {
-        o.n_config = 2;
-        o.config = usual;
-    }
-    r.c = comparison_of(r.g, o);
+    r.c = comparison_of(1, &y, 2, o.config != NULL ? o.config : usual, o);
     for (int i = 0; i < r.c->n_row; i++)
         if (adj_comparison_row_at(r.c, i)->group[0] != '\0')
             r.row = adj_comparison_row_at(r.c, i);
@@ -242,9 +236,7 @@ static group_row compare_masked(fault f, const char *config, double moved)
     }
     adj_node *y = adj_scale(adj_relu_grad(dy, adj_add(x, z)), 0.5);
     return compare_with(
-        f, y,
-        (adj_compare_opts){
-            .n_config = 2, .config = configs, .n_value = 2, .value = given, .exec.seed = 7});
+        f, y, (adj_compare_opts){.config = configs, .n_value = 2, .value = given, .exec.seed = 7});
 }
 
 Test(compare_group, kinks_inside)
@@ -285,13 +277,8 @@ Test(compare_group, sound_groups_pass)
             adj_node *dz = adj_relu_grad(dy, z), *stats = adj_batch_norm_stats(z, ADJ_NHWC);
             adj_node *sums = adj_bias_add_grad(adj_square(dz), ADJ_NHWC);
             adj_node *roots[] = {y, dz, stats, sums, z};
-            scoped(release_comparison) const adj_comparison *c =
-                comparison_of(g, (adj_compare_opts){.exec.n_fetch = 5,
-                                                    .exec.fetch = roots,
-                                                    .n_config = 5,
-                                                    .config = configs,
-                                                    .exec.seed = seed,
-                                                    .exact = exact});
+            scoped(release_comparison) const adj_comparison *c = comparison_of(
+                5, roots, 5, configs, (adj_compare_opts){.exec.seed = seed, .exact = exact});
             cr_assert_eq(c->n_failed, 0);
             for (int i = 0; i < c->n_row; i++)
                 cr_assert_str_eq(adj_comparison_row_at(c, i)->group[0] != '\0'
@@ -325,14 +312,11 @@ Test(compare_group, bounds_of_what_cancels)
         adj_node *dx = NULL;
         cr_assert_eq(adj_grad(loss, NULL, 1, &x, &dx), ADJ_OK);
         const adj_optimizer_opts momentum = {.kind = ADJ_SGD, .momentum = 0.9};
-        scoped(release_comparison) const adj_comparison *c = comparison_of(
-            g, (adj_compare_opts){.exec.n_fetch = 1,
-                                  .exec.fetch = &dx,
-                                  .exec.updates = adj_training_updates(loss, &momentum),
-                                  .n_config = 2,
-                                  .config = configs,
-                                  .exec.seed = seed,
-                                  .exact = seed % 2 == 0});
+        scoped(release_comparison) const adj_comparison *c =
+            comparison_of(1, &dx, 2, configs,
+                          (adj_compare_opts){.exec.updates = adj_training_updates(loss, &momentum),
+                                             .exec.seed = seed,
+                                             .exact = seed % 2 == 0});
         expect_all_pass(c, "what cancels");
     }
 }

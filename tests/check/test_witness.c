@@ -299,12 +299,8 @@ static void compare(const plant *p, int n_config, const char *const configs[])
         cr_assert_eq(adj_grad(n, adj_input(g, "dy", ADJ_F32, n->type.shape), 1, &x, &dx), ADJ_OK);
     adj_node *const roots[] = {n, dx};
     planted = p;
-    scoped(release_comparison) const adj_comparison *c =
-        comparison_of(g, (adj_compare_opts){.exec.n_fetch = dx != NULL ? 2 : 1,
-                                            .exec.fetch = roots,
-                                            .n_config = n_config,
-                                            .config = configs,
-                                            .exec.seed = 3});
+    scoped(release_comparison) const adj_comparison *c = comparison_of(
+        dx != NULL ? 2 : 1, roots, n_config, configs, (adj_compare_opts){.exec.seed = 3});
     for (int i = 0; i < c->n_row; i++) {
         const compare_row *row = adj_comparison_row_at(c, i);
         const int is_its = strcmp(adj_node_op(row->node), p->op) == 0 && row->group[0] == '\0';
@@ -387,11 +383,7 @@ static adj_status run_on_seen(const adj_call *c)
 static adj_status prepare_relu(void *backend, const adj_group *g, int candidate, adj_prep *p)
 {
     (void)backend;
-    if (g->node[0]->op != &adj_op_relu || g->node[0]->type.dtype != ADJ_F32 || candidate > 0)
-        return ADJ_ENOKERNEL;
-    p->in[0] = p->out[0] = NULL;
-    strcpy(p->impl, "seen");
-    return ADJ_OK;
+    return prepare_one(&adj_op_relu, ADJ_F32, "seen", g, candidate, p);
 }
 
 Test(compare_witness, a_kernel_that_is_wrong_on_its_own_operands_is_no_fault_of_the_plan)

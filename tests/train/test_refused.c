@@ -107,7 +107,6 @@ Test(refused, other_parameter_groups_than_the_checkpoint)
     scoped(folder_remove) folder f = folder_new();
     const file_name file = in_folder(&f, "checkpoint");
     scoped(release_dataset) adj_dataset *d = make_data();
-    const adj_net net = {.name = "mine", .build = linear_build};
     const adj_param_group groups[] = {{.pattern = "*/b"}, {.pattern = "*/w", .rate = 2}};
     const adj_optimizer_opts
         one = {.kind = ADJ_SGD, .weight_decay = 0.1, .groups = groups, .n_groups = 1},
@@ -119,13 +118,13 @@ Test(refused, other_parameter_groups_than_the_checkpoint)
                       .exec.threads = 1,
                       .checkpoint.path = file.s,
                       .optimizer = one};
-    adj_predictor_free(tiny_fit(&net, d, NULL, &o));
+    adj_predictor_free(tiny_fit(&linear_net, d, NULL, &o));
     o.checkpoint.resume = 1;
-    adj_predictor_free(tiny_fit(&net, d, NULL, &o));
+    adj_predictor_free(tiny_fit(&linear_net, d, NULL, &o));
     o.optimizer = two;
-    expect_text(refused(&net, d, NULL, o).message, "entry groups differs");
+    expect_text(refused(&linear_net, d, NULL, o).message, "entry groups differs");
     o.optimizer = none;
-    expect_text(refused(&net, d, NULL, o).message, "(got none, expected ");
+    expect_text(refused(&linear_net, d, NULL, o).message, "(got none, expected ");
 }
 
 /* ---- names and words that no file can hold ---- */
@@ -133,11 +132,10 @@ Test(refused, other_parameter_groups_than_the_checkpoint)
 /* The data's second class has this name. */
 static adj_error refused_name(const char *name, adj_fit_opts o)
 {
-    const adj_net net = {.name = "mine", .build = linear_build};
     const char *const names[] = {"a", name};
     scoped(release_dataset) adj_dataset *d = make_data();
     d->class_names = names;
-    return refused(&net, d, NULL, o);
+    return refused(&linear_net, d, NULL, o);
 }
 
 Test(refused, class_names)
@@ -181,8 +179,7 @@ Test(refused, words_of_a_checkpoint)
     scoped(folder_remove) folder f = folder_new();
     const file_name file = in_folder(&f, "checkpoint");
     char patterns[300];
-    const adj_net net = {.name = "mine", .build = linear_build},
-                  lines = {.name = "a\nb", .build = linear_build},
+    const adj_net lines = {.name = "a\nb", .build = linear_build},
                   frozen = {.name = "mine", .build = linear_build, .options.freeze = patterns};
     adj_metadata note = {"note", "\xff"};
     const adj_fit_opts o = {
@@ -191,9 +188,9 @@ Test(refused, words_of_a_checkpoint)
     memset(patterns, ',', sizeof patterns);
     memcpy(patterns, "*/b", 3);
     patterns[sizeof patterns - 1] = '\0';
-    expect_text(refused(&net, d, NULL, o).message, "is not two UTF-8 strings");
+    expect_text(refused(&linear_net, d, NULL, o).message, "is not two UTF-8 strings");
     note.key = NULL;
-    expect_text(refused(&net, d, NULL, o).message, "is not two UTF-8 strings");
+    expect_text(refused(&linear_net, d, NULL, o).message, "is not two UTF-8 strings");
     expect_text(refused(&lines, d, NULL, (adj_fit_opts){0}).message,
                 "fit: model is invalid (got \"a\nb\", expected 1 to 199 bytes");
     expect_text(refused(&frozen, d, NULL, (adj_fit_opts){0}).message,
@@ -205,11 +202,10 @@ Test(refused, files_that_cannot_be_written)
 {
     scoped(folder_remove) folder f = folder_new();
     const file_name nowhere = in_folder(&f, "none/best");
-    const adj_net net = {.name = "mine", .build = linear_build};
     scoped(release_dataset) adj_dataset *d = make_data();
-    expect_text(refused(&net, d, d, (adj_fit_opts){.checkpoint.best = nowhere.s}).message,
+    expect_text(refused(&linear_net, d, d, (adj_fit_opts){.checkpoint.best = nowhere.s}).message,
                 "none/best: No suc");
-    expect_text(refused(&net, d, d, (adj_fit_opts){.checkpoint.path = f.path}).message,
+    expect_text(refused(&linear_net, d, d, (adj_fit_opts){.checkpoint.path = f.path}).message,
                 "is not a regular file");
 }
 
@@ -299,7 +295,6 @@ Test(ranks, refused_by_name)
     } cases[] = {{VERSION, 0, "version of the library"}, {SETTINGS, 0, "model"},
                  {SETTINGS, 1, "training data"},         {SETTINGS, 2, "held-out data"},
                  {KERNELS, 0, "choice of kernels"},      {NOTHING, 0, NULL}};
-    const adj_net net = {.build = linear_build, .name = "tiny"};
     scoped(release_dataset) adj_dataset *d = make_data();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         other_rank other = {.call = cases[i].call, .number = cases[i].number};
@@ -310,7 +305,7 @@ Test(ranks, refused_by_name)
         scoped(release_trainer) adj_trainer *t = NULL;
         adj_error error = {0};
         char expected[100];
-        const adj_status status = adj_trainer_new(&net, d, d, &o, &t, &error);
+        const adj_status status = adj_trainer_new(&linear_net, d, d, &o, &t, &error);
         if (cases[i].label != NULL) {
             snprintf(expected, sizeof expected, "rank 1: its %s differs from rank 0's",
                      cases[i].label);
