@@ -147,31 +147,6 @@ static int are_labels(const file_array *a)
 static const idx_content image_file = {"images", are_images, "00000803 or 00000804"},
                          label_file = {"labels", are_labels, "00000801 or 00000c02"};
 
-/* Takes the first element of each row as the label. */
-static adj_status take_labels(dataset *d, const file_array *a, const char *path)
-{
-    const int64_t n = a->size[0], row = a->rank == 2 ? a->size[1] : 1, header = 4 + 4 * a->rank;
-
-    if (n != d->public.n)
-        return io_dataset_fail(
-            d, ADJ_EIO, "idx: %s: offset 4: number of labels differs (got %lld, expected %lld)",
-            path, (long long)n, (long long)d->public.n);
-    d->labels = malloc((size_t)n * sizeof *d->labels + 1);
-    if (d->labels == NULL)
-        return io_dataset_no_memory(d);
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t label = array_integer(a, i * row);
-        if (label < 0 || label >= ADJ_MAX_CLASSES)
-            return io_dataset_fail(d, ADJ_EIO,
-                                   "idx: %s: offset %lld: label is out of range (got %lld, "
-                                   "expected 0 to %d)",
-                                   path, (long long)(header + i * row * a->bytes), (long long)label,
-                                   ADJ_MAX_CLASSES - 1);
-        d->labels[i] = (int32_t)label;
-    }
-    return ADJ_OK;
-}
-
 /* Takes the bytes. Those of only 0 and 1 become black and white, as in the reader of NumPy's files.
  */
 static void take_images(dataset *d, file_array *a, const char *path)
@@ -203,7 +178,7 @@ static adj_status read_pair(dataset *d, const char *images, const char *labels)
     }
     if (status != ADJ_OK)
         io_dataset_fail(d, status, "%s", error.message);
-    else if ((status = take_labels(d, &y, labels)) == ADJ_OK)
+    else if ((status = array_take_labels(d, &y, "idx", labels)) == ADJ_OK)
         status = io_dataset_take_axes(d, images, x.rank, x.size);
     free(y.data);
     return status;

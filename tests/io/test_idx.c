@@ -201,7 +201,7 @@ Test(idx, oversized_and_counts)
     expect_refused(&f, label_name, "offset 10: more bytes");
     const uint8_t three[] = {0, 0, 8, 1, 0, 0, 0, 3, 1, 2, 3};
     put_pair(&f, 1, three, sizeof three);
-    expect_refused(&f, label_name, "offset 4: number of labels differs");
+    expect_refused(&f, label_name, "number of labels differs (got 3, expected 2)");
 }
 
 Test(idx, not_files, .timeout = 60)

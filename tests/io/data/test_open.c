@@ -258,11 +258,11 @@ Test(open, qmnist)
     cr_expect(test->n == 3 && test->labels[2] == 9);
     adj_dataset_free(test);
     adj_dataset_free(d);
-    y[12 + 32] = 0xff; /* negative: the offset is that of the second row */
+    y[12 + 32] = 0xff; /* negative, in the second row */
     put_in(&f, "qmnist-train-labels-idx2-int", y, sizeof y);
     expect_refused(
         f.path, ADJ_TRAIN, NULL,
-        "labels-idx2-int: offset 44: label is out of range (got -16777216, expected 0 to ");
+        "labels-idx2-int: the label of image 1 is out of range (got -16777216, expected 0 to ");
     put_in(&f, "qmnist-train-labels-idx2-int", y, sizeof y - 1);
     expect_refused(f.path, ADJ_TRAIN, NULL, "the file ends within its labels");
     y[3] = 1; /* int32 of rank 1 */
