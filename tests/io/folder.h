@@ -48,6 +48,14 @@ static inline void folder_remove(const folder *f)
     cr_assert_eq(nftw(f->path, remove_entry, 8, FTW_DEPTH | FTW_PHYS), 0, "%s", f->path);
 }
 
+/* ---- the folder of the running test, for suites with .init = enter_folder, .fini = leave_folder
+ * ---- */
+
+static folder here;
+
+static inline void enter_folder(void) { here = folder_new(); }
+static inline void leave_folder(void) { folder_remove(&here); }
+
 static inline int files_in(const folder *f)
 {
     int n = 0;
