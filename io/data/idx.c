@@ -5,6 +5,7 @@
  * A file is 00 00 TT RR (TT the element type, RR the rank), RR big-endian 32-bit sizes, then the
  * elements, big-endian, and nothing else. Offsets in messages count the uncompressed bytes. */
 #include <dirent.h>
+#include <regex.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -186,48 +187,27 @@ static adj_status read_pair(dataset *d, const char *images, const char *labels)
 
 /* ---- a folder ---- */
 
+/* Names of files: what is before the split is empty or ends in - or _. */
+static const char name_pattern[] = "^(.*[-_])?(train|t10k|test)-((images)[-.]idx[134]-ubyte|"
+                                   "labels[-.]idx([134]-ubyte|2-int))(\\.gz)?$";
+
 /* Parsed name of a file in a folder. */
 typedef struct {
     size_t prefix; /* bytes of "emnist-letters-" */
     int is_train, is_images, is_packed;
 } idx_name;
 
-/* Moves *text past word if the text begins with it. */
-static int skip(const char **text, const char *word)
+static int parse_name(const regex_t *names, const char *text, idx_name *n)
 {
-    size_t n = strlen(word);
-    if (strncmp(*text, word, n) != 0)
+    enum { SPLIT = 2, IMAGES = 4, PACKED = 6, GROUPS };
+    regmatch_t group[GROUPS];
+    if (regexec(names, text, GROUPS, group, 0) != 0)
         return 0;
-    *text += n;
+    *n = (idx_name){.prefix = (size_t)group[SPLIT].rm_so,
+                    .is_train = strncmp(text + group[SPLIT].rm_so, "train", 5) == 0,
+                    .is_images = group[IMAGES].rm_so >= 0,
+                    .is_packed = group[PACKED].rm_so >= 0};
     return 1;
-}
-
-static int parse_rest(const char *text, idx_name *n)
-{
-    n->is_train = skip(&text, "train");
-    if (!n->is_train && !skip(&text, "t10k") && !skip(&text, "test"))
-        return 0;
-    n->is_images = skip(&text, "-images");
-    if (!n->is_images && !skip(&text, "-labels"))
-        return 0;
-    if (!skip(&text, "-idx") && !skip(&text, ".idx"))
-        return 0;
-    if (!skip(&text, "1-ubyte") && !skip(&text, "3-ubyte") && !skip(&text, "4-ubyte") &&
-        (n->is_images || !skip(&text, "2-int")))
-        return 0;
-    n->is_packed = skip(&text, ".gz");
-    return *text == '\0';
-}
-
-/* Parses the name of a split at the beginning of the text or after a "-" or "_". */
-static int parse_name(const char *text, idx_name *n)
-{
-    for (const char *at = text; *at != '\0'; at++)
-        if ((at == text || at[-1] == '-' || at[-1] == '_') && parse_rest(at, n)) {
-            n->prefix = (size_t)(at - text);
-            return 1;
-        }
-    return 0;
 }
 
 typedef struct {
@@ -255,14 +235,19 @@ static void add_name(idx_pair *p, const char *text, const idx_name *n)
 static idx_pair find_pair(const char *folder, int is_train)
 {
     idx_pair p = {.many = 0};
+    regex_t names;
+    if (regcomp(&names, name_pattern, REG_EXTENDED) != 0)
+        return p; /* memory is short */
     DIR *d = opendir(folder);
     for (struct dirent *e; d != NULL && (e = readdir(d)) != NULL;) {
         idx_name n;
-        if (parse_name(e->d_name, &n) && n.is_train == is_train && strlen(e->d_name) <= NAME_MAX)
+        if (strlen(e->d_name) <= NAME_MAX && parse_name(&names, e->d_name, &n) &&
+            n.is_train == is_train)
             add_name(&p, e->d_name, &n);
     }
     if (d != NULL)
         closedir(d);
+    regfree(&names);
     return p;
 }
 
