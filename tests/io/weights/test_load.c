@@ -207,15 +207,6 @@ static const adj_metadata expected[] = {
 };
 enum { ENTRIES = sizeof expected / sizeof expected[0] };
 
-/* A file without tensors that has these metadata. */
-static adj_tensors *file_of(int n, const adj_metadata list[])
-{
-    adj_tensors *t = NULL;
-    cr_assert_eq(adj_tensors_write(path.s, 0, NULL, n, list, NULL), ADJ_OK);
-    cr_assert_eq(adj_tensors_read(path.s, &t), ADJ_OK);
-    return t;
-}
-
 Test(card, there_and_back)
 {
     adj_metadata *list = NULL;
@@ -228,7 +219,9 @@ Test(card, there_and_back)
         cr_expect_str_eq(list[i].key, expected[i].key);
         cr_expect_str_eq(list[i].value, expected[i].value);
     }
-    adj_tensors *t = file_of(n, list);
+    adj_tensors *t = NULL;
+    cr_assert_eq(adj_tensors_write(path.s, 0, NULL, n, list, NULL), ADJ_OK);
+    cr_assert_eq(adj_tensors_read(path.s, &t), ADJ_OK);
     cr_expect_eq(t->n_metadata, ENTRIES);
     cr_expect_str_eq(t->metadata[1].value, card.model);
     cr_assert_eq(adj_model_card_read(t, &back, &error), ADJ_OK, "%s", error.message);
@@ -250,28 +243,27 @@ Test(card, there_and_back)
     free(list);
     adj_tensors_free(t);
 
-    t = file_of(0, NULL); /* a file of others: nothing is known */
-    cr_assert_eq(adj_model_card_read(t, &back, &error), ADJ_OK, "%s", error.message);
+    /* a file of others: nothing is known */
+    cr_assert_eq(adj_model_card_from_metadata(0, NULL, &back, &error), ADJ_OK, "%s", error.message);
     cr_expect(back->model == NULL && back->options.classes == 0 && back->class_names == NULL &&
               back->options.size.h == 0 && back->deviation[0] == 0 && back->accuracy == 0);
     free(back);
-    adj_tensors_free(t);
 
-    const adj_metadata old[] = {
-        {"checkpoint", "adjoint 2"}, {"height", "20"}, {"width", "24"}, {"channels", "3"}};
-    t = file_of(4, old); /* a checkpoint of version 0.2.0 */
-    cr_assert_eq(adj_model_card_read(t, &back, &error), ADJ_OK, "%s", error.message);
+    const adj_metadata old[] = {/* a checkpoint of version 0.2.0 */
+                                {"checkpoint", "adjoint 2"},
+                                {"height", "20"},
+                                {"width", "24"},
+                                {"channels", "3"}};
+    cr_assert_eq(adj_model_card_from_metadata(4, old, &back, &error), ADJ_OK, "%s", error.message);
     cr_expect(back->options.size.h == 20 && back->options.size.w == 24 &&
               back->options.size.c == 3 && back->deviation[0] == 0);
     free(back);
-    adj_tensors_free(t);
 
     const adj_metadata theirs = {"format", "pt"}; /* as PyTorch's programs write */
-    t = file_of(1, &theirs);
-    cr_assert_eq(adj_model_card_read(t, &back, &error), ADJ_OK, "%s", error.message);
+    cr_assert_eq(adj_model_card_from_metadata(1, &theirs, &back, &error), ADJ_OK, "%s",
+                 error.message);
     cr_expect(back->model == NULL && back->options.format == ADJ_NHWC);
     free(back);
-    adj_tensors_free(t);
 }
 
 static const adj_metadata lies[] = {
@@ -318,9 +310,8 @@ Test(card, is_not_believed)
         for (int k = 0; k < ENTRIES; k++)
             if (strcmp(list[k].key, lies[i].key) == 0)
                 list[k].value = lies[i].value;
-        scoped(release_tensors) adj_tensors *t = file_of(ENTRIES, list);
-        cr_expect_eq(adj_model_card_read(t, &back, &error), ADJ_EIO, "%s %s", lies[i].key,
-                     lies[i].value);
+        cr_expect_eq(adj_model_card_from_metadata(ENTRIES, list, &back, &error), ADJ_EIO, "%s %s",
+                     lies[i].key, lies[i].value);
         snprintf(words, sizeof words, "entry %s is invalid (got ",
                  strcmp(lies[i].value, "4") == 0 ? "class_names" : lies[i].key);
         cr_expect_not_null(strstr(error.message, words), "%s: %s", words, error.message);
