@@ -165,48 +165,43 @@ static const char *read_entries(char *text, file_array *a, int *swapped)
 enum { MAX_HEADER = 1 << 16 };
 static const int64_t max_bytes = INT64_C(1) << 34; /* of an array */
 
-static adj_status fail(const array_stream *s, const char *why, adj_error *error)
-{
-    return adj_error_set(error, ADJ_EIO, "npy: %.300s: %s", s->name, why);
-}
+/* The sentence for a lack of memory. */
+static const char no_memory[] = "out of memory";
 
-/* Reads the text of the header, which is to be freed; NULL where it fails. */
-static adj_status read_header(const array_stream *s, char **text, adj_error *error)
+/* Reads the text of the header, which is to be freed in every case. Returns what is wrong, or NULL.
+ */
+static const char *read_header(const array_stream *s, char **text)
 {
     uint8_t start[12] = {0};
     *text = NULL;
     if (s->read(s->from, start, 8) != 8 || memcmp(start, "\x93NUMPY", 6) != 0)
-        return fail(s, "is not a NumPy array", error);
+        return "is not a NumPy array";
     int wide = start[6] >= 2 ? 4 : 2;
     if (start[6] < 1 || start[6] > 3 || s->read(s->from, start + 8, wide) != wide)
-        return fail(s, "the header has an unknown version or is truncated", error);
+        return "the header has an unknown version or is truncated";
     int64_t length = (int64_t)start[8] | (int64_t)start[9] << 8 | (int64_t)start[10] << 16 |
                      (int64_t)start[11] << 24;
     if (length > MAX_HEADER)
-        return fail(s, "the header is too long (expected at most 65536 bytes)", error);
+        return "the header is too long (expected at most 65536 bytes)";
     *text = calloc((size_t)length + 1, 1);
     if (*text == NULL)
-        return adj_error_set(error, ADJ_ENOMEM, "npy: %.300s: out of memory", s->name);
-    if (s->read(s->from, *text, length) == length && strlen(*text) == (size_t)length)
-        return ADJ_OK;
-    free(*text);
-    *text = NULL;
-    return fail(s, "the header is truncated", error);
+        return no_memory;
+    const int is_whole = s->read(s->from, *text, length) == length;
+    return is_whole && strlen(*text) == (size_t)length ? NULL : "the header is truncated";
 }
 
-static adj_status read_data(const array_stream *s, file_array *a, int64_t bytes, adj_error *error)
+static const char *read_data(const array_stream *s, file_array *a, int64_t bytes)
 {
     const int64_t got = array_read_bytes(s, bytes, &a->data);
     uint8_t more;
     if (got < 0)
-        return adj_error_set(error, ADJ_ENOMEM, "npy: %.300s: out of memory", s->name);
+        return no_memory;
     if (got < bytes)
-        return fail(s, "the data are truncated or corrupt", error);
+        return "the data are truncated or corrupt";
     int64_t behind = s->read(s->from, &more, 1); /* to the end: only there is a sum checked */
-    if (behind != 0)
-        return fail(s, behind > 0 ? "has more bytes than its header says" : "the data are corrupt",
-                    error);
-    return ADJ_OK;
+    if (behind > 0)
+        return "has more bytes than its header says";
+    return behind == 0 ? NULL : "the data are corrupt";
 }
 
 static int is_possible(const file_array *a, int64_t *bytes)
@@ -223,25 +218,24 @@ adj_status io_npy_read(const array_stream *s, file_array *a, adj_error *error)
 {
     int swapped = 0;
     int64_t bytes;
-    *a = (file_array){0};
     char *text;
-    adj_status status = read_header(s, &text, error);
-    const char *why = text != NULL ? read_entries(text, a, &swapped) : NULL;
+    *a = (file_array){0};
+    const char *why = read_header(s, &text);
+    if (why == NULL)
+        why = read_entries(text, a, &swapped);
     free(text);
-    if (status != ADJ_OK)
-        return status;
-    if (why != NULL)
-        return fail(s, why, error);
-    if (!is_possible(a, &bytes))
-        return fail(s, "its shape is empty or too large (expected at most 16 GB)", error);
-    status = read_data(s, a, bytes, error);
-    if (status == ADJ_OK && swapped)
+    if (why == NULL && !is_possible(a, &bytes))
+        why = "its shape is empty or too large (expected at most 16 GB)";
+    if (why == NULL)
+        why = read_data(s, a, bytes);
+    if (why == NULL && swapped)
         array_swap(a);
-    if (status != ADJ_OK) {
-        free(a->data);
-        a->data = NULL;
-    }
-    return status;
+    if (why == NULL)
+        return ADJ_OK;
+    free(a->data);
+    a->data = NULL;
+    return adj_error_set(error, why == no_memory ? ADJ_ENOMEM : ADJ_EIO, "npy: %.300s: %s", s->name,
+                         why);
 }
 
 adj_status io_npy_read_file(const char *path, file_array *a, adj_error *error)
