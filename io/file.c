@@ -89,7 +89,7 @@ adj_status io_refuse(const io_place *p, adj_status status, const char *format, .
     va_start(args, format);
     c_vsnprintf(sentence, sizeof sentence, format, args);
     va_end(args);
-    return adj_error_set(p->error, status, "%s%.200s%s%s", p->prefix, p->path,
+    return adj_error_set(p->error, status, "%s%.300s%s%s", p->prefix, p->path,
                          p->path[0] != '\0' ? ": " : "", sentence);
 }
 

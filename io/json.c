@@ -7,21 +7,6 @@
 #include "base/printable.h"
 #include "json.h"
 
-/* Returns the largest number of bytes between two quotes: no string or number is longer. */
-static size_t longest_token(const char *text, size_t n)
-{
-    size_t longest = 0, run = 0;
-    for (size_t i = 0; i < n; i++) {
-        run = text[i] == '"' ? 0 : run + 1;
-        if (text[i] == '\\' && i + 1 < n) { /* the escaped character ends nothing */
-            i++;
-            run++;
-        }
-        longest = run > longest ? run : longest;
-    }
-    return longest;
-}
-
 /* True if jansson's buffer, whose size doubles from 16, grows for one of a token's bytes from ..
  * to-1.
  */
@@ -59,7 +44,7 @@ static char *long_one(size_t n, size_t room, size_t *length)
 json_t *io_json_read(const char *text, size_t n, size_t flags, json_error_t *error)
 {
     size_t first;
-    char *all = long_one(longest_token(text, n) + 8, n + 2, &first);
+    char *all = long_one(n, n + 2, &first);
     json_t *list = NULL, *value = NULL;
 
     *error = (json_error_t){.text = "out of memory"};

@@ -41,6 +41,15 @@ static inline temporary temporary_file(void)
     return t;
 }
 
+/* Removes a folder with all that is in it. */
+static inline void temporary_remove(const temporary *folder)
+{
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf %s", folder->s);
+    if (system(command) != 0) /* NOLINT(cert-env33-c) */
+        abort();
+}
+
 /* A file that is gone when it is closed; NULL if there can be none. */
 static inline FILE *temporary_stream(void)
 {

@@ -52,7 +52,7 @@ static const rule rules[] = {
     {"backends/direct/max_pool", "adjoint.h", "backends/direct graph/op.h"},
     {"backends/direct/winograd", "adjoint.h", "backends/direct graph/op.h"},
     {"io", "adjoint.h adjoint_nn.h adjoint_io.h", "base"}, /* no part of the graph */
-    {"io/data", "adjoint.h adjoint_data.h", "base io/io.h"},
+    {"io/data", "adjoint.h adjoint_data.h", "base io"},
     {"train", "adjoint.h adjoint_data.h adjoint_fit.h adjoint_nn.h adjoint_io.h",
      "base exec/internal.h io/io.h io/tensors/formats.h "
      "io/weights/weights.h ops/nn/model_list.h ops/nn/names.h graph/op.h exec/report.h "

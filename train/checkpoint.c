@@ -24,12 +24,12 @@ static void list_places(position *p, const settings *s, int64_t steps, int64_t n
 {
     const int own = strcmp(s->loss, "softmax") != 0;
     const entry all[PLACES] = {
-        {"epoch", .integer = &p->epoch, .high = (double)s->epochs},
+        {"epoch", .integer = &p->epoch, .high = (double)s->o.epochs},
         {"step", .integer = &p->step, .high = (double)steps},
         {"loss_sum", .real = &p->loss, .low = -HUGE_VAL, .high = HUGE_VAL},
         {"right", .integer = &p->right, .high = (double)n},
         {"images", .integer = &p->count, .high = (double)n},
-        {"best_epoch", .integer = &p->best_epoch, .high = (double)s->epochs},
+        {"best_epoch", .integer = &p->best_epoch, .high = (double)s->o.epochs},
         {"best_accuracy", .real = &p->best, .low = own ? -HUGE_VAL : 0, .high = own ? HUGE_VAL : 1},
         {"held_out_accuracy", .real = &p->accuracy, .high = 1, .before = "0"},
     };
@@ -78,7 +78,7 @@ static int order_checksum(const settings *s, int64_t n, int64_t epoch, uint64_t 
     int64_t *order = calloc((size_t)n, sizeof *order);
     if (order == NULL)
         return 0;
-    adj_shuffle(n, (uint64_t)s->seed, (uint64_t)epoch, order);
+    adj_shuffle(n, s->o.exec.seed, (uint64_t)epoch, order);
     *sum = hash_bytes(0, order, (size_t)n * sizeof *order);
     free(order);
     return 1;
@@ -158,7 +158,7 @@ static adj_status write_file(adj_trainer *t, const char *path, adj_error *error)
     if (!list_sums(t, &t->at, sums))
         return adj_error_set(error, ADJ_ENOMEM, "checkpoint: out of memory");
     adj_metadata *all =
-        malloc((size_t)(n + SUMS + SELECTIONS + 2 + t->o.checkpoint.n_metadata) * sizeof *all);
+        malloc((size_t)(n + SUMS + SELECTIONS + 2 + t->set.o.checkpoint.n_metadata) * sizeof *all);
     if (all == NULL)
         return adj_error_set(error, ADJ_ENOMEM, "checkpoint: out of memory");
     for (int i = 0; i < n; i++)
@@ -172,8 +172,8 @@ static adj_status write_file(adj_trainer *t, const char *path, adj_error *error)
     add_up_selections(selections, of_selections);
     all[n++] = (adj_metadata){selection_sum, of_selections};
     all[n++] = (adj_metadata){format_key, format_version};
-    for (int i = 0; i < t->o.checkpoint.n_metadata; i++)
-        all[n++] = t->o.checkpoint.metadata[i];
+    for (int i = 0; i < t->set.o.checkpoint.n_metadata; i++)
+        all[n++] = t->set.o.checkpoint.metadata[i];
     /* the predictor's accuracy is of an evaluation, not of these parameters */
     adj_status status = predictor_write(t->predictor, 0, t->steps_net.exec, path, n, all, error);
     free(all);
@@ -204,7 +204,7 @@ static const char *expectation(const entry *e, char text[EXPECTATION])
         if (e->high > DBL_MAX)
             return "a finite number";
         c_snprintf(text, EXPECTATION, "%s, %.9g to %.9g",
-                   e->integer != NULL ? "a whole number" : "a number", e->low, e->high);
+                   e->real == NULL ? "a whole number" : "a number", e->low, e->high);
         return text;
     }
     for (int i = 0; e->words[i] != NULL && used < EXPECTATION; i++)
@@ -267,7 +267,7 @@ static int is_possible(const adj_trainer *t, const settings *there, const positi
     const int64_t taken = p->step * step_images(there);
     const int64_t images = taken < t->train->n ? taken : t->train->n;
     return p->count == images && p->right <= images && p->best_epoch <= p->epoch &&
-           there->begun <= p->epoch && (p->epoch < there->epochs || p->step == 0);
+           there->begun <= p->epoch && (p->epoch < there->o.epochs || p->step == 0);
 }
 
 /* Compares the sums first to end - 1; the first one, of the data, is the same for every position.
@@ -290,18 +290,18 @@ static adj_status check_sums(adj_trainer *t, const adj_tensors *file, const posi
 static adj_status check_epochs(const settings *ours, const settings *there, const position *p,
                                adj_error *error)
 {
-    if (ours->epochs == there->epochs)
+    if (ours->o.epochs == there->o.epochs)
         return ADJ_OK;
-    if (ours->epochs < there->epochs)
+    if (ours->o.epochs < there->o.epochs)
         return adj_error_set(
             error, ADJ_EARG,
             "entry epochs differs (got %lld, expected %lld; more only after those are done)",
-            (long long)ours->epochs, (long long)there->epochs);
-    if (p->epoch < there->epochs)
+            (long long)ours->o.epochs, (long long)there->o.epochs);
+    if (p->epoch < there->o.epochs)
         return adj_error_set(
             error, ADJ_EARG,
             "epochs can be added only after its run is complete (%lld of %lld epochs are done)",
-            (long long)p->epoch, (long long)there->epochs);
+            (long long)p->epoch, (long long)there->o.epochs);
     return ADJ_OK;
 }
 
@@ -310,8 +310,8 @@ static adj_status check_epochs(const settings *ours, const settings *there, cons
 static int64_t begins_after(const settings *there)
 {
     const int falls =
-        there->schedule == ADJ_SCHEDULE_STEP || there->schedule == ADJ_SCHEDULE_EXPONENTIAL;
-    return falls ? there->begun : there->epochs;
+        there->rate.kind == ADJ_SCHEDULE_STEP || there->rate.kind == ADJ_SCHEDULE_EXPONENTIAL;
+    return falls ? there->begun : there->o.epochs;
 }
 
 static adj_status restore(adj_trainer *t, const adj_tensors *file, adj_error *error)
@@ -325,7 +325,7 @@ static adj_status restore(adj_trainer *t, const adj_tensors *file, adj_error *er
     if (version == NULL || strcmp(version, format_version) != 0)
         return adj_error_set(error, ADJ_EIO, "is not a checkpoint of this version of adjoint");
     adj_status status = read_entries(file, list, settings_entries(&there, list), error);
-    const int prolongs = t->set.epochs > there.epochs;
+    const int prolongs = t->set.o.epochs > there.o.epochs;
     if (status == ADJ_OK)
         status = compare_settings(&t->set, &there, prolongs, error);
     if (status == ADJ_OK) /* first: the position in other data can be out of range */

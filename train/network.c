@@ -6,9 +6,8 @@
 #include "base/c_locale.h"
 #include "exec/internal.h"
 #include "io/data/origin.h"
-#include "internal.h"
-#include "network.h"
 #include "ops/nn/model_list.h"
+#include "trainer.h"
 
 /* ---- nets ---- */
 
@@ -73,9 +72,15 @@ const char *net_loss_name(const adj_net *net)
     return "own";
 }
 
+/* Returns the patterns of parameters that are not trained, or NULL if there are none. */
+static const char *frozen_in(const adj_net *net)
+{
+    const char *patterns = net->options.freeze;
+    return patterns != NULL && strcmp(patterns, "none") != 0 ? patterns : NULL;
+}
+
 /* images -> logits, f32 */
-static void build_net(network *n, const adj_net *net, int64_t batch, int training,
-                      const char *freeze)
+static void build_net(network *n, const adj_net *net, int64_t batch, int training)
 {
     if (net->build == NULL) {
         const adj_model_opts o = {.batch = batch,
@@ -83,7 +88,7 @@ static void build_net(network *n, const adj_net *net, int64_t batch, int trainin
                                   .training = training,
                                   .classes = net->options.classes,
                                   .multiplier = net->options.multiplier,
-                                  .freeze = freeze};
+                                  .freeze = training ? frozen_in(net) : NULL};
         n->logits = adj_model_logits(n->graph, adj_model_find(net->name, NULL), &o);
         n->images = adj_find(n->graph, "images");
         return;
@@ -123,55 +128,55 @@ static adj_status check_logits(const network *n, const adj_net *net, int64_t bat
 
 /* Returns the shard's loss, whose mean over all shards is the step's loss; weighted if shards may
  * have different numbers of images. */
-static adj_node *shared_loss(network *n, const training_opts *t)
+static adj_node *shared_loss(network *n, const settings *t)
 {
-    if (t->shards < 2)
+    if (step_shards(t) < 2)
         return n->loss;
     n->share = adj_input(n->graph, "share", ADJ_F32, (adj_shape){1, {1}});
     adj_node *share = adj_reshape(n->share, (adj_shape){0});
     return adj_mul(n->loss, adj_cast(share, adj_node_type(n->loss).dtype));
 }
 
-static void share_out(network *n, const training_opts *t, const adj_ranks *ranks)
+static void share_out(network *n, const settings *t, const adj_ranks *ranks)
 {
-    const adj_data_parallel_opts o = {.shards = (int)t->shards,
-                                      .bucket_bytes = t->bucket_bytes,
-                                      .sync_batch_norm = t->sync_batch_norm};
-    if (t->shards > 1)
+    adj_data_parallel_opts o = t->o.distributed.parallel;
+    o.shards = (int)step_shards(t);
+    if (o.shards > 1)
         n->updates = adj_data_parallel(n->updates, ranks_size(ranks), ranks_rank(ranks), &o);
     n->n_shard = adj_shard_count(n->updates);
 }
 
 /* Adds the optimizer's updates of parameters that are not frozen. */
-static adj_status add_updates(network *n, const training_opts *t, adj_error *error)
+static adj_status add_updates(network *n, const adj_net *net, const settings *t, adj_error *error)
 {
-    adj_optimizer_opts o = *t->optimizer;
+    const char *freeze = frozen_in(net);
+    adj_optimizer_opts o = t->o.optimizer;
     int all = adj_trainable(n->loss, NULL, 0, NULL);
     adj_node **trained = calloc((size_t)(all > 0 ? all : 0) + 1, sizeof(adj_node *));
     adj_status status = ADJ_OK;
 
     o.trained = NULL;
     o.n_trained = 0;
-    o.loss_scale = t->scale;
+    o.loss_scale = t->scale_follows ? &t->scale : NULL;
     if (all < 0 || trained == NULL)
         status = adj_error_set(error, ADJ_ENOMEM, "net: out of memory");
-    else if (t->freeze != NULL) {
+    else if (freeze != NULL) {
         o.trained = trained;
-        o.n_trained = adj_trainable(n->loss, t->freeze, all, trained);
+        o.n_trained = adj_trainable(n->loss, freeze, all, trained);
         n->frozen = all - o.n_trained;
         if (n->frozen == 0)
             status = adj_error_set(error, ADJ_EARG,
                                    "freeze %.200s: matches no parameter (the first is %.200s)",
-                                   t->freeze, adj_node_name(trained[0]));
+                                   freeze, adj_node_name(trained[0]));
         else if (o.n_trained == 0)
             status =
-                adj_error_set(error, ADJ_EARG, "freeze %.200s: matches every parameter", t->freeze);
+                adj_error_set(error, ADJ_EARG, "freeze %.200s: matches every parameter", freeze);
     }
     if (status == ADJ_OK) {
         n->lr = adj_input(n->graph, "learning_rate", ADJ_F32, (adj_shape){0});
         n->updates = adj_training_updates(shared_loss(n, t), &o);
     }
-    if (t->scale != NULL) {
+    if (t->scale_follows) {
         n->loss_scale = adj_find(n->graph, "loss_scale");
         n->skipped = adj_find(n->graph, "loss_scale/skipped");
     }
@@ -200,17 +205,17 @@ static adj_status add_own_loss(network *n, const adj_net *net, adj_error *error)
                          net_name(net), adj_dtype_name(t.dtype), (long long)t.shape.rank);
 }
 
-static void add_loss(network *n, const training_opts *t)
+static void add_loss(network *n, const settings *t)
 {
     adj_loss_opts o = {0};
     const adj_shape batch = {1, {n->shape.dim[0]}}, classes = {1, {n->classes}};
 
     n->labels = adj_input(n->graph, "labels", ADJ_I32, batch);
     if (t != NULL) {
-        o.smoothing = t->smoothing;
-        if (t->class_weights != NULL)
-            o.weights = adj_const(n->graph, ADJ_F32, classes, t->class_weights);
-        if (t->mixes) {
+        o.smoothing = t->o.loss.smoothing;
+        if (t->o.loss.class_weights != NULL)
+            o.weights = adj_const(n->graph, ADJ_F32, classes, t->o.loss.class_weights);
+        if (t->o.augment.mixup > 0) {
             o.other_labels = n->other_labels = adj_input(n->graph, "other_labels", ADJ_I32, batch);
             o.mix = n->mix = adj_input(n->graph, "mix", ADJ_F32, (adj_shape){0});
         }
@@ -252,13 +257,13 @@ static adj_status add_inner(network *n, const plan_opts *p, adj_error *error)
 }
 
 static adj_status build(network *n, network_kind kind, const adj_net *net, int64_t batch,
-                        const training_opts *t, const plan_opts *p, adj_error *error)
+                        const settings *t, const plan_opts *p, adj_error *error)
 {
     n->n_shard = 1;
     n->graph = adj_graph_new();
     if (n->graph == NULL)
         return adj_error_set(error, ADJ_ENOMEM, "net: out of memory");
-    build_net(n, net, batch, kind == FOR_TRAINING, t != NULL ? t->freeze : NULL);
+    build_net(n, net, batch, kind == FOR_TRAINING);
     adj_status status = check_logits(n, net, batch, error);
     if (status != ADJ_OK)
         return status;
@@ -274,7 +279,7 @@ static adj_status build(network *n, network_kind kind, const adj_net *net, int64
     else
         add_loss(n, t);
     if (status == ADJ_OK && kind == FOR_TRAINING && t != NULL && n->loss != NULL) {
-        status = add_updates(n, t, error);
+        status = add_updates(n, net, t, error);
         if (status == ADJ_OK && n->updates != NULL)
             share_out(n, t, p->ranks);
     }
@@ -309,7 +314,7 @@ adj_status network_failed(const network *n, adj_status status, adj_error *error)
                             : adj_error_set(error, status, "%s", adj_exec_message(n->exec));
 }
 
-static adj_status make_plan(network *n, int64_t runs, const plan_opts *p, const training_opts *t,
+static adj_status make_plan(network *n, int64_t runs, const plan_opts *p, const settings *t,
                             adj_error *error)
 {
     adj_exec_opts options = p->exec;
@@ -323,7 +328,7 @@ static adj_status make_plan(network *n, int64_t runs, const plan_opts *p, const 
     options.debug = &debug;
     if (p->ranks != NULL)
         options.backends = p->ranks->backends;
-    if (t != NULL && t->scale != NULL)
+    if (t != NULL && t->scale_follows)
         options.loss_scale = 1;
     adj_node **fetch = list_fetches(n, &options.n_fetch);
     if (fetch == NULL)
@@ -335,7 +340,7 @@ static adj_status make_plan(network *n, int64_t runs, const plan_opts *p, const 
 }
 
 adj_status network_open(network *n, network_kind kind, const adj_net *net, int64_t batch,
-                        int64_t runs, const plan_opts *plan, const training_opts *training,
+                        int64_t runs, const plan_opts *plan, const settings *training,
                         adj_error *error)
 {
     *n = (network){0};

@@ -14,17 +14,7 @@ typedef struct {
     int gradient;           /* a prediction fetches the logits' gradient of the images, too */
 } plan_opts;
 
-typedef struct {
-    const adj_optimizer_opts *optimizer; /* with its weight decay and clip; trained is not read */
-    double smoothing;
-    const float *class_weights;  /* NULL: all 1 */
-    int mixes;                   /* batches have other labels, too */
-    const char *freeze;          /* NULL: nothing */
-    const adj_loss_scale *scale; /* follows the gradients; NULL: plan_opts has a fixed one */
-    int64_t shards;              /* of a step, of all processes; the network's batch is of one */
-    size_t bucket_bytes;         /* as in adj_data_parallel_opts */
-    int sync_batch_norm;
-} training_opts;
+typedef struct settings settings; /* of a training (trainer.h) */
 
 typedef struct {
     adj_graph *graph;
@@ -53,10 +43,9 @@ typedef struct {
 typedef enum { FOR_TRAINING, FOR_EVALUATION, FOR_PREDICTION } network_kind;
 
 /* Builds and plans a network; all sizes and classes of net are given. runs: expected number of
- * runs, 0: unknown. training: options for FOR_TRAINING, else NULL. The caller closes n in every
- * case. */
+ * runs, 0: unknown. training: for FOR_TRAINING, else NULL. The caller closes n in every case. */
 adj_status network_open(network *n, network_kind kind, const adj_net *net, int64_t batch,
-                        int64_t runs, const plan_opts *plan, const training_opts *training,
+                        int64_t runs, const plan_opts *plan, const settings *training,
                         adj_error *error);
 void network_close(network *n);
 

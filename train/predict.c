@@ -15,20 +15,20 @@ typedef struct { /* one of bytes and floats is NULL */
     const adj_predictor *p;
     const uint8_t *bytes;
     const float *floats;
+    int64_t first; /* of a batch */
 } images;
 
-/* x = (pixel - mean) / deviation, for count images from first on. */
+/* x = (pixel - mean) / deviation, for count images of the batch from first on. */
 static void normalize(const void *source, int64_t first, int64_t count, float x[])
 {
     const images *from = source;
     const adj_predictor *p = from->p;
-    const int64_t c = p->net.options.size.c,
-                  pixels = count * p->net.options.size.h * p->net.options.size.w,
-                  at = first * p->net.options.size.h * p->net.options.size.w;
+    const adj_image_size size = p->net.options.size;
+    const int64_t c = size.c, at = (from->first + first) * size_elems(size);
 
-    for (int64_t i = 0; i < pixels; i++)
+    for (int64_t i = 0; i < count * size.h * size.w; i++)
         for (int64_t k = 0; k < c; k++) {
-            const int64_t e = (at + i) * c + k;
+            const int64_t e = at + i * c + k;
             const float pixel = from->bytes != NULL ? (float)from->bytes[e] : from->floats[e];
             x[i * c + k] = (pixel - p->mean[k]) / p->deviation[k];
         }
@@ -69,16 +69,12 @@ static adj_status predict(adj_predictor *p, int64_t n, images from, float *proba
     adj_status status = predictor_workers(p, kind, kind == FEW ? WHOLE_BATCH : n, &w, error);
     if (status != ADJ_OK)
         return status;
-    const int64_t batch = w->n * w->part,
-                  image = p->net.options.size.h * p->net.options.size.w * p->net.options.size.c;
-    for (int64_t first = 0; first < n && status == ADJ_OK; first += batch) {
-        const int64_t count = n - first < batch ? n - first : batch;
-        const images left = {.p = p,
-                             .bytes = from.bytes != NULL ? from.bytes + first * image : NULL,
-                             .floats = from.floats != NULL ? from.floats + first * image : NULL};
-        status = workers_run(w, normalize, &left, NULL, count, error);
+    const int64_t batch = w->n * w->part;
+    for (from.p = p; from.first < n && status == ADJ_OK; from.first += batch) {
+        const int64_t count = n - from.first < batch ? n - from.first : batch;
+        status = workers_run(w, normalize, &from, NULL, count, error);
         if (status == ADJ_OK)
-            copy_scores(w, count, probabilities + first * p->net.options.classes);
+            copy_scores(w, count, probabilities + from.first * p->net.options.classes);
     }
     return status == ADJ_OK ? check_finite(n, p->net.options.classes, probabilities, error)
                             : status;

@@ -97,7 +97,7 @@ static adj_status compare_items(const rank_state *r, int n, const item list[], a
  * Threads may differ, as machines may. */
 static int list_items(adj_trainer *t, item list[MAX_ITEMS])
 {
-    const adj_fit_opts *o = &t->o;
+    const adj_fit_opts *o = &t->set.o;
     const item first[] = {{"model", hash_text(HASH_START, t->set.model)},
                           {"training data", trainer_data_sum(t)},
                           {"held-out data", t->held_out != NULL ? data_sum(t->held_out) : 0}};
@@ -208,7 +208,7 @@ static int64_t shard_count(const adj_trainer *t, const adj_loader_batch *b, int 
 static double shard_weight(const adj_trainer *t, const adj_loader_batch *b, int i)
 {
     const int64_t per = t->steps_net.shape.dim[0];
-    const float *weights = t->o.loss.class_weights;
+    const float *weights = t->set.o.loss.class_weights;
     double sum = 0;
     if (weights == NULL)
         return (double)shard_count(t, b, i);
@@ -224,7 +224,7 @@ static adj_status sum_weights(adj_trainer *t, const adj_loader_batch *b, double 
     const rank_state *r = &t->ranks;
     const int n = t->steps_net.n_shard;
     *sum = (double)adj_loader_step_count(t->loader, b->step);
-    if (t->o.loss.class_weights == NULL)
+    if (t->set.o.loss.class_weights == NULL)
         return ADJ_OK;
     double *mine = (double *)(void *)r->mine;
     for (int i = 0; i < n; i++)

@@ -73,7 +73,7 @@ adj_status adj_trainer_step(adj_trainer *t, adj_error *error)
     double loss;
     int64_t right;
 
-    if (at->step >= t->steps || at->epoch >= t->set.epochs)
+    if (at->step >= t->steps || at->epoch >= t->set.o.epochs)
         return adj_error_set(error, ADJ_EARG, "fit: no step is left in this epoch");
     t->last = (adj_fit_progress){0};
     if (at->step == 0) {
@@ -101,7 +101,8 @@ adj_status adj_trainer_step(adj_trainer *t, adj_error *error)
     at->step++;
     t->images += count;
     t->seconds += seconds_now() - began;
-    if (t->o.distributed.compare_every > 0 && at->step % t->o.distributed.compare_every == 0)
+    if (t->set.o.distributed.compare_every > 0 &&
+        at->step % t->set.o.distributed.compare_every == 0)
         status = ranks_compare_params(t, error);
     return status;
 }
@@ -117,7 +118,7 @@ static adj_status evaluate(adj_trainer *t, adj_score *score, int *is_best, adj_e
     adj_status status = trainer_predictor(t, &p, error);
     if (status != ADJ_OK)
         return status;
-    p->ranks = ranks_size(t->ranks.ranks) > 1 ? t->o.distributed.ranks
+    p->ranks = ranks_size(t->ranks.ranks) > 1 ? t->set.o.distributed.ranks
                                               : NULL; /* other callers evaluate in one process */
     status = adj_predictor_evaluate(p, t->held_out, score, NULL, error);
     p->ranks = NULL;
@@ -141,7 +142,7 @@ adj_status adj_trainer_end_epoch(adj_trainer *t, adj_error *error)
     adj_score score = {0};
     int is_best;
 
-    if (at->step < t->steps || at->epoch >= t->set.epochs)
+    if (at->step < t->steps || at->epoch >= t->set.o.epochs)
         return adj_error_set(error, ADJ_EARG, "fit: the epoch is not at its end");
     adj_status status = ranks_compare_params(t, error);
     if (status == ADJ_OK)
@@ -155,10 +156,10 @@ adj_status adj_trainer_end_epoch(adj_trainer *t, adj_error *error)
                      .best_epoch = at->best_epoch,
                      .best = at->best,
                      .accuracy = at->accuracy};
-    if (!is_best || t->o.checkpoint.best == NULL)
+    if (!is_best || t->set.o.checkpoint.best == NULL)
         return ADJ_OK;
     if (ranks_rank(t->ranks.ranks) == 0)
-        status = adj_predictor_save(t->predictor, t->o.checkpoint.best, 0, NULL, error);
+        status = adj_predictor_save(t->predictor, t->set.o.checkpoint.best, 0, NULL, error);
     return ranks_share_status(&t->ranks, status, error);
 }
 
@@ -167,13 +168,13 @@ adj_status adj_trainer_end_epoch(adj_trainer *t, adj_error *error)
 static int call(int (*callback)(void *user, const adj_fit_progress *progress), const adj_trainer *t)
 {
     const adj_fit_progress now = adj_trainer_progress(t);
-    return callback != NULL && callback(t->o.on.user, &now) != 0;
+    return callback != NULL && callback(t->set.o.on.user, &now) != 0;
 }
 
 /* Fails if a file could not be written now. */
 static adj_status check_paths(const adj_trainer *t, adj_error *error)
 {
-    const char *const paths[] = {t->o.checkpoint.best, t->o.checkpoint.path};
+    const char *const paths[] = {t->set.o.checkpoint.best, t->set.o.checkpoint.path};
     adj_status status = ADJ_OK;
     for (int i = 0; i < 2 && status == ADJ_OK && ranks_rank(t->ranks.ranks) == 0; i++)
         if (paths[i] != NULL)
@@ -184,8 +185,8 @@ static adj_status check_paths(const adj_trainer *t, adj_error *error)
 static adj_status save(adj_trainer *t, adj_error *error)
 {
     adj_status status = ADJ_OK;
-    if (t->o.checkpoint.path != NULL)
-        status = adj_trainer_save(t, t->o.checkpoint.path, error);
+    if (t->set.o.checkpoint.path != NULL)
+        status = adj_trainer_save(t, t->set.o.checkpoint.path, error);
     t->unsaved = status != ADJ_OK;
     return status;
 }
@@ -203,14 +204,14 @@ static int should_stop(adj_trainer *t, int wants)
 /* Runs the remaining steps of the epoch, until a callback stops it. */
 static adj_status run_steps(adj_trainer *t, int *stopped, adj_error *error)
 {
-    const int64_t every = t->o.checkpoint.every;
+    const int64_t every = t->set.o.checkpoint.every;
     adj_status status = ADJ_OK;
 
     while (t->at.step < t->steps && status == ADJ_OK && !*stopped) {
         status = adj_trainer_step(t, error);
         if (status != ADJ_OK)
             return status;
-        *stopped = should_stop(t, call(t->o.on.step, t));
+        *stopped = should_stop(t, call(t->set.o.on.step, t));
         if (every > 0 && t->at.step % every == 0 && t->at.step < t->steps)
             status = save(t, error);
     }
@@ -231,10 +232,10 @@ adj_status adj_trainer_run(adj_trainer *t, adj_error *error)
         if (status == ADJ_OK && !stopped) {
             status = adj_trainer_end_epoch(t, error);
             if (status == ADJ_OK)
-                status = ranks_want_stop(&t->ranks, call(t->o.on.epoch, t) | t->ranks.wants_stop,
-                                         &stopped, error);
+                status = ranks_want_stop(
+                    &t->ranks, call(t->set.o.on.epoch, t) | t->ranks.wants_stop, &stopped, error);
             else if (t->last.epoch > 0) /* ended: only the best weights could not be saved */
-                (void)call(t->o.on.epoch, t);
+                (void)call(t->set.o.on.epoch, t);
         }
         if (status == ADJ_OK)
             status = save(t, error);

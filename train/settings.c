@@ -38,20 +38,23 @@ static void set_groups(settings *s, const adj_optimizer_opts *o)
     s->groups = o->n_groups > 0 ? s->groups_sum : "none";
 }
 
-static void set_optimizer(settings *s, const adj_optimizer_opts *o)
+static void set_optimizer(settings *s, adj_optimizer_opts *o)
 {
+    if (o->kind == ADJ_OPTIMIZER_DEFAULT) {
+        o->kind = ADJ_SGD;
+        o->momentum = o->momentum != 0 ? o->momentum : 0.9;
+    }
     s->optimizer = optimizer_name(o);
-    s->rule = *o;
-    s->kind = o->kind;
-    s->nesterov = o->nesterov != 0;
+    o->nesterov = o->nesterov != 0;
+    o->lr = o->lr != 0 ? o->lr : adj_optimizer_rate(o);
     set_groups(s, o);
-    s->lr = o->lr != 0 ? o->lr : adj_optimizer_rate(o);
 }
 
 /* f16 has a scale that follows the gradients unless a fixed one is given; others if the optimizer
  * asks for one. */
-static adj_status set_loss_scale(settings *s, const adj_fit_opts *o, adj_error *error)
+static adj_status set_loss_scale(settings *s, adj_error *error)
 {
+    const adj_fit_opts *o = &s->o;
     const adj_loss_scale *given = o->optimizer.loss_scale;
     const int is_f16 = o->exec.precision == ADJ_PRECISION_F16;
 
@@ -59,7 +62,6 @@ static adj_status set_loss_scale(settings *s, const adj_fit_opts *o, adj_error *
         return adj_error_set(error, ADJ_EARG, "fit: loss_scale (got %g) %s", o->exec.loss_scale,
                              is_f16 ? "cannot be combined with the optimizer's loss scale"
                                     : "requires precision f16");
-    s->loss_scale = o->exec.loss_scale;
     s->scale_follows = given != NULL || (is_f16 && o->exec.loss_scale == 0);
     if (given != NULL)
         s->scale = *given;
@@ -82,6 +84,8 @@ static int default_threads(void)
 
 static int is_word(const char *text) { return is_entry_text(text) && strlen(text) < 200; }
 
+static int64_t whole_of(const entry *e) { return e->integer != NULL ? *e->integer : *e->small; }
+
 /* Fails if a number or a word is one that a checkpoint cannot have. */
 static adj_status check(settings *s, adj_error *error)
 {
@@ -97,7 +101,7 @@ static adj_status check(settings *s, adj_error *error)
                                  list[i].key, *list[i].text);
         if (list[i].text != NULL)
             continue;
-        double v = list[i].integer != NULL ? (double)*list[i].integer : *list[i].real;
+        double v = list[i].real != NULL ? *list[i].real : (double)whole_of(&list[i]);
         if (!(v >= list[i].low && v <= list[i].high)) {
             c_snprintf(text, sizeof text, "%g", v);
             return adj_error_set(error, ADJ_EARG,
@@ -117,11 +121,11 @@ static adj_status check_shards(const settings *s, int ranks, adj_error *error)
             error, ADJ_EARG,
             "fit: shards cannot be divided among the ranks (got %lld, expected a multiple of %d)",
             (long long)s->shards, ranks);
-    if (s->batch % s->shards != 0)
+    if (s->o.batch % s->shards != 0)
         return adj_error_set(
             error, ADJ_EARG,
             "fit: batch cannot be divided into shards (got %lld, expected a multiple of %lld)",
-            (long long)s->batch, (long long)s->shards);
+            (long long)s->o.batch, (long long)s->shards);
     return ADJ_OK;
 }
 
@@ -129,45 +133,41 @@ static adj_status check_shards(const settings *s, int ranks, adj_error *error)
 static void cut_batch(settings *s, int64_t n)
 {
     const int64_t all = batches(n, s->shards) * s->shards;
-    if (s->batch > all)
-        s->batch = all;
-    if (s->accumulate > batches(n, s->batch))
-        s->accumulate = batches(n, s->batch);
+    if (s->o.batch > all)
+        s->o.batch = all;
+    if (s->o.accumulate > batches(n, s->o.batch))
+        s->o.accumulate = batches(n, s->o.batch);
 }
 
-adj_status settings_complete(settings *s, const adj_net *net, const adj_fit_opts *o, int64_t n,
-                             adj_error *error)
+/* Fills in the defaults. Options that are true have the value 1. */
+static void set_defaults(adj_fit_opts *o)
+{
+    o->epochs = o->epochs != 0 ? o->epochs : 10;
+    o->batch = o->batch != 0 ? o->batch : 64;
+    o->accumulate = o->accumulate != 0 ? o->accumulate : 1;
+    o->exec.backend = o->exec.backend != NULL ? o->exec.backend : "onednn";
+    o->exec.threads = o->exec.threads != 0 ? o->exec.threads : default_threads();
+    o->exec.same_bits = o->exec.same_bits != 0;
+    o->augment.flip = o->augment.flip != 0;
+    o->distributed.parallel.sync_batch_norm = o->distributed.parallel.sync_batch_norm != 0;
+}
+
+adj_status settings_complete(settings *s, const adj_net *net, int64_t n, adj_error *error)
 {
     static const adj_schedule cosine = {.kind = ADJ_SCHEDULE_COSINE};
-    const int ranks = ranks_size(o->distributed.ranks);
-    const adj_schedule *rate = o->schedule != NULL ? o->schedule : &cosine;
-    *s = (settings){.model = net_name(net),
-                    .backend = o->exec.backend != NULL ? o->exec.backend : "onednn",
-                    .freeze = net->options.freeze != NULL ? net->options.freeze : "none",
-                    .loss = net_loss_name(net),
-                    .precision = o->exec.precision,
-                    .math = o->exec.math,
-                    .height = net->options.size.h,
-                    .width = net->options.size.w,
-                    .channels = net->options.size.c,
-                    .classes = net->options.classes,
-                    .epochs = o->epochs != 0 ? o->epochs : 10,
-                    .batch = o->batch != 0 ? o->batch : 64,
-                    .accumulate = o->accumulate != 0 ? o->accumulate : 1,
-                    .shards = o->distributed.parallel.shards != 0 ? o->distributed.parallel.shards
-                                                                  : ranks,
-                    .same_bits = o->exec.same_bits != 0,
-                    .sync_batch_norm = o->distributed.parallel.sync_batch_norm != 0,
-                    .seed = (int64_t)o->exec.seed,
-                    .threads = o->exec.threads != 0 ? o->exec.threads : default_threads(),
-                    .smoothing = o->loss.smoothing,
-                    .schedule = rate->kind,
-                    .rate = *rate,
-                    .flip = o->augment.flip != 0,
-                    .augment = o->augment};
-    set_weighting(s, o->loss.class_weights);
-    set_optimizer(s, &o->optimizer);
-    adj_status status = set_loss_scale(s, o, error);
+    const int ranks = ranks_size(s->o.distributed.ranks), shards = s->o.distributed.parallel.shards;
+
+    set_defaults(&s->o);
+    s->model = net_name(net);
+    s->freeze = net->options.freeze != NULL ? net->options.freeze : "none";
+    s->loss = net_loss_name(net);
+    s->size = net->options.size;
+    s->classes = net->options.classes;
+    s->shards = shards != 0 ? shards : ranks;
+    s->rate = s->o.schedule != NULL ? *s->o.schedule : cosine;
+    set_weighting(s, s->o.loss.class_weights);
+    set_optimizer(s, &s->o.optimizer);
+    adj_status status = set_loss_scale(s, error);
     if (status == ADJ_OK)
         status = check(s, error);
     if (status == ADJ_OK)
@@ -180,8 +180,8 @@ adj_status settings_complete(settings *s, const adj_net *net, const adj_fit_opts
 double settings_rate(const settings *s, int64_t epoch, int64_t step, int64_t steps)
 {
     adj_schedule c = s->rate;
-    c.base = c.base != 0 ? c.base : s->lr;
-    c.total = c.total != 0 ? c.total : (s->epochs - s->begun) * steps;
+    c.base = c.base != 0 ? c.base : s->o.optimizer.lr;
+    c.total = c.total != 0 ? c.total : (s->o.epochs - s->begun) * steps;
     return adj_schedule_rate(&c, (epoch - s->begun) * steps + step);
 }
 
@@ -195,53 +195,55 @@ static const char *const kinds[] = {"default", "sgd", "adam", "adamw", "rmsprop"
 /* Lists the settings in the order in which they are compared. */
 int settings_entries(settings *s, entry list[MAX_ENTRIES])
 {
+    adj_fit_opts *o = &s->o;
     const entry all[] = {
         {"model", .text = &s->model},
         {"optimizer", .text = &s->optimizer},
-        {"backend", .text = &s->backend},
-        {"precision", .integer = &s->precision, .high = 2, .words = precisions},
-        {"math", .integer = &s->math, .high = 1, .words = maths},
+        {"backend", .text = &o->exec.backend},
+        {"precision", .small = (int *)&o->exec.precision, .high = 2, .words = precisions},
+        {"math", .small = (int *)&o->exec.math, .high = 1, .words = maths},
         {"freeze", .text = &s->freeze},
-        {"epochs", .integer = &s->epochs, .low = 1, .high = 100000, .may_change = ALWAYS},
-        {"batch", .integer = &s->batch, .low = 1, .high = 100000},
-        {"accumulate", .integer = &s->accumulate, .low = 1, .high = 10000, .before = "1"},
+        {"epochs", .integer = &o->epochs, .low = 1, .high = 100000, .may_change = ALWAYS},
+        {"batch", .integer = &o->batch, .low = 1, .high = 100000},
+        {"accumulate", .integer = &o->accumulate, .low = 1, .high = 10000, .before = "1"},
         {"shards", .integer = &s->shards, .low = 1, .high = ADJ_MAX_SHARDS, .before = "1"},
-        {"same_bits", .integer = &s->same_bits, .high = 1, .before = "0"},
-        {"sync_batch_norm", .integer = &s->sync_batch_norm, .high = 1, .before = "0"},
-        {"shift", .integer = &s->augment.shift, .high = ADJ_MAX_SHIFT},
-        {"seed", .integer = &s->seed, .high = huge},
-        {"lr", .real = &s->lr, .low = 1e-12, .high = 1e6, .may_change = TO_PROLONG},
-        {"threads", .integer = &s->threads, .high = MAX_THREADS, .may_change = ALWAYS},
+        {"same_bits", .small = &o->exec.same_bits, .high = 1, .before = "0"},
+        {"sync_batch_norm", .small = &o->distributed.parallel.sync_batch_norm, .high = 1,
+         .before = "0"},
+        {"shift", .integer = &o->augment.shift, .high = ADJ_MAX_SHIFT},
+        {"seed", .integer = (int64_t *)&o->exec.seed, .high = huge},
+        {"lr", .real = &o->optimizer.lr, .low = 1e-12, .high = 1e6, .may_change = TO_PROLONG},
+        {"threads", .small = &o->exec.threads, .high = MAX_THREADS, .may_change = ALWAYS},
         {"begun", .integer = &s->begun, .high = 100000, .may_change = ALWAYS},
         {"classes", .integer = &s->classes, .low = 1, .high = ADJ_MAX_CLASSES},
-        {"height", .integer = &s->height, .low = 1, .high = ADJ_MAX_SIDE},
-        {"width", .integer = &s->width, .low = 1, .high = ADJ_MAX_SIDE},
-        {"channels", .integer = &s->channels, .low = 1, .high = ADJ_MAX_CHANNELS},
-        {"schedule", .integer = &s->schedule, .high = 3, .words = schedules},
+        {"height", .integer = &s->size.h, .low = 1, .high = ADJ_MAX_SIDE},
+        {"width", .integer = &s->size.w, .low = 1, .high = ADJ_MAX_SIDE},
+        {"channels", .integer = &s->size.c, .low = 1, .high = ADJ_MAX_CHANNELS},
+        {"schedule", .small = (int *)&s->rate.kind, .high = 3, .words = schedules},
         {"warmup", .integer = &s->rate.warmup, .high = huge},
         {"total", .integer = &s->rate.total, .high = huge},
         {"period", .integer = &s->rate.period, .high = huge},
         {"base", .real = &s->rate.base, .high = 1e6},
         {"factor", .real = &s->rate.factor, .high = 1e6},
         {"last", .real = &s->rate.last, .high = 1e6},
-        {"kind", .integer = &s->kind, .high = 4, .words = kinds},
-        {"momentum", .real = &s->rule.momentum, .high = 1},
-        {"nesterov", .integer = &s->nesterov, .high = 1},
-        {"beta1", .real = &s->rule.beta1, .high = 1},
-        {"beta2", .real = &s->rule.beta2, .high = 1},
-        {"epsilon", .real = &s->rule.epsilon, .high = 1},
-        {"weight_decay", .real = &s->rule.weight_decay, .high = 1e6},
-        {"clip_norm", .real = &s->rule.clip_norm, .high = 1e30},
+        {"kind", .small = (int *)&o->optimizer.kind, .high = 4, .words = kinds},
+        {"momentum", .real = &o->optimizer.momentum, .high = 1},
+        {"nesterov", .small = &o->optimizer.nesterov, .high = 1},
+        {"beta1", .real = &o->optimizer.beta1, .high = 1},
+        {"beta2", .real = &o->optimizer.beta2, .high = 1},
+        {"epsilon", .real = &o->optimizer.epsilon, .high = 1},
+        {"weight_decay", .real = &o->optimizer.weight_decay, .high = 1e6},
+        {"clip_norm", .real = &o->optimizer.clip_norm, .high = 1e30},
         {"groups", .text = &s->groups, .before = "none"},
         {"net_loss", .text = &s->loss, .before = "softmax"},
         {"weighting", .text = &s->weighting},
-        {"smoothing", .real = &s->smoothing, .high = 1},
-        {"flip", .integer = &s->flip, .high = 1},
-        {"cutout", .integer = &s->augment.cutout, .high = ADJ_MAX_SIDE},
-        {"jitter", .real = &s->augment.jitter, .high = 100},
-        {"mixup", .real = &s->augment.mixup, .high = 1e6},
-        {"loss_scale", .real = &s->loss_scale, .high = 0x1p126},
-        {"loss_scale_follows", .integer = &s->scale_follows, .high = 1},
+        {"smoothing", .real = &o->loss.smoothing, .high = 1},
+        {"flip", .small = &o->augment.flip, .high = 1},
+        {"cutout", .integer = &o->augment.cutout, .high = ADJ_MAX_SIDE},
+        {"jitter", .real = &o->augment.jitter, .high = 100},
+        {"mixup", .real = &o->augment.mixup, .high = 1e6},
+        {"loss_scale", .real = &o->exec.loss_scale, .high = 0x1p126},
+        {"loss_scale_follows", .small = &s->scale_follows, .high = 1},
         {"loss_scale_initial", .real = &s->scale.initial, .high = 0x1p126},
         {"loss_scale_growth", .real = &s->scale.growth, .high = 0x1p126},
         {"loss_scale_backoff", .real = &s->scale.backoff, .high = 1},
@@ -256,19 +258,27 @@ const char *entry_text(const entry *e, char number[ENTRY_TEXT])
     if (e->text != NULL)
         return *e->text;
     if (e->words != NULL)
-        return e->words[*e->integer];
-    if (e->integer != NULL)
-        snprintf(number, ENTRY_TEXT, "%lld", (long long)*e->integer);
+        return e->words[whole_of(e)];
+    if (e->real == NULL)
+        snprintf(number, ENTRY_TEXT, "%lld", (long long)whole_of(e));
     else
         c_snprintf(number, ENTRY_TEXT, "%a", *e->real);
     return number;
+}
+
+static void store_whole(const entry *e, int64_t value)
+{
+    if (e->integer != NULL)
+        *e->integer = value;
+    else
+        *e->small = (int)value;
 }
 
 static int store_word(const entry *e, const char *text)
 {
     for (int64_t i = 0; e->words[i] != NULL; i++)
         if (strcmp(e->words[i], text) == 0) {
-            *e->integer = i;
+            store_whole(e, i);
             return 1;
         }
     return 0;
@@ -278,13 +288,13 @@ static int store_number(const entry *e, const char *text)
 {
     char *end = NULL;
     errno = 0;
-    const long long integer = e->integer != NULL ? strtoll(text, &end, 10) : 0;
-    const double real = e->integer != NULL ? (double)integer : c_strtod(text, &end);
+    const long long whole = e->real == NULL ? strtoll(text, &end, 10) : 0;
+    const double real = e->real == NULL ? (double)whole : c_strtod(text, &end);
     if (end == text || *end != '\0' || errno != 0 || !isfinite(real) || real < e->low ||
         real > e->high)
         return 0;
-    if (e->integer != NULL)
-        *e->integer = integer;
+    if (e->real == NULL)
+        store_whole(e, whole);
     else
         *e->real = real;
     return 1;

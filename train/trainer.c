@@ -12,15 +12,15 @@
 static adj_status open_loader(adj_trainer *t, adj_error *error)
 {
     const adj_shape s = t->steps_net.shape;
-    const int threads = t->o.loaders, n_shard = t->steps_net.n_shard;
+    const int threads = t->set.o.loaders, n_shard = t->steps_net.n_shard;
     const adj_loader_opts o = {.batch = step_images(&t->set),
                                .size = {s.dim[1], s.dim[2], s.dim[3]},
                                .threads = threads == 0  ? 1
                                           : threads < 0 ? 0
                                                         : threads,
                                .shuffle = 1,
-                               .seed = (uint64_t)t->set.seed,
-                               .augment = t->o.augment};
+                               .seed = t->set.o.exec.seed,
+                               .augment = t->set.o.augment};
     const loader_shards shards = {.shards = step_shards(&t->set),
                                   .first = (int64_t)ranks_rank(t->ranks.ranks) * n_shard,
                                   .n = n_shard};
@@ -34,12 +34,10 @@ static adj_status open_loader(adj_trainer *t, adj_error *error)
  * seconds of the tuning time already used. */
 static plan_opts plan_of(const adj_trainer *t, double spent)
 {
-    const adj_fit_opts *o = &t->o;
+    const adj_fit_opts *o = &t->set.o;
     const double none = 1e-9, limit = o->exec.tune_seconds;
     plan_opts plan = {.exec = o->exec,
                       .ranks = ranks_size(t->ranks.ranks) > 1 ? o->distributed.ranks : NULL};
-    plan.exec.backend = t->set.backend;
-    plan.exec.threads = (int)t->set.threads;
     plan.exec.tune = o->exec.tune && !o->checkpoint.resume && o->distributed.parallel.shards == 0;
     if (limit > 0)
         plan.exec.tune_seconds = limit > spent ? limit - spent : none;
@@ -49,21 +47,9 @@ static plan_opts plan_of(const adj_trainer *t, double spent)
 static adj_status make_steps(adj_trainer *t, const adj_net *net, const plan_opts *plan,
                              adj_error *error)
 {
-    const adj_fit_opts *o = &t->o;
-    const training_opts training = {.optimizer = &t->o.optimizer,
-                                    .smoothing = o->loss.smoothing,
-                                    .class_weights = o->loss.class_weights,
-                                    .mixes = o->augment.mixup > 0,
-                                    .freeze =
-                                        strcmp(t->set.freeze, "none") != 0 ? t->set.freeze : NULL,
-                                    .scale = t->set.scale_follows ? &t->set.scale : NULL,
-                                    .shards = step_shards(&t->set),
-                                    .bucket_bytes = o->distributed.parallel.bucket_bytes,
-                                    .sync_batch_norm = (int)t->set.sync_batch_norm};
     const int64_t images = step_images(&t->set);
-
     return network_open(&t->steps_net, FOR_TRAINING, net, images / step_shards(&t->set),
-                        t->set.epochs * batches(t->train->n, images), plan, &training, error);
+                        t->set.o.epochs * batches(t->train->n, images), plan, &t->set, error);
 }
 
 /* Plans the steps: rank 0 measures kernels, the others use its selection. */
@@ -102,8 +88,8 @@ static adj_status make_predictor(adj_trainer *t, const adj_net *net, adj_error *
     if (status != ADJ_OK)
         return status;
     if (t->held_out != NULL)
-        t->predictor->evaluations = t->set.epochs;
-    t->predictor->card.seed = t->set.seed;
+        t->predictor->evaluations = t->set.o.epochs;
+    t->predictor->card.seed = (int64_t)t->set.o.exec.seed;
     t->predictor->card.normalized = d->normalized;
     t->predictor->card.low = (double)origin_of(d)->low;
     t->predictor->card.high = (double)origin_of(d)->high;
@@ -193,8 +179,8 @@ static adj_status check_contents(adj_trainer *t, adj_error *error)
     if (ranks_rank(t->ranks.ranks) == 0)
         status = adj_predictor_save(t->predictor, NULL, 0, NULL, error);
     status = ranks_share_status(&t->ranks, status, error);
-    return status == ADJ_OK && t->o.checkpoint.path != NULL ? adj_trainer_save(t, NULL, error)
-                                                            : status;
+    return status == ADJ_OK && t->set.o.checkpoint.path != NULL ? adj_trainer_save(t, NULL, error)
+                                                                : status;
 }
 
 /* Plans the evaluation in what the steps left of the tuning time: at once, with or without held-out
@@ -209,16 +195,16 @@ static adj_status plan_evaluation(adj_trainer *t, adj_error *error)
 
 static adj_status open_trainer(adj_trainer *t, const adj_net *given, adj_error *error)
 {
-    const adj_ranks *ranks = t->o.distributed.ranks;
+    const adj_ranks *ranks = t->set.o.distributed.ranks;
     adj_net net = *given;
 
     adj_status status = check_data(t->train, t->held_out, error);
     if (status == ADJ_OK)
         status = fit_net(&net, t->train, error);
     if (status == ADJ_OK)
-        status = check_loss(&net, t->train, &t->o, error);
+        status = check_loss(&net, t->train, &t->set.o, error);
     if (status == ADJ_OK)
-        status = settings_complete(&t->set, &net, &t->o, t->train->n, error);
+        status = settings_complete(&t->set, &net, t->train->n, error);
     if (status != ADJ_OK)
         return status;
     t->done = 1;
@@ -257,15 +243,10 @@ adj_status adj_trainer_new(const adj_net *net, const adj_dataset *train,
     t->train = train;
     t->held_out = held_out;
     if (options != NULL)
-        t->o = *options;
-    if (t->o.optimizer.kind == ADJ_OPTIMIZER_DEFAULT) {
-        t->o.optimizer.kind = ADJ_SGD;
-        if (t->o.optimizer.momentum == 0)
-            t->o.optimizer.momentum = 0.9;
-    }
+        t->set.o = *options;
     adj_status status = open_trainer(t, net, error);
-    if (status == ADJ_OK && t->o.checkpoint.resume)
-        status = adj_trainer_resume(t, t->o.checkpoint.path, error);
+    if (status == ADJ_OK && t->set.o.checkpoint.resume)
+        status = adj_trainer_resume(t, t->set.o.checkpoint.path, error);
     if (status != ADJ_OK) {
         adj_trainer_free(t);
         *out = NULL;
@@ -355,7 +336,7 @@ adj_fit_progress adj_trainer_progress(const adj_trainer *t)
         return ended;
     return (adj_fit_progress){
         .epoch = at->epoch + 1,
-        .epochs = t->set.epochs,
+        .epochs = t->set.o.epochs,
         .step = at->step,
         .steps = t->steps,
         .lr = t->step_rate,
@@ -368,15 +349,15 @@ adj_fit_progress adj_trainer_progress(const adj_trainer *t)
         .best_epoch = at->best_epoch,
         .best = at->best,
         .loss_scale = t->set.scale_follows ? network_state(&t->steps_net, t->steps_net.loss_scale)
-                                           : t->set.loss_scale,
+                                           : t->set.o.exec.loss_scale,
         .skipped = (int64_t)network_state(&t->steps_net, t->steps_net.skipped),
     };
 }
 
 trainer_details adj_trainer_details(const adj_trainer *t)
 {
-    return (trainer_details){.batch = t->set.batch,
-                             .accumulate = t->set.accumulate,
+    return (trainer_details){.batch = t->set.o.batch,
+                             .accumulate = t->set.o.accumulate,
                              .frozen = t->steps_net.frozen,
                              .warning = warning_of(t),
                              .images_per_second =
@@ -392,6 +373,7 @@ int adj_trainer_is_done(const adj_trainer *t)
     const position *at = &t->at;
     const int64_t begun = t->set.begun;
     const int64_t since = at->epoch - (at->best_epoch > begun ? at->best_epoch : begun);
-    return at->epoch >= t->set.epochs || (t->o.checkpoint.patience > 0 && at->best_epoch > 0 &&
-                                          at->step == 0 && since >= t->o.checkpoint.patience);
+    return at->epoch >= t->set.o.epochs ||
+           (t->set.o.checkpoint.patience > 0 && at->best_epoch > 0 && at->step == 0 &&
+            since >= t->set.o.checkpoint.patience);
 }

@@ -7,32 +7,23 @@
 #include "internal.h"
 #include "predictor.h"
 
-/* All settings that determine the result of a training, with defaults filled in, as compared with a
- * checkpoint's. Words are stored as numbers. */
-typedef struct {
-    const char *model, *backend, *freeze; /* freeze: "none" */
-    const char *optimizer;                /* its name, or "other" */
-    const char *loss;                     /* its name, or "own" */
-    const char *weighting;                /* a checksum of class weights, or "none" */
-    const char *groups;                   /* a checksum of parameter groups, or "none" */
+/* All settings that determine the result of a training, as compared with a checkpoint's. */
+struct settings {
+    adj_fit_opts o;             /* the caller's, with defaults filled in */
+    const char *model, *freeze; /* freeze: "none" */
+    const char *optimizer;      /* its name, or "other" */
+    const char *loss;           /* its name, or "own" */
+    const char *weighting;      /* a checksum of class weights, or "none" */
+    const char *groups;         /* a checksum of parameter groups, or "none" */
     char weights_sum[20], groups_sum[20];
-    int64_t precision, math, schedule;
-    int64_t height, width, channels, classes;
-    int64_t epochs, batch, seed, threads;
-    int64_t accumulate, shards; /* batches of a step; shards of a batch */
-    int64_t same_bits;          /* 1: for any number of threads */
-    int64_t sync_batch_norm;    /* 1: over all shards of a step */
-    int64_t begun;              /* epochs that were done when the schedule began */
-    double lr, smoothing;
-    adj_schedule rate;       /* its kind is schedule; total 0: all steps; base 0: lr */
-    adj_optimizer_opts rule; /* its kind and nesterov are the next two */
-    int64_t kind, nesterov;
-    adj_augment augment; /* its flip is the next */
-    int64_t flip;
-    double loss_scale;     /* a fixed one; 0: there is none */
-    int64_t scale_follows; /* one that follows the gradients, with these options */
+    adj_image_size size;
+    int64_t classes;
+    int64_t shards;    /* of a batch */
+    int64_t begun;     /* epochs that were done when the schedule began */
+    adj_schedule rate; /* total 0: all steps; base 0: the optimizer's */
+    int scale_follows; /* 1: the loss scale follows the gradients, with these options */
     adj_loss_scale scale;
-} settings;
+};
 
 typedef struct {
     int64_t epoch, step; /* epochs that are done; steps of the one after them that are done */
@@ -64,7 +55,6 @@ typedef struct {
 
 struct adj_trainer {
     const adj_dataset *train, *held_out; /* held_out may be NULL */
-    adj_fit_opts o;                      /* with the optimizer's kind and momentum */
     settings set;
     network steps_net; /* of training steps */
     adj_loader *loader;
@@ -87,8 +77,8 @@ struct adj_trainer {
 /* Returns the number of batches that n images fill. */
 static inline int64_t batches(int64_t n, int64_t batch) { return (n + batch - 1) / batch; }
 /* Images in a step, and the shards that they are cut into. */
-static inline int64_t step_images(const settings *s) { return s->batch * s->accumulate; }
-static inline int64_t step_shards(const settings *s) { return s->shards * s->accumulate; }
+static inline int64_t step_images(const settings *s) { return s->o.batch * s->o.accumulate; }
+static inline int64_t step_shards(const settings *s) { return s->shards * s->o.accumulate; }
 
 /* Returns a checksum of images and labels or targets (checkpoint.c). Images that are not in memory
  * are represented by a sample and by their mean and deviation. */
@@ -96,10 +86,9 @@ uint64_t data_sum(const adj_dataset *d);
 /* Returns the checksum of the training data, computed once. */
 uint64_t trainer_data_sum(adj_trainer *t);
 
-/* Sets the defaults of options and net, and cuts the batch to n training images. ADJ_EARG if a
- * setting is out of range. */
-adj_status settings_complete(settings *s, const adj_net *net, const adj_fit_opts *o, int64_t n,
-                             adj_error *error);
+/* Completes the settings of options s->o and a net, and cuts the batch to n training images.
+ * ADJ_EARG if a setting is out of range. */
+adj_status settings_complete(settings *s, const adj_net *net, int64_t n, adj_error *error);
 /* Sets *p to adj_trainer_predictor's result, and returns why there is none. */
 adj_status trainer_predictor(adj_trainer *t, adj_predictor **p, adj_error *error);
 /* Plans steps and evaluation with these kernels (adj_exec_internal.selection), and times nothing.
@@ -147,10 +136,12 @@ adj_status ranks_share_status(const rank_state *r, adj_status status, adj_error 
 
 enum { MAX_ENTRIES = 64, ENTRY_TEXT = 40 };
 
+/* An entry has one of these pointers. */
 typedef struct {
     const char *key;
     const char **text;
     int64_t *integer;
+    int *small; /* an integer, too */
     double *real;
     double low, high;         /* of a number */
     const char *const *words; /* of an integer that stands for one of them; ends with NULL */

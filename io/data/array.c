@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "array.h"
+#include "io/json.h"
 #include "packed.h"
 
 int64_t array_elems(const file_array *a)
@@ -40,6 +41,29 @@ void array_swap(file_array *a)
         }
 }
 
+adj_status array_take_labels(dataset *d, const file_array *a, const char *format, const char *name)
+{
+    const int64_t n = a->size[0], row = array_elems(a) / n;
+    if (n != d->public.n)
+        return io_dataset_fail(d, ADJ_EIO,
+                               "%s: %s: number of labels differs (got %lld, expected %lld)", format,
+                               name, (long long)n, (long long)d->public.n);
+    d->labels = malloc((size_t)n * sizeof *d->labels);
+    if (d->labels == NULL)
+        return io_dataset_no_memory(d);
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t label = array_integer(a, i * row);
+        if (label < 0 || label >= ADJ_MAX_CLASSES)
+            return io_dataset_fail(d, ADJ_EIO,
+                                   "%s: %s: the label of image %lld is out of range (got %lld, "
+                                   "expected 0 to %d)",
+                                   format, name, (long long)i, (long long)label,
+                                   ADJ_MAX_CLASSES - 1);
+        d->labels[i] = (int32_t)label;
+    }
+    return ADJ_OK;
+}
+
 int64_t array_read_bytes(const array_stream *s, int64_t n, uint8_t **data)
 {
     enum { FIRST_CHUNK = 1 << 16 };
@@ -59,140 +83,81 @@ int64_t array_read_bytes(const array_stream *s, int64_t n, uint8_t **data)
 
 /* ---- the header of a NumPy array ----
  *
- * It is a Python dictionary of three known entries. Only what NumPy writes is accepted; nothing is
- * evaluated. */
+ * It is a Python dictionary of three entries, such as
+ * {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }, and is read as JSON. */
 
-typedef struct {
-    const char *at;
-    const char *wrong;
-    file_array *a;
-    int swapped, seen; /* seen: bits of the entries so far */
-} parser;
-
-static void skip_spaces(parser *p)
+/* Rewrites a Python dictionary as JSON, in place: quotes, tuples and truth values, without the
+ * comma after a last element. */
+static void to_json(char *text)
 {
-    while (*p->at == ' ' || *p->at == '\n' || *p->at == '\t')
-        p->at++;
-}
-
-/* Skips spaces and word, if the text continues so; returns whether it does. */
-static int accept(parser *p, const char *word)
-{
-    size_t n = strlen(word);
-    skip_spaces(p);
-    if (strncmp(p->at, word, n) != 0)
-        return 0;
-    p->at += n;
-    return 1;
-}
-
-static int set_error(parser *p, const char *why)
-{
-    if (p->wrong == NULL)
-        p->wrong = why;
-    return 0;
+    static const char python[] = "'()TF", json[] = "\"[]tf";
+    int quoted = 0;
+    for (char *c = text; *c != '\0'; c++) {
+        const char *at = strchr(python, *c);
+        const char after = c[1 + strspn(c + 1, " \n\t")];
+        quoted ^= *c == '\'';
+        if (at != NULL && (!quoted || *c == '\''))
+            *c = json[at - python];
+        else if (*c == ',' && !quoted && (after == ')' || after == '}'))
+            *c = ' ';
+    }
 }
 
 /* Fails for an array that is valid but that this reader does not support. */
-static int set_unsupported(parser *p, const char *why)
-{
-    p->a->unsupported = why;
-    return set_error(p, why);
-}
+static const char *set_unsupported(file_array *a, const char *why) { return a->unsupported = why; }
 
 static int is_one_of(char c, const char *set) { return c != '\0' && strchr(set, c) != NULL; }
 
-/* Parses '<f4': byte order (| and = for none), kind, bytes. */
-static int parse_descr(parser *p)
+/* Reads "<f4": byte order (| and = for none), kind, bytes. Sets *swapped to 1 for the other byte
+ * order. */
+static const char *read_descr(const json_t *descr, file_array *a, int *swapped)
 {
-    if (!accept(p, "'") || !is_one_of(p->at[0], "<>|=") || !is_one_of(p->at[1], "uifb") ||
-        !is_one_of(p->at[2], "1248") || p->at[3] != '\'')
-        return set_unsupported(p,
+    const char *text = json_string_value(descr);
+    if (text == NULL || strlen(text) != 3 || !is_one_of(text[0], "<>|=") ||
+        !is_one_of(text[1], "uifb") || !is_one_of(text[2], "1248"))
+        return set_unsupported(a,
                                "its dtype is not a plain number (expected such as '|u1' or '<f4')");
-    p->swapped = p->at[0] == (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? '>' : '<');
-    p->a->kind = p->at[1];
-    p->a->bytes = p->at[2] - '0';
-    p->at += 4;
-    return 1;
+    *swapped = text[0] == (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? '>' : '<');
+    a->kind = text[1];
+    a->bytes = text[2] - '0';
+    return NULL;
 }
 
-static int parse_order(parser *p)
+static const char *read_shape(const json_t *shape, file_array *a)
 {
-    if (accept(p, "True"))
-        return set_unsupported(
-            p, "is in Fortran order (expected C order: save numpy.ascontiguousarray(a))");
-    return accept(p, "False") || set_error(p, "fortran_order is neither True nor False");
-}
-
-static int parse_size(parser *p, int64_t *size)
-{
-    skip_spaces(p);
-    if (*p->at < '0' || *p->at > '9')
-        return set_error(p, "its shape is not a list of sizes");
-    for (*size = 0; *p->at >= '0' && *p->at <= '9'; p->at++)
-        if (__builtin_mul_overflow(*size, 10, size) ||
-            __builtin_add_overflow(*size, *p->at - '0', size))
-            return set_error(p, "its shape is too large");
-    return 1;
-}
-
-/* Parses (2, 3), (2,) or (). */
-static int parse_shape(parser *p)
-{
-    if (!accept(p, "("))
-        return set_error(p, "its shape is not a list of sizes");
-    p->a->rank = 0;
-    while (!accept(p, ")")) {
-        if (p->a->rank == NPY_MAX_RANK)
-            return set_unsupported(p, "its rank is above 4");
-        if (!parse_size(p, &p->a->size[p->a->rank++]))
-            return 0;
-        if (!accept(p, ",")) {
-            if (p->a->rank < 2 || !accept(p, ")"))
-                return set_error(p, "its shape is not a list of sizes");
-            break;
-        }
+    const size_t rank = json_array_size(shape);
+    if (rank > NPY_MAX_RANK)
+        return set_unsupported(a, "its rank is above 4");
+    a->rank = (int)rank;
+    for (size_t i = 0; i < rank; i++) {
+        const json_t *size = json_array_get(shape, i);
+        if (!json_is_integer(size))
+            return "its shape is not a list of sizes";
+        a->size[i] = json_integer_value(size);
     }
-    return 1;
+    return json_is_array(shape) ? NULL : "its shape is not a list of sizes";
 }
 
-static int parse_entry(parser *p)
+/* Reads a header, which is changed. Returns what is wrong, or NULL. */
+static const char *read_entries(char *text, file_array *a, int *swapped)
 {
-    static const struct {
-        const char *key;
-        int (*parse)(parser *p);
-    } entries[] = {
-        {"'descr'", parse_descr}, {"'fortran_order'", parse_order}, {"'shape'", parse_shape}};
+    json_t *descr, *shape;
+    json_error_t where;
+    int is_fortran;
 
-    for (int i = 0; i < 3; i++)
-        if (accept(p, entries[i].key)) {
-            if (p->seen & 1 << i || !accept(p, ":"))
-                return set_error(p, "the header is corrupt");
-            p->seen |= 1 << i;
-            return entries[i].parse(p);
-        }
-    return set_error(p, "the header has an unknown entry");
-}
-
-/* Parses a header such as {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }. Sets
- * *swapped to 1 for the other byte order. Returns what is wrong, or NULL. */
-static const char *parse_header(const char *text, file_array *a, int *swapped)
-{
-    parser p = {.at = text, .a = a};
-
-    if (!accept(&p, "{"))
-        return "the header is corrupt";
-    while (p.wrong == NULL && !accept(&p, "}"))
-        if (parse_entry(&p) && !accept(&p, ",")) {
-            if (!accept(&p, "}"))
-                set_error(&p, "the header is corrupt");
-            break;
-        }
-    skip_spaces(&p);
-    if (p.wrong == NULL && (*p.at != '\0' || p.seen != 7))
-        return "the header is corrupt";
-    *swapped = p.swapped;
-    return p.wrong;
+    to_json(text);
+    json_t *header = io_json_read(text, strlen(text), JSON_REJECT_DUPLICATES, &where);
+    const char *wrong = json_unpack(header, "{s:o, s:b, s:o !}", "descr", &descr, "fortran_order",
+                                    &is_fortran, "shape", &shape) == 0
+                            ? read_descr(descr, a, swapped)
+                            : "the header is corrupt";
+    if (wrong == NULL && is_fortran)
+        wrong = set_unsupported(
+            a, "is in Fortran order (expected C order: save numpy.ascontiguousarray(a))");
+    if (wrong == NULL)
+        wrong = read_shape(shape, a);
+    json_decref(header);
+    return wrong;
 }
 
 /* ---- a NumPy array ---- */
@@ -200,48 +165,43 @@ static const char *parse_header(const char *text, file_array *a, int *swapped)
 enum { MAX_HEADER = 1 << 16 };
 static const int64_t max_bytes = INT64_C(1) << 34; /* of an array */
 
-static adj_status fail(const array_stream *s, const char *why, adj_error *error)
-{
-    return adj_error_set(error, ADJ_EIO, "npy: %.300s: %s", s->name, why);
-}
+/* The sentence for a lack of memory. */
+static const char no_memory[] = "out of memory";
 
-/* Reads the text of the header, which is to be freed; NULL where it fails. */
-static adj_status read_header(const array_stream *s, char **text, adj_error *error)
+/* Reads the text of the header, which is to be freed in every case. Returns what is wrong, or NULL.
+ */
+static const char *read_header(const array_stream *s, char **text)
 {
     uint8_t start[12] = {0};
     *text = NULL;
     if (s->read(s->from, start, 8) != 8 || memcmp(start, "\x93NUMPY", 6) != 0)
-        return fail(s, "is not a NumPy array", error);
+        return "is not a NumPy array";
     int wide = start[6] >= 2 ? 4 : 2;
     if (start[6] < 1 || start[6] > 3 || s->read(s->from, start + 8, wide) != wide)
-        return fail(s, "the header has an unknown version or is truncated", error);
+        return "the header has an unknown version or is truncated";
     int64_t length = (int64_t)start[8] | (int64_t)start[9] << 8 | (int64_t)start[10] << 16 |
                      (int64_t)start[11] << 24;
     if (length > MAX_HEADER)
-        return fail(s, "the header is too long (expected at most 65536 bytes)", error);
+        return "the header is too long (expected at most 65536 bytes)";
     *text = calloc((size_t)length + 1, 1);
     if (*text == NULL)
-        return adj_error_set(error, ADJ_ENOMEM, "npy: %.300s: out of memory", s->name);
-    if (s->read(s->from, *text, length) == length && strlen(*text) == (size_t)length)
-        return ADJ_OK;
-    free(*text);
-    *text = NULL;
-    return fail(s, "the header is truncated", error);
+        return no_memory;
+    const int is_whole = s->read(s->from, *text, length) == length;
+    return is_whole && strlen(*text) == (size_t)length ? NULL : "the header is truncated";
 }
 
-static adj_status read_data(const array_stream *s, file_array *a, int64_t bytes, adj_error *error)
+static const char *read_data(const array_stream *s, file_array *a, int64_t bytes)
 {
     const int64_t got = array_read_bytes(s, bytes, &a->data);
     uint8_t more;
     if (got < 0)
-        return adj_error_set(error, ADJ_ENOMEM, "npy: %.300s: out of memory", s->name);
+        return no_memory;
     if (got < bytes)
-        return fail(s, "the data are truncated or corrupt", error);
+        return "the data are truncated or corrupt";
     int64_t behind = s->read(s->from, &more, 1); /* to the end: only there is a sum checked */
-    if (behind != 0)
-        return fail(s, behind > 0 ? "has more bytes than its header says" : "the data are corrupt",
-                    error);
-    return ADJ_OK;
+    if (behind > 0)
+        return "has more bytes than its header says";
+    return behind == 0 ? NULL : "the data are corrupt";
 }
 
 static int is_possible(const file_array *a, int64_t *bytes)
@@ -258,25 +218,24 @@ adj_status io_npy_read(const array_stream *s, file_array *a, adj_error *error)
 {
     int swapped = 0;
     int64_t bytes;
-    *a = (file_array){0};
     char *text;
-    adj_status status = read_header(s, &text, error);
-    const char *why = text != NULL ? parse_header(text, a, &swapped) : NULL;
+    *a = (file_array){0};
+    const char *why = read_header(s, &text);
+    if (why == NULL)
+        why = read_entries(text, a, &swapped);
     free(text);
-    if (status != ADJ_OK)
-        return status;
-    if (why != NULL)
-        return fail(s, why, error);
-    if (!is_possible(a, &bytes))
-        return fail(s, "its shape is empty or too large (expected at most 16 GB)", error);
-    status = read_data(s, a, bytes, error);
-    if (status == ADJ_OK && swapped)
+    if (why == NULL && !is_possible(a, &bytes))
+        why = "its shape is empty or too large (expected at most 16 GB)";
+    if (why == NULL)
+        why = read_data(s, a, bytes);
+    if (why == NULL && swapped)
         array_swap(a);
-    if (status != ADJ_OK) {
-        free(a->data);
-        a->data = NULL;
-    }
-    return status;
+    if (why == NULL)
+        return ADJ_OK;
+    free(a->data);
+    a->data = NULL;
+    return adj_error_set(error, why == no_memory ? ADJ_ENOMEM : ADJ_EIO, "npy: %.300s: %s", s->name,
+                         why);
 }
 
 adj_status io_npy_read_file(const char *path, file_array *a, adj_error *error)

@@ -179,6 +179,15 @@ static adj_status take_sizes(dataset *d, const adj_dataset *s, int least_classes
     return ADJ_OK;
 }
 
+/* Returns a copy of these bytes, or NULL if memory is short. */
+static void *copy_of(dataset *d, const void *from, size_t bytes)
+{
+    void *copy = malloc(bytes);
+    if (copy == NULL)
+        io_dataset_no_memory(d);
+    return copy != NULL ? memcpy(copy, from, bytes) : NULL;
+}
+
 /* Sets the sizes and copies the labels, or refuses them. */
 static adj_status take(dataset *d, const adj_dataset *s)
 {
@@ -193,26 +202,17 @@ static adj_status take(dataset *d, const adj_dataset *s)
                                    "data: the label of image %lld is out of range (got %d, "
                                    "expected 0 to %d)",
                                    (long long)i, s->labels[i], s->classes - 1);
-    d->labels = malloc((size_t)s->n * sizeof *d->labels);
-    if (d->labels == NULL)
-        return io_dataset_no_memory(d);
-    memcpy(d->labels, s->labels, (size_t)s->n * sizeof *d->labels);
-    d->public.labels = d->labels;
-    return ADJ_OK;
+    d->public.labels = d->labels = copy_of(d, s->labels, (size_t)s->n * sizeof *d->labels);
+    return d->labels != NULL ? ADJ_OK : ADJ_ENOMEM;
 }
 
 /* Uses images in memory, or a copy of them. */
 static adj_status use_images(dataset *d, const uint8_t *images, int copy)
 {
     const size_t bytes = (size_t)(d->public.n * size_elems(d->stored));
-    d->stored_images = images;
-    if (copy) {
-        d->images = malloc(bytes);
-        if (d->images == NULL)
-            return io_dataset_no_memory(d);
-        memcpy(d->images, images, bytes);
-        d->stored_images = d->images;
-    }
+    d->stored_images = copy ? d->images = copy_of(d, images, bytes) : images;
+    if (d->stored_images == NULL)
+        return ADJ_ENOMEM;
     const adj_status status = io_dataset_use_memory(d, d->stored, NULL);
     return status == ADJ_OK ? io_dataset_measure(d, &(adj_dataset_opts){0}, 0) : status;
 }
@@ -227,15 +227,9 @@ static adj_status take_targets(dataset *d, const float *targets, int copy)
                                    "data: target %lld of image %lld is out of range (got %g, "
                                    "expected a finite number)",
                                    (long long)(i % k), (long long)(i / k), (double)targets[i]);
-    d->public.targets = targets;
-    if (!copy)
-        return ADJ_OK;
-    d->targets = malloc((size_t)n * sizeof *d->targets);
-    if (d->targets == NULL)
-        return io_dataset_no_memory(d);
-    memcpy(d->targets, targets, (size_t)n * sizeof *d->targets);
-    d->public.targets = d->targets;
-    return ADJ_OK;
+    const size_t bytes = (size_t)n * sizeof *targets;
+    d->public.targets = copy ? d->targets = copy_of(d, targets, bytes) : targets;
+    return d->public.targets != NULL ? ADJ_OK : ADJ_ENOMEM;
 }
 
 adj_status adj_dataset_new(int64_t n, int64_t h, int64_t w, int64_t c, int classes,

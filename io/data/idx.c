@@ -5,12 +5,11 @@
  * A file is 00 00 TT RR (TT the element type, RR the rank), RR big-endian 32-bit sizes, then the
  * elements, big-endian, and nothing else. Offsets in messages count the uncompressed bytes. */
 #include <dirent.h>
-#include <stdarg.h>
+#include <regex.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "array.h"
-#include "base/c_locale.h"
 #include "packed.h"
 
 /* ---- an array ---- */
@@ -18,23 +17,10 @@
 static const int64_t max_bytes = INT64_C(1) << 31; /* of an array */
 
 typedef struct {
-    const char *path;
+    io_place place;
     unzip *file;
     int64_t offset;
-    adj_error *error;
 } reader;
-
-__attribute__((format(printf, 3, 4))) static adj_status fail(const reader *r, int64_t offset,
-                                                             const char *format, ...)
-{
-    char sentence[ADJ_MESSAGE];
-    va_list args;
-    va_start(args, format);
-    c_vsnprintf(sentence, sizeof sentence, format, args);
-    va_end(args);
-    return adj_error_set(r->error, ADJ_EIO, "idx: %.300s: offset %lld: %s", r->path,
-                         (long long)offset, sentence);
-}
 
 /* Moves on by n bytes, of which the file had `got`. */
 static adj_status advance(reader *r, int64_t got, int64_t n, const char *part)
@@ -44,9 +30,10 @@ static adj_status advance(reader *r, int64_t got, int64_t n, const char *part)
     if (got == n)
         return ADJ_OK;
     if (r->file->wrong != NULL)
-        return fail(r, end, "%s", r->file->wrong);
-    return fail(r, end, "the file ends within its %s (expected at least %lld bytes)", part,
-                (long long)r->offset);
+        return io_refuse(&r->place, ADJ_EIO, "offset %lld: %s", (long long)end, r->file->wrong);
+    return io_refuse(&r->place, ADJ_EIO,
+                     "offset %lld: the file ends within its %s (expected at least %lld bytes)",
+                     (long long)end, part, (long long)r->offset);
 }
 
 static adj_status read_magic(reader *r, const idx_content *expected, file_array *a)
@@ -65,8 +52,9 @@ static adj_status read_magic(reader *r, const idx_content *expected, file_array 
     if (magic[0] == 0 && magic[1] == 0 && a->bytes > 0 && a->rank >= 1 && a->rank <= ADJ_MAX_RANK &&
         (expected->fits == NULL || expected->fits(a)))
         return ADJ_OK;
-    return fail(r, 0, "wrong magic number (got %02x%02x%02x%02x, expected %s)", magic[0], magic[1],
-                magic[2], magic[3], expected->magic);
+    return io_refuse(&r->place, ADJ_EIO,
+                     "offset 0: wrong magic number (got %02x%02x%02x%02x, expected %s)", magic[0],
+                     magic[1], magic[2], magic[3], expected->magic);
 }
 
 /* Reads the sizes after the magic number, and counts the bytes of data. */
@@ -81,12 +69,13 @@ static adj_status read_sizes(reader *r, file_array *a, int64_t *bytes)
             return status;
         a->size[i] = (int64_t)size[0] << 24 | size[1] << 16 | size[2] << 8 | size[3];
         if (a->size[i] == 0)
-            return fail(r, at, "dimension %d is 0", i);
+            return io_refuse(&r->place, ADJ_EIO, "offset %lld: dimension %d is 0", (long long)at,
+                             i);
         if (__builtin_mul_overflow(*bytes, a->size[i], bytes) || *bytes > max_bytes)
-            return fail(r, at,
-                        "the header claims too much data (got a size of %lld, expected at most "
-                        "%lld bytes in all)",
-                        (long long)a->size[i], (long long)max_bytes);
+            return io_refuse(&r->place, ADJ_EIO,
+                             "offset %lld: the header claims too much data (got a size of %lld, "
+                             "expected at most %lld bytes in all)",
+                             (long long)at, (long long)a->size[i], (long long)max_bytes);
     }
     return ADJ_OK;
 }
@@ -94,18 +83,18 @@ static adj_status read_sizes(reader *r, file_array *a, int64_t *bytes)
 /* Reads the data to the end of the file: there is a gzip file's checksum. */
 static adj_status read_data(reader *r, const char *part, int64_t bytes, file_array *a)
 {
-    const array_stream s = {unzip_read, r->file, r->path};
+    const array_stream s = {unzip_read, r->file, r->place.path};
     const int64_t got = array_read_bytes(&s, bytes, &a->data);
     uint8_t more;
     if (got < 0)
-        return adj_error_set(r->error, ADJ_ENOMEM, "idx: %.300s: out of memory", r->path);
+        return io_out_of_memory(&r->place);
     adj_status status = advance(r, got, bytes, part);
     if (status != ADJ_OK)
         return status;
-    if (unzip_read(r->file, &more, 1) == 1)
-        return fail(r, r->offset, "more bytes than the header says");
-    if (r->file->wrong != NULL)
-        return fail(r, r->offset, "%s", r->file->wrong);
+    const char *wrong =
+        unzip_read(r->file, &more, 1) == 1 ? "more bytes than the header says" : r->file->wrong;
+    if (wrong != NULL)
+        return io_refuse(&r->place, ADJ_EIO, "offset %lld: %s", (long long)r->offset, wrong);
     if (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
         array_swap(a);
     return ADJ_OK;
@@ -114,14 +103,14 @@ static adj_status read_data(reader *r, const char *part, int64_t bytes, file_arr
 adj_status io_idx_read_file(const char *path, const idx_content *expected, file_array *a,
                             adj_error *error)
 {
-    reader r = {.path = path, .error = error};
+    reader r = {.place = {"idx: ", path, error}};
     const char *why;
     int64_t bytes = 0;
 
     *a = (file_array){0};
     adj_status status = unzip_open(path, &r.file, &why);
     if (status != ADJ_OK)
-        return adj_error_set(error, status, "idx: %.300s: %s", path, why);
+        return io_refuse(&r.place, status, "%s", why);
     status = read_magic(&r, expected, a);
     if (status == ADJ_OK)
         status = read_sizes(&r, a, &bytes);
@@ -146,31 +135,6 @@ static int are_labels(const file_array *a)
 
 static const idx_content image_file = {"images", are_images, "00000803 or 00000804"},
                          label_file = {"labels", are_labels, "00000801 or 00000c02"};
-
-/* Takes the first element of each row as the label. */
-static adj_status take_labels(dataset *d, const file_array *a, const char *path)
-{
-    const int64_t n = a->size[0], row = a->rank == 2 ? a->size[1] : 1, header = 4 + 4 * a->rank;
-
-    if (n != d->public.n)
-        return io_dataset_fail(
-            d, ADJ_EIO, "idx: %s: offset 4: number of labels differs (got %lld, expected %lld)",
-            path, (long long)n, (long long)d->public.n);
-    d->labels = malloc((size_t)n * sizeof *d->labels + 1);
-    if (d->labels == NULL)
-        return io_dataset_no_memory(d);
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t label = array_integer(a, i * row);
-        if (label < 0 || label >= ADJ_MAX_CLASSES)
-            return io_dataset_fail(d, ADJ_EIO,
-                                   "idx: %s: offset %lld: label is out of range (got %lld, "
-                                   "expected 0 to %d)",
-                                   path, (long long)(header + i * row * a->bytes), (long long)label,
-                                   ADJ_MAX_CLASSES - 1);
-        d->labels[i] = (int32_t)label;
-    }
-    return ADJ_OK;
-}
 
 /* Takes the bytes. Those of only 0 and 1 become black and white, as in the reader of NumPy's files.
  */
@@ -203,7 +167,7 @@ static adj_status read_pair(dataset *d, const char *images, const char *labels)
     }
     if (status != ADJ_OK)
         io_dataset_fail(d, status, "%s", error.message);
-    else if ((status = take_labels(d, &y, labels)) == ADJ_OK)
+    else if ((status = array_take_labels(d, &y, "idx", labels)) == ADJ_OK)
         status = io_dataset_take_axes(d, images, x.rank, x.size);
     free(y.data);
     return status;
@@ -211,48 +175,27 @@ static adj_status read_pair(dataset *d, const char *images, const char *labels)
 
 /* ---- a folder ---- */
 
+/* Names of files: what is before the split is empty or ends in - or _. */
+static const char name_pattern[] = "^(.*[-_])?(train|t10k|test)-((images)[-.]idx[134]-ubyte|"
+                                   "labels[-.]idx([134]-ubyte|2-int))(\\.gz)?$";
+
 /* Parsed name of a file in a folder. */
 typedef struct {
     size_t prefix; /* bytes of "emnist-letters-" */
     int is_train, is_images, is_packed;
 } idx_name;
 
-/* Moves *text past word if the text begins with it. */
-static int skip(const char **text, const char *word)
+static int parse_name(const regex_t *names, const char *text, idx_name *n)
 {
-    size_t n = strlen(word);
-    if (strncmp(*text, word, n) != 0)
+    enum { SPLIT = 2, IMAGES = 4, PACKED = 6, GROUPS };
+    regmatch_t group[GROUPS];
+    if (regexec(names, text, GROUPS, group, 0) != 0)
         return 0;
-    *text += n;
+    *n = (idx_name){.prefix = (size_t)group[SPLIT].rm_so,
+                    .is_train = strncmp(text + group[SPLIT].rm_so, "train", 5) == 0,
+                    .is_images = group[IMAGES].rm_so >= 0,
+                    .is_packed = group[PACKED].rm_so >= 0};
     return 1;
-}
-
-static int parse_rest(const char *text, idx_name *n)
-{
-    n->is_train = skip(&text, "train");
-    if (!n->is_train && !skip(&text, "t10k") && !skip(&text, "test"))
-        return 0;
-    n->is_images = skip(&text, "-images");
-    if (!n->is_images && !skip(&text, "-labels"))
-        return 0;
-    if (!skip(&text, "-idx") && !skip(&text, ".idx"))
-        return 0;
-    if (!skip(&text, "1-ubyte") && !skip(&text, "3-ubyte") && !skip(&text, "4-ubyte") &&
-        (n->is_images || !skip(&text, "2-int")))
-        return 0;
-    n->is_packed = skip(&text, ".gz");
-    return *text == '\0';
-}
-
-/* Parses the name of a split at the beginning of the text or after a "-" or "_". */
-static int parse_name(const char *text, idx_name *n)
-{
-    for (const char *at = text; *at != '\0'; at++)
-        if ((at == text || at[-1] == '-' || at[-1] == '_') && parse_rest(at, n)) {
-            n->prefix = (size_t)(at - text);
-            return 1;
-        }
-    return 0;
 }
 
 typedef struct {
@@ -280,14 +223,19 @@ static void add_name(idx_pair *p, const char *text, const idx_name *n)
 static idx_pair find_pair(const char *folder, int is_train)
 {
     idx_pair p = {.many = 0};
+    regex_t names;
+    if (regcomp(&names, name_pattern, REG_EXTENDED) != 0)
+        return p; /* memory is short */
     DIR *d = opendir(folder);
     for (struct dirent *e; d != NULL && (e = readdir(d)) != NULL;) {
         idx_name n;
-        if (parse_name(e->d_name, &n) && n.is_train == is_train && strlen(e->d_name) <= NAME_MAX)
+        if (strlen(e->d_name) <= NAME_MAX && parse_name(&names, e->d_name, &n) &&
+            n.is_train == is_train)
             add_name(&p, e->d_name, &n);
     }
     if (d != NULL)
         closedir(d);
+    regfree(&names);
     return p;
 }
 

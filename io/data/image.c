@@ -5,15 +5,6 @@
 
 #include "image.h"
 
-const char *io_image_refused(int64_t h, int64_t w)
-{
-    if (h < 1 || w < 1)
-        return "is empty";
-    return h > ADJ_MAX_SIDE || w > ADJ_MAX_SIDE || h * w > IMAGE_MAX_PIXELS
-               ? "is too large (expected sides up to 32768 and up to 100 million pixels)"
-               : NULL;
-}
-
 static const image_format *find_format(const uint8_t *bytes, size_t n)
 {
     static const image_format *const formats[] = {&png_format, &jpeg_format, &webp_format};
@@ -23,14 +14,36 @@ static const image_format *find_format(const uint8_t *bytes, size_t n)
     return NULL;
 }
 
+static adj_status check_size(const io_place *p, int64_t h, int64_t w)
+{
+    const char *why = NULL;
+    if (h < 1 || w < 1)
+        why = "is empty";
+    else if (h > ADJ_MAX_SIDE || w > ADJ_MAX_SIDE || h * w > IMAGE_MAX_PIXELS)
+        why = "is too large (expected sides up to 32768 and up to 100 million pixels)";
+    return why == NULL
+               ? ADJ_OK
+               : io_refuse(p, ADJ_EIO, "size %lldx%lld: %s", (long long)h, (long long)w, why);
+}
+
+/* Finds the format, whose prefix p gets, and reads the header of an image before turning. */
+static adj_status open_image(const uint8_t *bytes, size_t n, io_place *p, const image_format **f,
+                             image_header *header)
+{
+    *f = find_format(bytes, n);
+    if (*f == NULL)
+        return io_refuse(p, ADJ_EIO, n > 0 ? "is neither PNG, JPEG nor WEBP" : "the file is empty");
+    p->prefix = (*f)->prefix;
+    const adj_status status = (*f)->header(bytes, n, p, header);
+    return status == ADJ_OK ? check_size(p, header->size.h, header->size.w) : status;
+}
+
 adj_status io_image_header(const uint8_t *bytes, size_t n, const char *name, image_header *header,
                            adj_error *error)
 {
-    const image_format *f = find_format(bytes, n);
-    if (f == NULL)
-        return adj_error_set(error, ADJ_EIO, "image: %.300s: %s", name,
-                             n > 0 ? "is neither PNG, JPEG nor WEBP" : "the file is empty");
-    adj_status status = f->header(bytes, n, name, header, error);
+    io_place p = {"image: ", name, error};
+    const image_format *f;
+    const adj_status status = open_image(bytes, n, &p, &f, header);
     if (status == ADJ_OK && header->orientation >= 5) {
         int64_t h = header->size.h;
         header->size.h = header->size.w;
@@ -92,7 +105,7 @@ static void free_image(image *x)
 
 /* Turns x so that its first row is the top and its first column the left side. EXIF's numbers: 2,
  * 3, 7 and 8 are read from the right, 3, 4, 6 and 7 from below, 5 to 8 by columns. */
-static adj_status turn(image *x, int orientation, const char *name, adj_error *error)
+static adj_status turn(image *x, int orientation, const io_place *p)
 {
     const int from_right = (orientation >= 2 && orientation <= 3) || orientation >= 7;
     const int from_below =
@@ -107,7 +120,7 @@ static adj_status turn(image *x, int orientation, const char *name, adj_error *e
     void *turned = calloc((size_t)(h * w), pixel);
     char *to = turned;
     if (turned == NULL)
-        return adj_error_set(error, ADJ_ENOMEM, "image: %.300s: out of memory", name);
+        return io_out_of_memory(p);
     for (int64_t oh = 0; oh < size.h; oh++)
         for (int64_t ow = 0; ow < size.w; ow++, to += pixel) {
             int64_t row = orientation >= 5 ? ow : oh, column = orientation >= 5 ? oh : ow;
@@ -123,21 +136,17 @@ static adj_status turn(image *x, int orientation, const char *name, adj_error *e
     return ADJ_OK;
 }
 
-/* Decodes and turns a file; alpha is kept: 1 to 4 channels. *result is to be freed in every case.
- */
-static adj_status decode(const uint8_t *bytes, size_t n, const char *name, image *result,
-                         adj_error *error)
+/* Decodes and turns a file; alpha is kept: 1 to 4 channels. *result is empty before and to be freed
+ * in every case. */
+static adj_status decode(const uint8_t *bytes, size_t n, io_place p, image *result)
 {
-    const image_format *f = find_format(bytes, n);
+    const image_format *f;
     image_header header = {0};
-    *result = (image){0};
-    adj_status status = io_image_header(bytes, n, name, &header, error);
-    if (status != ADJ_OK || f == NULL) /* the bytes are all there are */
-        return status == ADJ_EARG && error != NULL ? (error->status = ADJ_EIO) : ADJ_EIO;
-    status = f->decode(bytes, n, name, result, error);
-    if (status == ADJ_OK)
-        status = turn(result, header.orientation, name, error);
-    return status;
+    adj_status status = open_image(bytes, n, &p, &f, &header);
+    if (status != ADJ_OK) /* the bytes are all there are */
+        return status == ADJ_EARG && p.error != NULL ? (p.error->status = ADJ_EIO) : ADJ_EIO;
+    status = f->decode(bytes, n, &p, header.size, result);
+    return status == ADJ_OK ? turn(result, header.orientation, &p) : status;
 }
 
 /* ---- files ---- */
@@ -151,7 +160,8 @@ adj_status io_image_load(const char *path, int64_t most, uint8_t **bytes, size_t
     const adj_status status = io_load(path, most, &all, &size, &why);
     *bytes = (uint8_t *)all;
     *n = (size_t)size;
-    return status == ADJ_OK ? ADJ_OK : adj_error_set(error, status, "image: %.300s: %s", path, why);
+    return status == ADJ_OK ? ADJ_OK
+                            : io_refuse(&(io_place){"image: ", path, error}, status, "%s", why);
 }
 
 /* ---- single images ---- */
@@ -166,19 +176,15 @@ static adj_status check(const adj_image_opts *o, const float *pixels, adj_error 
     return ADJ_OK;
 }
 
-static adj_status fit(const image *x, const char *name, const adj_image_opts *o, float *pixels,
-                      adj_error *error)
+static adj_status fit(const image *x, const io_place *p, const adj_image_opts *o, float *pixels)
 {
-    const adj_image_size to = o->size;
-
     if (o->resize == ADJ_RESIZE_ERROR && (x->size.h != o->size.h || x->size.w != o->size.w))
-        return adj_error_set(
-            error, ADJ_EIO, "image: %.300s: image size differs (got %lldx%lld, expected %lldx%lld)",
-            name, (long long)x->size.h, (long long)x->size.w, (long long)o->size.h,
-            (long long)o->size.w);
+        return io_refuse(p, ADJ_EIO, "image size differs (got %lldx%lld, expected %lldx%lld)",
+                         (long long)x->size.h, (long long)x->size.w, (long long)o->size.h,
+                         (long long)o->size.w);
     fitting f;
-    if (!io_fitting_open(&f, x->size, to, o->background))
-        return adj_error_set(error, ADJ_ENOMEM, "image: %.300s: out of memory", name);
+    if (!io_fitting_open(&f, x->size, o->size, o->background))
+        return io_out_of_memory(p);
     io_fit(&f, &(any_image){.bytes = x->bytes, .floats = x->floats}, pixels);
     io_fitting_close(&f);
     return ADJ_OK;
@@ -187,17 +193,17 @@ static adj_status fit(const image *x, const char *name, const adj_image_opts *o,
 adj_status adj_image_decode(const void *bytes, size_t n, const char *name, const adj_image_opts *o,
                             float *pixels, int *resized, adj_error *error)
 {
+    const io_place p = {"image: ", name != NULL ? name : "image", error};
     image x = {0};
-    name = name != NULL ? name : "image";
     adj_status status = check(o, pixels, error);
     if (status == ADJ_OK && bytes == NULL)
-        status = adj_error_set(error, ADJ_EARG, "image: %.300s: the bytes are missing", name);
+        status = io_refuse(&p, ADJ_EARG, "the bytes are missing");
     if (status == ADJ_OK)
-        status = decode(bytes, n, name, &x, error);
+        status = decode(bytes, n, p, &x);
     if (status == ADJ_OK && resized != NULL)
         *resized = x.size.h != o->size.h || x.size.w != o->size.w;
     if (status == ADJ_OK)
-        status = fit(&x, name, o, pixels, error);
+        status = fit(&x, &p, o, pixels);
     free_image(&x);
     return status;
 }

@@ -34,22 +34,19 @@ adj_status io_image_load(const char *path, int64_t most, uint8_t **bytes, size_t
 /* ---- the formats ---- */
 
 typedef struct {
+    const char *prefix;                        /* of messages: "png: " */
     int (*is)(const uint8_t *bytes, size_t n); /* by a file's first bytes */
-    /* Reads a header like io_image_header, of an image before turning. */
-    adj_status (*header)(const uint8_t *bytes, size_t n, const char *name, image_header *header,
-                         adj_error *error);
-    /* Decodes a file, without turning; alpha is kept: 1 to 4 channels. *result is empty before and
-     * to be freed in every case. */
-    adj_status (*decode)(const uint8_t *bytes, size_t n, const char *name, image *result,
-                         adj_error *error);
+    /* Reads a header like io_image_header, of an image before turning; any size is accepted. */
+    adj_status (*header)(const uint8_t *bytes, size_t n, const io_place *p, image_header *header);
+    /* Decodes a file, without turning; alpha is kept: 1 to 4 channels. size: the header's. *result
+     * is empty before and to be freed in every case. */
+    adj_status (*decode)(const uint8_t *bytes, size_t n, const io_place *p, adj_image_size size,
+                         image *result);
 } image_format;
 extern const image_format png_format, jpeg_format, webp_format;
 
 /* Returns the orientation in the first directory of a TIFF header, as stored by EXIF; 1 if there is
  * none. */
 int io_exif_orientation(const uint8_t *bytes, size_t n);
-
-/* Returns why an image of this size is refused, or NULL. */
-const char *io_image_refused(int64_t h, int64_t w);
 
 #endif

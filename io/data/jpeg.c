@@ -46,14 +46,8 @@ static int is_frame(uint8_t marker)
     return marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 && marker != 0xc8 && marker != 0xcc;
 }
 
-static adj_status refuse_colors(const char *name, adj_error *error)
-{
-    return adj_error_set(error, ADJ_EIO, "jpeg: %.300s: its colors are CMYK (expected gray or RGB)",
-                         name);
-}
-
-static adj_status jpeg_header(const uint8_t *bytes, size_t n, const char *name,
-                              image_header *header, adj_error *error)
+static adj_status jpeg_header(const uint8_t *bytes, size_t n, const io_place *p,
+                              image_header *header)
 {
     static const char exif[6] = "Exif\0";
     size_t at = 2;
@@ -65,38 +59,31 @@ static adj_status jpeg_header(const uint8_t *bytes, size_t n, const char *name,
         if (s.marker == 0xe1 && s.length > sizeof exif && memcmp(s.body, exif, sizeof exif) == 0)
             header->orientation = io_exif_orientation(s.body + sizeof exif, s.length - sizeof exif);
     if (found == 0)
-        return adj_error_set(error, ADJ_EARG, "jpeg: %.300s: the file ends within its header",
-                             name);
+        return io_refuse(p, ADJ_EARG, "the file ends within its header");
     if (found < 0 || s.length < 6)
-        return adj_error_set(error, ADJ_EIO, "jpeg: %.300s: the header is corrupt at offset %zu",
-                             name, at);
-    int64_t h = s.body[1] << 8 | s.body[2], w = s.body[3] << 8 | s.body[4];
-    const char *why = io_image_refused(h, w);
-    if (why != NULL)
-        return adj_error_set(error, ADJ_EIO, "jpeg: %.300s: size %lldx%lld: %s", name, (long long)h,
-                             (long long)w, why);
-    if (s.body[5] != 1 && s.body[5] != 3)
-        return refuse_colors(name, error);
-    header->size = (adj_image_size){h, w, s.body[5] == 1 ? 1 : 3};
-    return ADJ_OK;
+        return io_refuse(p, ADJ_EIO, "the header is corrupt at offset %zu", at);
+    header->size =
+        (adj_image_size){s.body[1] << 8 | s.body[2], s.body[3] << 8 | s.body[4], s.body[5]};
+    return header->size.c == 1 || header->size.c == 3
+               ? ADJ_OK
+               : io_refuse(p, ADJ_EIO, "its colors are CMYK (expected gray or RGB)");
 }
 
 /* ---- the pixels ---- */
 
 /* Converts the failure of a call to a status. A warning, such as of bytes between segments, is
  * ADJ_OK unless the file ends early. */
-static adj_status take_failure(tjhandle t, const char *name, adj_error *error)
+static adj_status take_failure(tjhandle t, const io_place *p)
 {
     const char *why = tjGetErrorStr2(t);
     if (tjGetErrorCode(t) == TJERR_WARNING && strstr(why, "remature end") == NULL)
         return ADJ_OK;
     const int lacks_memory = strstr(why, "emory") != NULL; /* "Insufficient memory (case 4)" */
-    return adj_error_set(error, lacks_memory ? ADJ_ENOMEM : ADJ_EIO, "jpeg: %.300s: %s", name,
-                         lacks_memory ? "out of memory" : why);
+    return lacks_memory ? io_out_of_memory(p) : io_refuse(p, ADJ_EIO, "%s", why);
 }
 
-static adj_status decompress(tjhandle t, const uint8_t *bytes, size_t n, const char *name,
-                             image *result, adj_error *error)
+static adj_status decompress(tjhandle t, const uint8_t *bytes, size_t n, const io_place *p,
+                             adj_image_size size, image *result)
 {
     /* Limit of pixels for a byte of the file: a block of 8x8 pixels takes at least one bit, so a
      * header with a larger size is wrong, and no memory is allocated for it. */
@@ -105,39 +92,35 @@ static adj_status decompress(tjhandle t, const uint8_t *bytes, size_t n, const c
     adj_status status = ADJ_OK;
 
     if (tjDecompressHeader3(t, bytes, n, &w, &h, &subsampling, &colors) != 0)
-        status = take_failure(t, name, error);
+        status = take_failure(t, p);
     if (status != ADJ_OK)
         return status;
     if (colors < 0)
-        return adj_error_set(error, ADJ_EIO, "jpeg: %.300s: the file ends before its pixels", name);
-    const char *why = io_image_refused(h, w);
-    if (why == NULL && (int64_t)h * w / MAX_PIXELS > (int64_t)n)
-        why = "the file is too short for that";
-    if (why != NULL)
-        return adj_error_set(error, ADJ_EIO, "jpeg: %.300s: size %dx%d: %s", name, h, w, why);
-    if (colors == TJCS_CMYK || colors == TJCS_YCCK)
-        return refuse_colors(name, error);
-    int gray = colors == TJCS_GRAY;
-    result->size = (adj_image_size){h, w, gray ? 1 : 3};
+        return io_refuse(p, ADJ_EIO, "the file ends before its pixels");
+    if (!same_size(size, (adj_image_size){h, w, colors == TJCS_GRAY ? 1 : 3}))
+        return io_refuse(p, ADJ_EIO, "the header is corrupt");
+    if ((int64_t)h * w / MAX_PIXELS > (int64_t)n)
+        return io_refuse(p, ADJ_EIO, "size %dx%d: the file is too short for that", h, w);
+    result->size = size;
     /* zeros: of a damaged image libjpeg may leave rows out */
-    result->bytes = calloc((size_t)size_elems(result->size), 1);
+    result->bytes = calloc((size_t)size_elems(size), 1);
     if (result->bytes == NULL)
-        return adj_error_set(error, ADJ_ENOMEM, "jpeg: %.300s: out of memory", name);
-    if (tjDecompress2(t, bytes, n, result->bytes, w, 0, h, gray ? TJPF_GRAY : TJPF_RGB,
+        return io_out_of_memory(p);
+    if (tjDecompress2(t, bytes, n, result->bytes, w, 0, h, size.c == 1 ? TJPF_GRAY : TJPF_RGB,
                       TJFLAG_LIMITSCANS) != 0)
-        status = take_failure(t, name, error);
+        status = take_failure(t, p);
     return status;
 }
 
-static adj_status decode_jpeg(const uint8_t *bytes, size_t n, const char *name, image *result,
-                              adj_error *error)
+static adj_status decode_jpeg(const uint8_t *bytes, size_t n, const io_place *p,
+                              adj_image_size size, image *result)
 {
     tjhandle t = tjInitDecompress();
     if (t == NULL)
-        return adj_error_set(error, ADJ_ENOMEM, "jpeg: %.300s: out of memory", name);
-    adj_status status = decompress(t, bytes, n, name, result, error);
+        return io_out_of_memory(p);
+    adj_status status = decompress(t, bytes, n, p, size, result);
     tjDestroy(t);
     return status;
 }
 
-const image_format jpeg_format = {is_jpeg, jpeg_header, decode_jpeg};
+const image_format jpeg_format = {"jpeg: ", is_jpeg, jpeg_header, decode_jpeg};

@@ -287,23 +287,7 @@ static adj_status take_labels(dataset *d, const file_array *a, const char *name)
         return io_dataset_fail(
             d, ADJ_EIO, "npy: %s: not labels (got rank %d of %c%d, expected [n] of integers)", name,
             a->rank, a->kind, a->bytes);
-    if (a->size[0] != d->public.n)
-        return io_dataset_fail(d, ADJ_EIO,
-                               "npy: %s: number of labels differs (got %lld, expected %lld)", name,
-                               (long long)a->size[0], (long long)d->public.n);
-    d->labels = malloc((size_t)d->public.n * sizeof *d->labels);
-    if (d->labels == NULL)
-        return io_dataset_fail(d, ADJ_ENOMEM, "npy: out of memory");
-    for (int64_t i = 0; i < d->public.n; i++) {
-        int64_t label = array_integer(a, i);
-        if (label < 0 || label >= ADJ_MAX_CLASSES)
-            return io_dataset_fail(d, ADJ_EIO,
-                                   "npy: %s: the label of image %lld is out of range (got %lld, "
-                                   "expected 0 to %d)",
-                                   name, (long long)i, (long long)label, ADJ_MAX_CLASSES - 1);
-        d->labels[i] = (int32_t)label;
-    }
-    return ADJ_OK;
+    return array_take_labels(d, a, "npy", name);
 }
 
 static adj_status read_pair(dataset *d, const place *p, int k)

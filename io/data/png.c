@@ -40,24 +40,19 @@ static int find_orientation(const uint8_t *bytes, size_t n)
     return 0;
 }
 
-static adj_status png_header(const uint8_t *bytes, size_t n, const char *name, image_header *header,
-                             adj_error *error)
+static adj_status png_header(const uint8_t *bytes, size_t n, const io_place *p,
+                             image_header *header)
 {
     enum { IHDR_END = 8 + 8 + 13, COLOR = 2 };
     if (n < IHDR_END)
-        return adj_error_set(error, ADJ_EARG, "png: %.300s: the file ends within its header", name);
+        return io_refuse(p, ADJ_EARG, "the file ends within its header");
     if (memcmp(bytes + 12, "IHDR", 4) != 0)
-        return adj_error_set(error, ADJ_EIO, "png: %.300s: the header is corrupt", name);
-    int64_t w = big_endian(bytes + 16), h = big_endian(bytes + 20);
-    const char *why = io_image_refused(h, w);
-    if (why != NULL)
-        return adj_error_set(error, ADJ_EIO, "png: %.300s: size %lldx%lld: %s", name, (long long)h,
-                             (long long)w, why);
-    header->size = (adj_image_size){h, w, bytes[25] & COLOR ? 3 : 1};
+        return io_refuse(p, ADJ_EIO, "the header is corrupt");
+    header->size =
+        (adj_image_size){big_endian(bytes + 20), big_endian(bytes + 16), bytes[25] & COLOR ? 3 : 1};
     header->orientation = find_orientation(bytes, n);
-    if (header->orientation == 0)
-        return adj_error_set(error, ADJ_EARG, "png: %.300s: the file ends before its pixels", name);
-    return ADJ_OK;
+    return header->orientation != 0 ? ADJ_OK
+                                    : io_refuse(p, ADJ_EARG, "the file ends before its pixels");
 }
 
 /* ---- the pixels ---- */
@@ -164,7 +159,7 @@ static void widen(image *x)
 }
 
 /* Allocates the pixels. */
-static adj_status allocate(const reader *r, const char *name, adj_error *error)
+static adj_status allocate(const reader *r, const io_place *p)
 {
     enum {
         MAX_RATIO = 1032
@@ -173,48 +168,41 @@ static adj_status allocate(const reader *r, const char *name, adj_error *error)
     const size_t samples = (size_t)size_elems(x->size);
 
     if (r->stored_row * (size_t)x->size.h / MAX_RATIO > r->n)
-        return adj_error_set(error, ADJ_EIO,
-                             "png: %.300s: size %lldx%lld: the file is too short for that", name,
-                             (long long)x->size.h, (long long)x->size.w);
+        return io_refuse(p, ADJ_EIO, "size %lldx%lld: the file is too short for that",
+                         (long long)x->size.h, (long long)x->size.w);
     if (png_get_bit_depth(r->png, r->info) == 16)
         x->floats = malloc(samples * sizeof *x->floats);
     else
         x->bytes = malloc(samples);
-    return x->bytes != NULL || x->floats != NULL
-               ? ADJ_OK
-               : adj_error_set(error, ADJ_ENOMEM, "png: %.300s: out of memory", name);
+    return x->bytes != NULL || x->floats != NULL ? ADJ_OK : io_out_of_memory(p);
 }
 
-static adj_status decode(reader *r, const char *name, adj_error *error)
+static adj_status decode(reader *r, const io_place *p)
 {
     int is_read = try_step(r, read_info);
-    adj_status status = is_read ? allocate(r, name, error) : ADJ_OK;
+    adj_status status = is_read ? allocate(r, p) : ADJ_OK;
     if (status != ADJ_OK)
         return status;
     if (!is_read || !try_step(r, read_rows))
-        return adj_error_set(error, r->lacks_memory ? ADJ_ENOMEM : ADJ_EIO, "png: %.300s: %s", name,
-                             r->lacks_memory ? "out of memory" : r->message);
+        return r->lacks_memory ? io_out_of_memory(p) : io_refuse(p, ADJ_EIO, "%s", r->message);
     if (r->result->floats != NULL)
         widen(r->result);
     return ADJ_OK;
 }
 
-static adj_status decode_png(const uint8_t *bytes, size_t n, const char *name, image *result,
-                             adj_error *error)
+static adj_status decode_png(const uint8_t *bytes, size_t n, const io_place *p, adj_image_size size,
+                             image *result)
 {
+    (void)size; /* libpng reads the same header */
     reader r = {.bytes = bytes, .n = n, .result = result};
     r.png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, &r, on_error, on_warning, &r, on_malloc,
                                      on_free);
     r.info = r.png != NULL ? png_create_info_struct(r.png) : NULL;
-    adj_status status = ADJ_ENOMEM;
-
-    if (r.info != NULL) {
+    if (r.info != NULL)
         png_set_read_fn(r.png, &r, on_read);
-        status = decode(&r, name, error);
-    } else
-        adj_error_set(error, ADJ_ENOMEM, "png: %.300s: out of memory", name);
+    const adj_status status = r.info != NULL ? decode(&r, p) : io_out_of_memory(p);
     png_destroy_read_struct(&r.png, &r.info, NULL);
     return status;
 }
 
-const image_format png_format = {is_png, png_header, decode_png};
+const image_format png_format = {"png: ", is_png, png_header, decode_png};

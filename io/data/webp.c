@@ -48,60 +48,51 @@ static int find_orientation(const uint8_t *bytes, size_t n)
     return 0;
 }
 
-static adj_status webp_header(const uint8_t *bytes, size_t n, const char *name,
-                              image_header *header, adj_error *error)
+static adj_status webp_header(const uint8_t *bytes, size_t n, const io_place *p,
+                              image_header *header)
 {
     WebPBitstreamFeatures f = {0};
     const VP8StatusCode code = WebPGetFeatures(bytes, n, &f);
 
     if (code == VP8_STATUS_NOT_ENOUGH_DATA)
-        return adj_error_set(error, ADJ_EARG, "webp: %.300s: the file ends within its header",
-                             name);
+        return io_refuse(p, ADJ_EARG, "the file ends within its header");
     if (code != VP8_STATUS_OK)
-        return adj_error_set(error, ADJ_EIO, "webp: %.300s: the header is corrupt", name);
+        return io_refuse(p, ADJ_EIO, "the header is corrupt");
     if (f.has_animation)
-        return adj_error_set(error, ADJ_EIO, "webp: %.300s: is an animation (expected one image)",
-                             name);
-    const char *why = io_image_refused(f.height, f.width);
-    if (why != NULL)
-        return adj_error_set(error, ADJ_EIO, "webp: %.300s: size %dx%d: %s", name, f.height,
-                             f.width, why);
+        return io_refuse(p, ADJ_EIO, "is an animation (expected one image)");
     header->size = (adj_image_size){f.height, f.width, 3};
     header->orientation = find_orientation(bytes, n);
-    if (header->orientation == 0)
-        return adj_error_set(error, ADJ_EARG, "webp: %.300s: the file ends before its EXIF data",
-                             name);
-    return ADJ_OK;
+    return header->orientation != 0 ? ADJ_OK
+                                    : io_refuse(p, ADJ_EARG, "the file ends before its EXIF data");
 }
 
 /* ---- the pixels ---- */
 
-static adj_status decode_webp(const uint8_t *bytes, size_t n, const char *name, image *result,
-                              adj_error *error)
+static adj_status decode_webp(const uint8_t *bytes, size_t n, const io_place *p,
+                              adj_image_size size, image *result)
 {
     WebPDecoderConfig c;
     if (!WebPInitDecoderConfig(&c) || WebPGetFeatures(bytes, n, &c.input) != VP8_STATUS_OK)
-        return adj_error_set(error, ADJ_EIO, "webp: %.300s: the header is corrupt", name);
+        return io_refuse(p, ADJ_EIO, "the header is corrupt");
     const int channels = c.input.has_alpha ? 4 : 3;
-    result->size = (adj_image_size){c.input.height, c.input.width, channels};
+    result->size = (adj_image_size){size.h, size.w, channels};
     result->bytes = malloc((size_t)size_elems(result->size));
     if (result->bytes == NULL)
-        return adj_error_set(error, ADJ_ENOMEM, "webp: %.300s: out of memory", name);
+        return io_out_of_memory(p);
     c.output.colorspace = channels == 4 ? MODE_RGBA : MODE_RGB;
     c.output.is_external_memory = 1;
     c.output.u.RGBA = (WebPRGBABuffer){.rgba = result->bytes,
-                                       .stride = c.input.width * channels,
+                                       .stride = (int)size.w * channels,
                                        .size = (size_t)size_elems(result->size)};
     const VP8StatusCode code = WebPDecode(bytes, n, &c);
     WebPFreeDecBuffer(&c.output);
-    if (code == VP8_STATUS_OK)
-        return ADJ_OK;
-    return adj_error_set(error, code == VP8_STATUS_OUT_OF_MEMORY ? ADJ_ENOMEM : ADJ_EIO,
-                         "webp: %.300s: %s", name,
-                         code == VP8_STATUS_OUT_OF_MEMORY ? "out of memory"
-                         : code == VP8_STATUS_NOT_ENOUGH_DATA || code == VP8_STATUS_SUSPENDED
-                             ? "the file ends before its last pixel"
-                             : "the pixels are corrupt");
+    switch (code) {
+    case VP8_STATUS_OK: return ADJ_OK;
+    case VP8_STATUS_OUT_OF_MEMORY: return io_out_of_memory(p);
+    case VP8_STATUS_NOT_ENOUGH_DATA:
+    case VP8_STATUS_SUSPENDED: return io_refuse(p, ADJ_EIO, "the file ends before its last pixel");
+    default: return io_refuse(p, ADJ_EIO, "the pixels are corrupt");
+    }
 }
 
-const image_format webp_format = {is_webp, webp_header, decode_webp};
+const image_format webp_format = {"webp: ", is_webp, webp_header, decode_webp};

@@ -60,91 +60,72 @@ static json_t *names_of(const adj_model_card *c)
     return list;
 }
 
-static int put(json_t *all, const char *key, json_t *value)
+/* Entries that are being written, a key and a value one after the other, each with its final 0. */
+typedef struct {
+    FILE *f;
+    int n;
+} writer;
+
+/* Writes an entry and releases the value. Returns 0 if the value is NULL or memory is short. */
+static int put(writer *w, const char *key, json_t *value)
 {
-    return json_object_set_new(all, key, value) == 0;
+    char *text = json_is_string(value) ? strdup(json_string_value(value))
+                                       : io_json_text(value, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    const int ok = text != NULL && fprintf(w->f, "%s%c%s%c", key, 0, text, 0) > 0;
+    w->n++;
+    free(text);
+    json_decref(value);
+    return ok;
 }
 
-/* Adds the known fields of the card to a JSON object. Returns 0 if a value cannot be created. */
-static int put_all(const adj_model_card *c, json_t *all)
+/* Writes the known fields of the card. Returns 0 if a value cannot be created. */
+static int put_all(const adj_model_card *c, writer *w)
 {
-    int ok = put(all, "adjoint.version", json_string(adj_version_text()));
+    int ok = put(w, "adjoint.version", json_string(adj_version_text()));
     if (c->model != NULL)
-        ok &= put(all, "model", json_string(c->model));
+        ok &= put(w, "model", json_string(c->model));
     if (c->options.multiplier != 0)
-        ok &= put(all, "multiplier", json_real(c->options.multiplier));
+        ok &= put(w, "multiplier", json_real(c->options.multiplier));
     if (c->options.size.h > 0)
-        ok &= put(all, "input",
+        ok &= put(w, "input",
                   json_pack("[I,I,I]", (json_int_t)c->options.size.h, (json_int_t)c->options.size.w,
                             (json_int_t)c->options.size.c));
-    ok &= put(all, "format", json_string(formats[c->options.format == ADJ_NCHW]));
+    ok &= put(w, "format", json_string(formats[c->options.format == ADJ_NCHW]));
     if (c->deviation[0] != 0 && c->options.size.c <= ADJ_CARD_CHANNELS) {
-        ok &= put(all, "mean", list_of(c->mean, c->options.size.c));
-        ok &= put(all, "deviation", list_of(c->deviation, c->options.size.c));
+        ok &= put(w, "mean", list_of(c->mean, c->options.size.c));
+        ok &= put(w, "deviation", list_of(c->deviation, c->options.size.c));
     }
     if (c->normalized)
-        ok &= put(all, "adjoint.input", json_string(inputs[1]));
+        ok &= put(w, "adjoint.input", json_string(inputs[1]));
     if (c->low < 0 || c->high > 0)
-        ok &= put(all, "adjoint.range", list_of((const double[]){c->low, c->high}, 2));
+        ok &= put(w, "adjoint.range", list_of((const double[]){c->low, c->high}, 2));
     if (c->options.classes > 0)
-        ok &= put(all, "classes", json_integer(c->options.classes));
+        ok &= put(w, "classes", json_integer(c->options.classes));
     if (c->class_names != NULL)
-        ok &= put(all, "class_names", names_of(c));
+        ok &= put(w, "class_names", names_of(c));
     if (c->resize != NULL)
-        ok &= put(all, "resize", json_string(c->resize));
+        ok &= put(w, "resize", json_string(c->resize));
     if ((int)c->precision >= 0 && c->precision <= ADJ_PRECISION_F16)
-        ok &= put(all, "precision", json_string(precisions[c->precision]));
+        ok &= put(w, "precision", json_string(precisions[c->precision]));
     if (c->math == ADJ_MATH_FAST)
-        ok &= put(all, "math", json_string(maths[ADJ_MATH_FAST]));
+        ok &= put(w, "math", json_string(maths[ADJ_MATH_FAST]));
     if (c->accuracy > 0)
-        ok &= put(all, "accuracy", json_real(c->accuracy));
-    return ok & put(all, "seed", json_integer(c->seed));
+        ok &= put(w, "accuracy", json_real(c->accuracy));
+    return ok & put(w, "seed", json_integer(c->seed));
 }
 
-/* Returns the value's text, to be freed. */
-static char *text_of(const json_t *value)
+/* Returns the entries and their strings in one memory block, or NULL if memory is short. */
+static adj_metadata *pack(int n, const char *text, size_t bytes)
 {
-    return json_is_string(value) ? strdup(json_string_value(value))
-                                 : io_json_text(value, JSON_COMPACT | JSON_REAL_PRECISION(9));
-}
-
-/* Packs entries and their strings into one memory block. */
-static adj_status pack(json_t *all, adj_metadata **metadata, int *n)
-{
-    size_t count = json_object_size(all), bytes = count * sizeof **metadata, i = 0;
-    char **text = calloc(count + 1, sizeof *text), *at = NULL;
-    const char *key;
-    json_t *value;
-    int ok = text != NULL;
-
-    json_object_foreach(all, key, value)
-    {
-        if (ok && (text[i] = text_of(value)) != NULL)
-            bytes += strlen(key) + strlen(text[i++]) + 2;
-        else
-            ok = 0;
+    adj_metadata *list = malloc((size_t)n * sizeof *list + bytes);
+    if (list == NULL)
+        return NULL;
+    char *at = memcpy(list + n, text, bytes);
+    for (int i = 0; i < n; i++) {
+        list[i] = (adj_metadata){at, at + strlen(at) + 1};
+        at += strlen(list[i].key) + strlen(list[i].value) + 2;
     }
-    adj_metadata *list = ok ? malloc(bytes + 1) : NULL;
-    if (list != NULL)
-        at = (char *)(list + count);
-    i = 0;
-    json_object_foreach(all, key, value)
-    {
-        if (list == NULL)
-            break;
-        size_t key_bytes = strlen(key) + 1, text_bytes = strlen(text[i]) + 1;
-        list[i] = (adj_metadata){at, at + key_bytes};
-        memcpy(at, key, key_bytes);
-        memcpy(at + key_bytes, text[i], text_bytes);
-        at += key_bytes + text_bytes;
-        i++;
-    }
-    for (size_t k = 0; text != NULL && k < count; k++)
-        free(text[k]);
-    free(text);
-    *metadata = list;
-    *n = list != NULL ? (int)count : 0;
-    return list != NULL ? ADJ_OK : ADJ_ENOMEM;
+    return list;
 }
 
 adj_status adj_model_card_write(const adj_model_card *card, adj_metadata **metadata, int *n,
@@ -156,16 +137,22 @@ adj_status adj_model_card_write(const adj_model_card *card, adj_metadata **metad
     *n = 0;
     if (check_strings(card, error) != ADJ_OK)
         return ADJ_EARG;
-    json_t *all = json_object();
-    if (!put_all(card, all)) {
-        json_decref(all);
-        return adj_error_set(error, ADJ_EARG,
-                             "model card: a number is not finite, the resize rule is not UTF-8, "
-                             "or there is no memory");
-    }
-    adj_status status = pack(all, metadata, n);
-    json_decref(all);
-    return status == ADJ_OK ? ADJ_OK : adj_error_set(error, status, "model card: out of memory");
+    char *text = NULL;
+    size_t bytes = 0;
+    writer w = {.f = open_memstream(&text, &bytes)};
+    const int is_put = w.f != NULL && put_all(card, &w);
+    const int is_whole = w.f != NULL && fclose(w.f) == 0;
+    adj_status status = ADJ_OK;
+    if (is_whole && !is_put)
+        status = adj_error_set(error, ADJ_EARG,
+                               "model card: a number is not finite, the resize rule is not UTF-8, "
+                               "or there is no memory");
+    else if (!is_whole || (*metadata = pack(w.n, text, bytes)) == NULL)
+        status = adj_error_set(error, ADJ_ENOMEM, "model card: out of memory");
+    else
+        *n = w.n;
+    free(text);
+    return status;
 }
 
 /* ---- reading ---- */

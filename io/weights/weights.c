@@ -26,26 +26,18 @@ adj_status adj_weights_save(adj_exec *e, const char *path, int n_metadata,
         return ADJ_EARG;
     int n = adj_exec_param_count(e);
     adj_tensor *t = calloc((size_t)n + 1, sizeof *t);
-    void **data = calloc((size_t)n + 1, sizeof *data);
-    adj_status status = t != NULL && data != NULL ? ADJ_OK : ADJ_ENOMEM;
+    adj_status status = ADJ_OK;
 
-    if (status != ADJ_OK)
-        adj_error_set(error, status, "weights: out of memory");
+    if (t == NULL)
+        return adj_error_set(error, ADJ_ENOMEM, "weights: out of memory");
     for (int i = 0; status == ADJ_OK && i < n; i++) {
         const adj_node *p = adj_exec_param_at(e, i);
-        size_t bytes = adj_type_bytes(adj_node_type(p));
-        data[i] = malloc(bytes > 0 ? bytes : 1);
-        t[i] = adj_tensor_of(adj_node_name(p), adj_node_type(p), data[i]);
-        if (data[i] == NULL)
-            status = adj_error_set(error, ADJ_ENOMEM, "weights: out of memory");
-        else if ((status = adj_get(e, p, data[i], bytes)) != ADJ_OK)
-            adj_error_set(error, status, "weights: %s", adj_exec_message(e));
+        t[i] = adj_tensor_of(adj_node_name(p), adj_node_type(p), adj_data(e, p));
+        if (t[i].data == NULL)
+            status = adj_error_set(error, ADJ_EARG, "weights: %s", adj_exec_message(e));
     }
     if (status == ADJ_OK)
         status = adj_tensors_write(path, n, t, n_metadata, metadata, error);
-    for (int i = 0; data != NULL && i < n; i++)
-        free(data[i]);
-    free(data);
     free(t);
     return status;
 }

@@ -112,13 +112,6 @@ static inline void shell(const char *folder, const char *command)
     cr_assert_eq(system(text), 0, "%s", command); /* NOLINT(cert-env33-c) */
 }
 
-static inline void remove_folder(temporary *folder)
-{
-    char text[128];
-    snprintf(text, sizeof text, "rm -rf %s", folder->s);
-    (void)!system(text); /* NOLINT(cert-env33-c) */
-}
-
 /* The number behind a text in a file of the folder. */
 static inline size_t number_in(const char *folder, const char *name, const char *text)
 {
@@ -160,6 +153,14 @@ static inline void *library_of(const char *folder, const char *name)
     return library;
 }
 
+/* Returns a function or an array of the library. */
+static inline void *symbol_of(void *library, const char *name)
+{
+    void *symbol = dlsym(library, name);
+    cr_assert_not_null(symbol, "%s", name);
+    return symbol;
+}
+
 /* A net as C in a folder of its own, net.c, which is compiled and loaded. */
 typedef struct {
     temporary folder;
@@ -175,15 +176,14 @@ static inline compiled compile_net(const net *n, const adj_emit_opts *o, const c
     snprintf(command, sizeof command, "cc " STRICT " %s -shared -fPIC net.c -o net.so -lm", flags);
     shell(c.folder.s, command);
     c.library = library_of(c.folder.s, "net");
-    *(void **)&c.predict = dlsym(c.library, "net_predict");
-    cr_assert_not_null(c.predict);
+    *(void **)&c.predict = symbol_of(c.library, "net_predict");
     return c;
 }
 
 static inline void compiled_free(compiled *c)
 {
     dlclose(c->library);
-    remove_folder(&c->folder);
+    temporary_remove(&c->folder);
 }
 
 /* Compares the compiled net's output with the reference, both relative to the largest result. */

@@ -272,7 +272,6 @@ static int check_nets(int number, unsigned *seed, tally *t)
 {
     static subject s[BATCH];
     const temporary folder = temporary_folder();
-    char text[128];
     int n = 0;
     for (int tries = 0; n < number && tries < ATTEMPTS * number; tries++) {
         const char *why = make(&s[n], (*seed)++, folder.s, n);
@@ -286,9 +285,8 @@ static int check_nets(int number, unsigned *seed, tally *t)
         subject_free(&s[k]);
     if (wrong > 0)
         fprintf(stderr, "the C files are in %s\n", folder.s);
-    snprintf(text, sizeof text, "rm -rf %s", folder.s);
-    if (wrong == 0)
-        (void)!system(text); /* NOLINT(cert-env33-c) */
+    else
+        temporary_remove(&folder);
     return wrong;
 }
 

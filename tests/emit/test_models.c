@@ -83,7 +83,7 @@ static double error_of(const char *folder, int64_t outputs, const double want[])
 /* n_build: as many of the list. */
 static void expect_model(const sized *s, int n_build)
 {
-    scoped(remove_folder) temporary folder = temporary_folder();
+    scoped(temporary_remove) temporary folder = temporary_folder();
     scoped(net_free) net n = net_new(build_model, ADJ_F32, s);
     scoped(release) double *want = reference_of(build_model, s);
     const int64_t outputs = adj_shape_elems(adj_node_type(n.y).shape);
@@ -118,7 +118,7 @@ Test(emit_models, vgg6) { expect_model(&(sized){"vgg6", 1, 8, 8}, CHECKED); }
 Test(emit_models, other_compilers)
 {
     const sized s = {"lenet5", 1, 0, 0};
-    scoped(remove_folder) temporary folder = temporary_folder();
+    scoped(temporary_remove) temporary folder = temporary_folder();
     static const char *const classes[] = {"a \"b\" \\", "?\?/", "\xc3\xa9", "*/"};
     const adj_model_card card = {.model = "a */ name\n?\?/\n\\",
                                  .options = {.size.c = 1, .classes = 4},
@@ -137,11 +137,11 @@ Test(emit_models, other_compilers)
     shell(folder.s, "cc " STRICT " -O2 -shared -fPIC net.c -o net.so -lm");
     void *library = library_of(folder.s, "net");
     const char *const *names;
-    *(void **)&names = dlsym(library, "net_classes");
+    *(void **)&names = symbol_of(library, "net_classes");
     for (int i = 0; i < 4; i++)
         cr_assert_str_eq(names[i], classes[i]);
     void (*normalize)(const uint8_t *, float *);
-    *(void **)&normalize = dlsym(library, "net_normalize");
+    *(void **)&normalize = symbol_of(library, "net_normalize");
     uint8_t pixels[1024];
     float input[1024];
     for (int i = 0; i < 1024; i++)

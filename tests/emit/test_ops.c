@@ -446,7 +446,7 @@ static adj_node *build_named(adj_graph *g, adj_dtype dtype, const void *user)
 
 Test(emit_ops, names)
 {
-    scoped(remove_folder) temporary folder = temporary_folder();
+    scoped(temporary_remove) temporary folder = temporary_folder();
     scoped(net_free) net n = net_new(build_named, ADJ_F32, NULL);
     expect_case("named", build_named, NULL);
     emit_to(folder.s, "named", &n, NULL);
@@ -458,7 +458,7 @@ Test(emit_ops, names)
  */
 Test(emit_ops, locale)
 {
-    scoped(remove_folder) temporary folder = temporary_folder();
+    scoped(temporary_remove) temporary folder = temporary_folder();
     const temporary locale = temporary_folder();
     const adj_emit_opts o = {.prefix = "digits"};
     scoped(net_free) net n = net_new(build_clamped, ADJ_F32, NULL);

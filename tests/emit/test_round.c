@@ -57,7 +57,7 @@ static void expect_rounded(build_net *build, const void *user)
     cr_expect(has_text(&c.folder, "static const int8_t"));
     cr_expect_not(has_text(&c.folder, "_w[") || has_text(&c.folder, "_w1["), "a filter is f32");
     int (*test)(void);
-    *(void **)&test = dlsym(c.library, "net_test");
+    *(void **)&test = symbol_of(c.library, "net_test");
     cr_expect_eq(test(), 0);
 }
 
@@ -143,7 +143,7 @@ Test(emit_round, ties_and_zeros)
  * and as many biases. */
 Test(emit_round, bytes)
 {
-    scoped(remove_folder) temporary folder = temporary_folder();
+    scoped(temporary_remove) temporary folder = temporary_folder();
     scoped(net_free) net n = net_new(build_pair, ADJ_F32, "lenet5");
     emit_to(folder.s, "net", &n, &int8);
     cr_expect_eq(number_in(folder.s, "net.c", "Flash: "), 61470 + 2 * 4 * 236);
@@ -157,7 +157,7 @@ Test(emit_round, bytes)
 Test(emit_round, an_assigned_filter)
 {
     const adj_shape square = {2, {3, 3}};
-    scoped(remove_folder) temporary folder = temporary_folder();
+    scoped(temporary_remove) temporary folder = temporary_folder();
     adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){2, {2, 3}});
     adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {2}});
@@ -202,7 +202,7 @@ Test(emit_round, training)
     cr_expect_not(has_text(&c.folder, "logits_w_int8"));
     cr_expect_not(has_text(&c.folder, "static const float fc2_w["));
     int (*step)(const float *, const int32_t *, float, float *);
-    *(void **)&step = dlsym(c.library, "net_train_step");
+    *(void **)&step = symbol_of(c.library, "net_train_step");
     static float x[2 * 1024];
     static const int32_t label[2] = {3, 8};
     float y[20], got;

@@ -31,8 +31,7 @@ static trained trained_new(training t)
         plan_of(n.t.g, &(adj_exec_opts){.n_fetch = 1, .fetch = &n.output, .backend = "naive"});
     const net all = {n.t.g, n.t.images, n.output, n.e};
     n.c = compile_net(&all, &(adj_emit_opts){.updates = n.t.updates, .loss = n.t.loss}, "-O2");
-    *(void **)&n.step = dlsym(n.c.library, "net_train_step");
-    cr_assert_not_null(n.step);
+    *(void **)&n.step = symbol_of(n.c.library, "net_train_step");
     return n;
 }
 
@@ -166,10 +165,9 @@ typedef struct {
 static state_functions state_functions_of(const trained *n)
 {
     state_functions s;
-    *(void **)&s.init = dlsym(n->c.library, "net_init");
-    *(void **)&s.save = dlsym(n->c.library, "net_save");
-    *(void **)&s.load = dlsym(n->c.library, "net_load");
-    cr_assert(s.init != NULL && s.save != NULL && s.load != NULL);
+    *(void **)&s.init = symbol_of(n->c.library, "net_init");
+    *(void **)&s.save = symbol_of(n->c.library, "net_save");
+    *(void **)&s.load = symbol_of(n->c.library, "net_load");
     return s;
 }
 
@@ -188,9 +186,7 @@ static const void *array_of(void *library, const adj_node *leaf)
              adj_node_name(leaf));
     for (char *c = name; *c != '\0'; c++)
         *c = *c == '/' ? '_' : *c;
-    const void *data = dlsym(library, name);
-    cr_assert_not_null(data, "%s", name);
-    return data;
+    return symbol_of(library, name);
 }
 
 /* Parameters and states are those of an executor, relative to the largest element of each, or to
@@ -225,7 +221,7 @@ static void expect_initial(training t)
     scoped(trained_free) trained n = trained_new(t);
     dlclose(n.c.library);
     n.c.library = visible(&n.c.folder);
-    *(void **)&n.step = dlsym(n.c.library, "net_train_step");
+    *(void **)&n.step = symbol_of(n.c.library, "net_train_step");
     cr_assert_eq(n.step(x, labels, 0.1F, &loss), 0);
     state_functions_of(&n).init(seed);
     scoped(release_exec) adj_exec *e = plan_of(n.t.g, &(adj_exec_opts){.n_fetch = 1,
@@ -347,8 +343,8 @@ Test(emit_training, arena_of_the_caller)
     void *library = library_of(n.c.folder.s, "caller");
     int (*step)(const float *, const int32_t *, float, float *, float *);
     int (*infer)(const float *, float *, float *);
-    *(void **)&step = dlsym(library, "net_train_step");
-    *(void **)&infer = dlsym(library, "net_predict");
+    *(void **)&step = symbol_of(library, "net_train_step");
+    *(void **)&infer = symbol_of(library, "net_predict");
     const size_t bytes = number_in(n.c.folder.s, "caller.c", "NET_ARENA_BYTES = ");
     cr_assert_gt(bytes, 100000);
     scoped(release) float *arena = malloc(bytes + GUARD);
@@ -372,45 +368,68 @@ Test(emit_training, arena_of_the_caller)
 
 /* ---- gradient accumulation ---- */
 
+enum { SHARDS = 3 };
+
+/* A training that accumulates gradients, compiled, beside an executor whose step has as many shards
+ * as batches are accumulated. */
+typedef struct {
+    training t;
+    temporary folder;
+    adj_updates *whole;
+    adj_exec *e;
+    void *library;
+    int (*add)(const float *, const int32_t *, float *), (*update)(float);
+} accumulated;
+
+static accumulated accumulated_new(training t)
+{
+    accumulated a = {.t = t, .folder = temporary_folder()};
+    adj_updates *accumulate, *apply;
+    net all = {t.g, t.images, adj_evaluation(adj_find(t.g, "logits")), NULL};
+    a.whole = adj_data_parallel(t.updates, 1, 0, &(adj_data_parallel_opts){.shards = SHARDS});
+    cr_assert_eq(adj_emit_accumulation(t.updates, &accumulate, &apply), ADJ_OK, "%s",
+                 adj_graph_message(t.g));
+    a.e = all.e = plan_of(
+        t.g,
+        &(adj_exec_opts){
+            .n_fetch = 1, .fetch = &t.loss, .updates = a.whole, .backend = "naive", .seed = 5});
+    emit_to(a.folder.s, "net", &all,
+            &(adj_emit_opts){.updates = apply, .accumulate = accumulate, .loss = t.loss});
+    shell(a.folder.s, "cc " STRICT " -O2 -c net.c && ! grep -q train_step net.c");
+    a.library = visible(&a.folder);
+    *(void **)&a.add = symbol_of(a.library, "net_accumulate");
+    *(void **)&a.update = symbol_of(a.library, "net_update");
+    return a;
+}
+
+static void accumulated_free(accumulated *a)
+{
+    dlclose(a->library);
+    temporary_remove(&a->folder);
+    adj_exec_free(a->e);
+    training_free(&a->t);
+}
+
 /* Three batches for each of three updates, beside the library's step of three shards. */
 static void expect_accumulated(training t, double tolerance)
 {
-    enum { SHARDS = 3, UPDATES = 3 };
-    scoped(remove_folder) temporary folder = temporary_folder();
-    net all = {t.g, t.images, adj_evaluation(adj_find(t.g, "logits")), NULL};
-    adj_updates *accumulate, *apply,
-        *whole = adj_data_parallel(t.updates, 1, 0, &(adj_data_parallel_opts){.shards = SHARDS});
-    cr_assert_eq(adj_emit_accumulation(t.updates, &accumulate, &apply), ADJ_OK, "%s",
-                 adj_graph_message(t.g));
-    all.e = plan_of(
-        t.g, &(adj_exec_opts){
-                 .n_fetch = 1, .fetch = &t.loss, .updates = whole, .backend = "naive", .seed = 5});
-    emit_to(folder.s, "net", &all,
-            &(adj_emit_opts){.updates = apply, .accumulate = accumulate, .loss = t.loss});
-    shell(folder.s, "cc " STRICT " -O2 -c net.c && ! grep -q train_step net.c");
-    void *library = visible(&folder);
-    int (*add)(const float *, const int32_t *, float *), (*update)(float);
-    *(void **)&add = dlsym(library, "net_accumulate");
-    *(void **)&update = dlsym(library, "net_update");
-    cr_assert(add != NULL && update != NULL);
+    enum { UPDATES = 3 };
+    scoped(accumulated_free) accumulated a = accumulated_new(t);
     for (int step = 0; step < UPDATES; step++) {
         float loss[SHARDS], want, rate = 0.02F;
         for (int k = 0; k < SHARDS; k++) {
-            adj_node *x = adj_shard_node(whole, t.images, k);
-            adj_node *labels = adj_shard_node(whole, t.labels, k);
-            training_batch(all.e, x, labels, step * SHARDS + k);
-            cr_assert_eq(add(adj_data(all.e, x), adj_data(all.e, labels), &loss[k]), 0);
+            adj_node *x = adj_shard_node(a.whole, t.images, k);
+            adj_node *labels = adj_shard_node(a.whole, t.labels, k);
+            training_batch(a.e, x, labels, step * SHARDS + k);
+            cr_assert_eq(a.add(adj_data(a.e, x), adj_data(a.e, labels), &loss[k]), 0);
         }
-        cr_assert_eq(adj_set(all.e, t.lr, &rate, sizeof rate), ADJ_OK);
-        cr_assert_eq(adj_run(all.e), ADJ_OK, "%s", adj_exec_message(all.e));
-        cr_assert_eq(adj_get(all.e, t.loss, &want, sizeof want), ADJ_OK);
-        cr_assert_eq(update(rate), 0);
+        cr_assert_eq(adj_set(a.e, t.lr, &rate, sizeof rate), ADJ_OK);
+        cr_assert_eq(adj_run(a.e), ADJ_OK, "%s", adj_exec_message(a.e));
+        cr_assert_eq(adj_get(a.e, t.loss, &want, sizeof want), ADJ_OK);
+        cr_assert_eq(a.update(rate), 0);
         cr_expect_float_eq((double)loss[0], (double)want, tolerance * fmax(1, (double)want));
     }
-    expect_arrays(library, all.e, tolerance);
-    dlclose(library);
-    adj_exec_free(all.e);
-    training_free(&t);
+    expect_arrays(a.library, a.e, tolerance);
 }
 
 Test(emit_training, accumulated_one_by_one)
@@ -440,35 +459,20 @@ Test(emit_training, accumulated_statistics)
 /* Each batch has another dropout. */
 Test(emit_training, accumulated_with_dropout)
 {
-    training t = training_of("ds_cnn", (adj_model_opts){.batch = 1, .size.h = 12, .size.w = 6},
-                             &with_momentum);
+    scoped(accumulated_free) accumulated a = accumulated_new(training_of(
+        "ds_cnn", (adj_model_opts){.batch = 1, .size.h = 12, .size.w = 6}, &with_momentum));
     static float x[72];
     float loss;
     const adj_node *step = NULL;
-    scoped(remove_folder) temporary folder = temporary_folder();
-    adj_updates *accumulate, *apply;
-    net all = {t.g, t.images, adj_evaluation(adj_find(t.g, "logits")), NULL};
-    for (int i = 0; i < adj_graph_node_count(t.g) && step == NULL; i++)
-        if (adj_node_is_state(adj_graph_node_at(t.g, i)) &&
-            adj_node_type(adj_graph_node_at(t.g, i)).dtype == ADJ_I32)
-            step = adj_graph_node_at(t.g, i);
+    for (int i = 0; i < adj_graph_node_count(a.t.g) && step == NULL; i++)
+        if (adj_node_is_state(adj_graph_node_at(a.t.g, i)) &&
+            adj_node_type(adj_graph_node_at(a.t.g, i)).dtype == ADJ_I32)
+            step = adj_graph_node_at(a.t.g, i);
     cr_assert_not_null(step);
-    cr_assert_eq(adj_emit_accumulation(t.updates, &accumulate, &apply), ADJ_OK);
-    all.e = plan_of(t.g, &(adj_exec_opts){
-                             .n_fetch = 1, .fetch = &t.loss, .updates = apply, .backend = "naive"});
-    emit_to(folder.s, "net", &all,
-            &(adj_emit_opts){.updates = apply, .accumulate = accumulate, .loss = t.loss});
-    void *library = visible(&folder);
-    int (*add)(const float *, const int32_t *, float *), (*update)(float);
-    *(void **)&add = dlsym(library, "net_accumulate");
-    *(void **)&update = dlsym(library, "net_update");
     for (int32_t label = 0; label < 3; label++)
-        cr_assert_eq(add(x, &label, &loss), 0);
-    cr_assert_eq(update(0.1F), 0);
-    cr_expect_eq(*(const int32_t *)array_of(library, step), 3);
-    dlclose(library);
-    adj_exec_free(all.e);
-    training_free(&t);
+        cr_assert_eq(a.add(x, &label, &loss), 0);
+    cr_assert_eq(a.update(0.1F), 0);
+    cr_expect_eq(*(const int32_t *)array_of(a.library, step), 3);
 }
 
 Test(emit_training, wrong_labels)

@@ -125,7 +125,7 @@ static void must_have(const adj_exec *planned, adj_exec *e, const adj_node *n, c
     static double got[MAX_ELEMS];
     if (!bits && !twin_is_sure(t, want))
         return;
-    must(adj_get(e, n, got, bytes_of(n)) == ADJ_OK);
+    must(adj_get(e, n, got, adj_type_bytes(adj_node_type(n))) == ADJ_OK);
     if (same_values(n, got, twin_value(t, want), bits))
         return;
     adj_exec_print(stderr, planned); /* so that the find can be read without a debugger */

@@ -2,35 +2,15 @@
  *
  * Input: flags (1: an archive, else a pair of files; 2: another image size), two bytes with the
  * length of the images' file, that file, the labels' file. */
-#include "adjoint_data.h"
-#include "fuzz/memory_file.h"
+#include "fuzz/read_data.h"
 
-static void use(const adj_dataset *d)
-{
-    float *pixels = malloc((size_t)(d->size.h * d->size.w * d->size.c) * sizeof *pixels);
-    must(d->n > 0 && d->size.h > 0 && d->size.w > 0 && d->size.c > 0 && d->classes >= 2 &&
-         pixels != NULL);
-    for (int64_t i = 0; i < d->n; i++)
-        must(d->labels[i] >= 0 && d->labels[i] < d->classes &&
-             adj_dataset_read(d, i, pixels, NULL) == ADJ_OK);
-    free(pixels);
-}
-
-static void open_and_use(const char *path, int other_size)
+static void open_parts(const char *path, int other_size)
 {
     adj_dataset_opts o = {.limit = 50};
     if (other_size)
         o.image.size.h = 3, o.image.size.w = 4, o.image.size.c = 3;
-    for (int part = ADJ_TRAIN; part <= ADJ_TEST; part++) {
-        adj_dataset *d = NULL;
-        adj_status status = adj_dataset_open(path, (adj_dataset_part)part, &o, &d);
-        must(d != NULL && (status == ADJ_OK) == (d->message[0] == '\0'));
-        if (status == ADJ_OK)
-            use(d);
-        else
-            must(d->n == 0);
-        adj_dataset_free(d);
-    }
+    for (int part = ADJ_TRAIN; part <= ADJ_TEST; part++)
+        read_data(path, (adj_dataset_part)part, &o, "np");
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -41,12 +21,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     n = n < size - 3 && !(data[0] & 1) ? n : size - 3;
     memory_file x = memory_file_new(data + 3, n);
     if (data[0] & 1)
-        open_and_use(x.path, data[0] & 2);
+        open_parts(x.path, data[0] & 2);
     else {
         memory_file y = memory_file_new(data + 3 + n, size - 3 - n);
         put_link("x.npy", &x);
         put_link("y.npy", &y);
-        open_and_use(linked_folder(), data[0] & 2);
+        open_parts(linked_folder(), data[0] & 2);
         remove_link("x.npy");
         remove_link("y.npy");
         memory_file_free(&y);

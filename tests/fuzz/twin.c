@@ -15,38 +15,6 @@
 
 enum { MAX_BYTES = 1 << 20 };
 
-size_t bytes_of(const adj_node *n)
-{
-    adj_type type = adj_node_type(n);
-    return (size_t)adj_shape_elems(type.shape) * adj_dtype_size(type.dtype);
-}
-
-static float from_f16(uint16_t h)
-{
-    int exponent = h >> 10 & 31, fraction = h & 1023;
-    float v = exponent == 31  ? (fraction != 0 ? NAN : INFINITY)
-              : exponent == 0 ? ldexpf((float)fraction, -24)
-                              : ldexpf((float)(1024 + fraction), exponent - 25);
-    return h >> 15 ? -v : v;
-}
-
-static double number_at(const void *v, adj_dtype dtype, int64_t i)
-{
-    if (dtype == ADJ_F64)
-        return ((const double *)v)[i];
-    if (dtype == ADJ_F32)
-        return ((const float *)v)[i];
-    if (dtype == ADJ_I32)
-        return ((const int32_t *)v)[i];
-    uint16_t half = ((const uint16_t *)v)[i];
-    if (dtype == ADJ_F16)
-        return from_f16(half);
-    uint32_t bits = (uint32_t)half << 16;
-    float single;
-    memcpy(&single, &bits, sizeof single);
-    return single;
-}
-
 int same_values(const adj_node *n, const void *a, const void *b, int bits)
 {
     adj_type type = adj_node_type(n);
@@ -56,7 +24,7 @@ int same_values(const adj_node *n, const void *a, const void *b, int bits)
         const char *x = (const char *)a + (size_t)i * each, *y = (const char *)b + (size_t)i * each;
         if (memcmp(x, y, each) == 0)
             continue;
-        double u = number_at(x, type.dtype, 0), v = number_at(y, type.dtype, 0);
+        double u = adj_load(type.dtype, x, 0), v = adj_load(type.dtype, y, 0);
         /* NaN's bits are left open by C, and so is which operand's NaN a sum has. */
         if (!(isnan(u) && isnan(v)) && (bits || u != v))
             return 0;
@@ -68,7 +36,7 @@ void print_difference(FILE *f, const adj_node *n, const void *got, const void *w
 {
     adj_type type = adj_node_type(n);
     for (int64_t i = 0; i < adj_shape_elems(type.shape); i++) {
-        double x = number_at(got, type.dtype, i), y = number_at(want, type.dtype, i);
+        double x = adj_load(type.dtype, got, i), y = adj_load(type.dtype, want, i);
         if (x != y && !(isnan(x) && isnan(y))) {
             fprintf(f, ": element %lld is %.9g, not %.9g\n", (long long)i, x, y);
             return;
@@ -97,7 +65,7 @@ static double largest(const twin *t, const adj_node *n)
     const void *v = twin_value(t, n);
     double max = 0;
     for (int64_t i = 0; i < adj_shape_elems(type.shape); i++) {
-        double x = fabs(number_at(v, type.dtype, i));
+        double x = fabs(adj_load(type.dtype, v, i));
         if (!(x < 1e9) || x != floor(x))
             return INFINITY;
         max = x > max ? x : max;
@@ -110,7 +78,7 @@ static int has_zero(const twin *t, const adj_node *n)
     adj_type type = adj_node_type(n);
     const void *v = twin_value(t, n);
     for (int64_t i = 0; i < adj_shape_elems(type.shape); i++)
-        if (number_at(v, type.dtype, i) == 0)
+        if (adj_load(type.dtype, v, i) == 0)
             return 1;
     return 0;
 }
@@ -213,7 +181,7 @@ int twin_new(twin *t, adj_graph *g, int n_root, adj_node *const root[])
         t->at[id] = needed[id] ? t->n : -1;
         if (needed[id]) {
             t->node[t->n++] = adj_graph_node_at(g, id);
-            bytes += bytes_of(adj_graph_node_at(g, id));
+            bytes += adj_type_bytes(adj_node_type(adj_graph_node_at(g, id)));
         }
     }
     free(needed);
@@ -223,7 +191,7 @@ int twin_new(twin *t, adj_graph *g, int n_root, adj_node *const root[])
         .n_fetch = t->n, .fetch = t->node, .backend = "naive", .threads = 1, .seed = 3};
     must(adj_exec_new(g, &o, &t->exec) == ADJ_OK);
     for (int i = 0; i < t->n; i++)
-        must((t->value[i] = malloc(bytes_of(t->node[i]) + 1)) != NULL);
+        must((t->value[i] = malloc(adj_type_bytes(adj_node_type(t->node[i])) + 1)) != NULL);
     return 1;
 }
 
@@ -246,7 +214,7 @@ adj_status twin_run(twin *t)
         int kept = adj_node_is_param(n) || adj_node_is_state(n);
         if (status != ADJ_OK && !kept)
             continue;
-        must(adj_get(t->exec, n, t->value[i], bytes_of(n)) == ADJ_OK);
+        must(adj_get(t->exec, n, t->value[i], adj_type_bytes(adj_node_type(n))) == ADJ_OK);
         t->sure[i] = (char)is_sure(t, n);
     }
     return status;

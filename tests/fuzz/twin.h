@@ -24,7 +24,6 @@ adj_status twin_run(twin *t);
 const void *twin_value(const twin *t, const adj_node *n);
 int twin_is_sure(const twin *t, const adj_node *n);
 
-size_t bytes_of(const adj_node *n);
 /* Equal numbers, or NaN both; bits: 0 and -0 differ. */
 int same_values(const adj_node *n, const void *a, const void *b, int bits);
 /* Writes where they differ first. */

@@ -4,7 +4,6 @@
 
 #include <criterion/criterion.h>
 #include <dirent.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,17 +35,21 @@ static inline file_name in_folder(const folder *f, const char *name)
     return path;
 }
 
-static inline int remove_entry(const char *path, const struct stat *s, int type, struct FTW *at)
-{
-    (void)s, (void)type, (void)at;
-    return remove(path);
-}
-
 /* With all that is in it. */
 static inline void folder_remove(const folder *f)
 {
-    cr_assert_eq(nftw(f->path, remove_entry, 8, FTW_DEPTH | FTW_PHYS), 0, "%s", f->path);
+    temporary t;
+    memcpy(t.s, f->path, sizeof t.s);
+    temporary_remove(&t);
 }
+
+/* ---- the folder of the running test, for suites with .init = enter_folder, .fini = leave_folder
+ * ---- */
+
+static folder here;
+
+static inline void enter_folder(void) { here = folder_new(); }
+static inline void leave_folder(void) { folder_remove(&here); }
 
 static inline int files_in(const folder *f)
 {

@@ -12,6 +12,9 @@
 #include "tests/io/scoped.h"
 #include "tests/io/weights/net.h"
 
+TestSuite(from_memory, .init = enter_folder, .fini = leave_folder);
+TestSuite(safetensors_sum, .init = enter_folder, .fini = leave_folder);
+
 enum { ROOM = 4096 };
 
 /* Bytes that end where a page without access begins. */
@@ -87,8 +90,7 @@ static adj_status expect_as_file(const char *path, const void *bytes, size_t n)
 
 Test(from_memory, truncated_at_every_byte)
 {
-    scoped(folder_remove) folder f = folder_new();
-    const file_name path = in_folder(&f, "x");
+    const file_name path = in_folder(&here, "x");
     const file_bytes file = safetensors_of(good_header, 24);
     for (size_t n = 0; n < file.n; n++)
         cr_expect_eq(expect_as_file(path.s, file.bytes, n), ADJ_EIO, "%zu bytes", n);
@@ -99,8 +101,7 @@ Test(from_memory, truncated_at_every_byte)
 Test(from_memory, changed_at_every_byte)
 {
     static const uint8_t change[] = {0x01, 0x10, 0x80, 0xff};
-    scoped(folder_remove) folder f = folder_new();
-    const file_name path = in_folder(&f, "x");
+    const file_name path = in_folder(&here, "x");
     file_bytes file = safetensors_of(good_header, 24);
     size_t refused = 0;
     for (size_t i = 0; i < file.n - 24; i++)
@@ -142,8 +143,7 @@ Test(from_memory, what_is_no_file)
 Test(from_memory, weights)
 {
     static uint8_t bytes[1 << 16];
-    scoped(folder_remove) folder f = folder_new();
-    const file_name path = in_folder(&f, "w.safetensors");
+    const file_name path = in_folder(&here, "w.safetensors");
     small_net from = net_of(ADJ_NHWC, ADJ_F32), to = net_of(ADJ_NHWC, ADJ_F32);
     adj_error error = {0};
     scoped(release_tensors) adj_tensors *t = NULL;
@@ -218,8 +218,7 @@ static int same(const adj_tensors *a, const adj_tensors *b)
 
 Test(safetensors_sum, every_flipped_bit_is_refused_or_equal)
 {
-    scoped(folder_remove) folder f = folder_new();
-    const file_name path = in_folder(&f, "w"), bad = in_folder(&f, "bad");
+    const file_name path = in_folder(&here, "w"), bad = in_folder(&here, "bad");
     file_bytes c = write_example(path.s);
     scoped(release_tensors) adj_tensors *whole = NULL;
     size_t refused = 0, header = 8 + c.bytes[0] + 256U * c.bytes[1];
@@ -246,8 +245,7 @@ Test(safetensors_sum, every_flipped_bit_is_refused_or_equal)
 /* The sentence names the tensor and both sums; the expected one is Python's zlib.crc32. */
 Test(safetensors_sum, sentence_names_the_tensor)
 {
-    scoped(folder_remove) folder f = folder_new();
-    const file_name path = in_folder(&f, "w");
+    const file_name path = in_folder(&here, "w");
     file_bytes c = write_example(path.s);
     scoped(release_tensors) adj_tensors *t = NULL;
     c.bytes[c.n - 1] ^= 0x40; /* of step, the last four bytes */
@@ -278,8 +276,7 @@ Test(safetensors_sum, literal_headers)
         {"tensor a: its checksum is missing",
          "{\"__metadata__\":{\"adjoint.crc32\":\"b4576e19\"}," A "}"},
     };
-    scoped(folder_remove) folder f = folder_new();
-    const file_name path = in_folder(&f, "x");
+    const file_name path = in_folder(&here, "x");
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         scoped(release_tensors) adj_tensors *t = NULL;
         file_bytes c = safetensors_of(rows[i].header, 4);
@@ -294,10 +291,9 @@ Test(safetensors_sum, literal_headers)
 
 Test(safetensors_sum, keys_are_taken)
 {
-    scoped(folder_remove) folder f = folder_new();
     const adj_metadata taken[] = {{"adjoint.crc32", "0"}, {"adjoint.crc32:a", "0"}};
     for (int i = 0; i < 2; i++)
-        cr_expect_eq(adj_tensors_write(in_folder(&f, "w").s, 0, NULL, 1, &taken[i], NULL),
+        cr_expect_eq(adj_tensors_write(in_folder(&here, "w").s, 0, NULL, 1, &taken[i], NULL),
                      ADJ_EARG);
-    cr_expect_eq(files_in(&f), 0);
+    cr_expect_eq(files_in(&here), 0);
 }

@@ -13,6 +13,8 @@
 #include "io/folder.h"
 #include "tests/io/scoped.h"
 
+TestSuite(idx, .init = enter_folder, .fini = leave_folder);
+
 /* Two images of 2 x 3, and their labels. */
 static const uint8_t images[] = {0, 0, 8, 3, 0, 0, 0, 2, 0, 0,  0,  2,  0,  0,
                                  0, 3, 1, 2, 3, 4, 5, 6, 7, 80, 90, 10, 11, 255};
@@ -21,27 +23,27 @@ static const char *const image_name = "train-images-idx3-ubyte", *const label_na
                                                                      "train-labels-idx1-ubyte";
 
 /* One side of the pair replaced by other bytes. */
-static void put_pair(const folder *f, int number, const void *bytes, size_t n)
+static void put_pair(int number, const void *bytes, size_t n)
 {
-    put_file(in_folder(f, image_name).s, number == 0 ? bytes : images,
+    put_file(in_folder(&here, image_name).s, number == 0 ? bytes : images,
              number == 0 ? n : sizeof images);
-    put_file(in_folder(f, label_name).s, number == 1 ? bytes : labels,
+    put_file(in_folder(&here, label_name).s, number == 1 ? bytes : labels,
              number == 1 ? n : sizeof labels);
 }
 
-static void expect_good(const folder *f)
+static void expect_good(void)
 {
     scoped(release_dataset) adj_dataset *d = NULL;
-    cr_assert_eq(adj_dataset_open(f->path, ADJ_TRAIN, NULL, &d), ADJ_OK, "%s", d->message);
+    cr_assert_eq(adj_dataset_open(here.path, ADJ_TRAIN, NULL, &d), ADJ_OK, "%s", d->message);
     cr_assert(d->n == 2 && d->size.h == 2 && d->size.w == 3 && d->size.c == 1 && d->classes == 10);
     cr_assert(memcmp(d->images, images + 16, 12) == 0 && d->labels[0] == 7 && d->labels[1] == 9);
 }
 
 /* Refused, and the sentence has both words (NULL: any). */
-static void expect_refused(const folder *f, const char *file, const char *word)
+static void expect_refused(const char *file, const char *word)
 {
     scoped(release_dataset) adj_dataset *d = NULL;
-    adj_status status = adj_dataset_open(f->path, ADJ_TRAIN, NULL, &d);
+    adj_status status = adj_dataset_open(here.path, ADJ_TRAIN, NULL, &d);
     cr_expect_eq(status, ADJ_EIO, "%s %s: status %d", file, word, status);
     cr_expect(d->n == 0 && d->images == NULL && d->labels == NULL);
     cr_expect_not_null(strstr(d->message, file), "no %s in: %s", file, d->message);
@@ -61,55 +63,52 @@ static size_t compress_to(uint8_t *out, size_t room, const void *bytes, size_t n
 
 Test(idx, literal_plain_and_gz)
 {
-    scoped(folder_remove) folder f = folder_new();
     uint8_t packed[200];
-    put_pair(&f, 2, NULL, 0);
-    expect_good(&f);
-    cr_assert_eq(unlink(in_folder(&f, image_name).s), 0);
-    put_file(in_folder(&f, "train-images-idx3-ubyte.gz").s, packed,
+    put_pair(2, NULL, 0);
+    expect_good();
+    cr_assert_eq(unlink(in_folder(&here, image_name).s), 0);
+    put_file(in_folder(&here, "train-images-idx3-ubyte.gz").s, packed,
              compress_to(packed, sizeof packed, images, sizeof images));
-    expect_good(&f);
+    expect_good();
     /* gzip without the name, and a name without gzip */
-    put_file(in_folder(&f, label_name).s, packed,
+    put_file(in_folder(&here, label_name).s, packed,
              compress_to(packed, sizeof packed, labels, sizeof labels));
-    put_file(in_folder(&f, "train-images-idx3-ubyte.gz").s, images, sizeof images);
-    expect_good(&f);
+    put_file(in_folder(&here, "train-images-idx3-ubyte.gz").s, images, sizeof images);
+    expect_good();
 }
 
 Test(idx, truncated_at_every_byte)
 {
-    scoped(folder_remove) folder f = folder_new();
     char offset[32];
     for (size_t n = 0; n < sizeof images; n++) {
-        put_pair(&f, 0, images, n);
+        put_pair(0, images, n);
         snprintf(offset, sizeof offset, "offset %zu: ", n);
-        expect_refused(&f, image_name, offset);
+        expect_refused(image_name, offset);
     }
     for (size_t n = 0; n < sizeof labels; n++) {
-        put_pair(&f, 1, labels, n);
+        put_pair(1, labels, n);
         snprintf(offset, sizeof offset, "offset %zu: ", n);
-        expect_refused(&f, label_name, offset);
+        expect_refused(label_name, offset);
     }
 }
 
 Test(idx, gz_truncated_and_damaged_at_every_byte)
 {
-    scoped(folder_remove) folder f = folder_new();
     uint8_t packed[200], damaged[200];
     size_t size = compress_to(packed, sizeof packed, images, sizeof images);
 
     for (size_t n = 0; n < size; n++) {
-        put_pair(&f, 0, packed, n);
-        expect_refused(&f, image_name, "offset ");
+        put_pair(0, packed, n);
+        expect_refused(image_name, "offset ");
     }
     for (size_t n = 0; n < size; n++) {
         memcpy(damaged, packed, size);
         damaged[n] ^= 0x55;
-        put_pair(&f, 0, damaged, size);
+        put_pair(0, damaged, size);
         if (n >= 4 && n < 10) /* time, flags, system: they say nothing of the data */
-            expect_good(&f);
+            expect_good();
         else
-            expect_refused(&f, image_name, "offset ");
+            expect_refused(image_name, "offset ");
     }
 }
 
@@ -117,24 +116,23 @@ Test(idx, gz_truncated_and_damaged_at_every_byte)
  * says. */
 Test(idx, gz_members_and_what_follows)
 {
-    scoped(folder_remove) folder f = folder_new();
     uint8_t packed[400], longer[sizeof images + 1] = {0};
     size_t first = compress_to(packed, sizeof packed, images, 13);
     size_t both =
         first + compress_to(packed + first, sizeof packed - first, images + 13, sizeof images - 13);
-    put_pair(&f, 0, packed, both);
-    expect_good(&f);
+    put_pair(0, packed, both);
+    expect_good();
     for (size_t n = 1; n < 30; n += 7) {
         memset(packed + both, n == 15 ? 0 : 'x', n);
-        put_pair(&f, 0, packed, both + n);
-        expect_refused(&f, image_name,
+        put_pair(0, packed, both + n);
+        expect_refused(image_name,
                        n > 1 ? "offset 28: more bytes follow the compressed data" : "offset 28: ");
     }
-    put_pair(&f, 0, packed, both - 1);
-    expect_refused(&f, image_name, "offset 28: the compressed file ends early");
+    put_pair(0, packed, both - 1);
+    expect_refused(image_name, "offset 28: the compressed file ends early");
     memcpy(longer, images, sizeof images);
-    put_pair(&f, 0, packed, compress_to(packed, sizeof packed, longer, sizeof longer));
-    expect_refused(&f, image_name, "offset 28: more bytes than the header says");
+    put_pair(0, packed, compress_to(packed, sizeof packed, longer, sizeof longer));
+    expect_refused(image_name, "offset 28: more bytes than the header says");
 }
 
 typedef struct {
@@ -166,7 +164,6 @@ Test(idx, lies)
         {"offset 10: ", 1, 4, 4, {0x7f, 255, 255, 255}},
         {"offset 9: more bytes", 1, 4, 4, {0, 0, 0, 1}},
     };
-    scoped(folder_remove) folder f = folder_new();
     struct rlimit limit;
     (void)limit;
 #ifndef __SANITIZE_ADDRESS__ /* which reserves terabytes */
@@ -182,39 +179,37 @@ Test(idx, lies)
         memcpy(bytes[0], images, sizeof images);
         memcpy(bytes[1], labels, sizeof labels);
         memcpy(bytes[lies[i].number] + lies[i].at, lies[i].bytes, lies[i].n);
-        put_pair(&f, lies[i].number, bytes[lies[i].number],
+        put_pair(lies[i].number, bytes[lies[i].number],
                  lies[i].number == 0 ? sizeof images : sizeof labels);
-        expect_refused(&f, lies[i].number == 0 ? image_name : label_name,
+        expect_refused(lies[i].number == 0 ? image_name : label_name,
                        i == 1 ? "offset 0: " : lies[i].word);
     }
 }
 
 Test(idx, oversized_and_counts)
 {
-    scoped(folder_remove) folder f = folder_new();
     uint8_t longer[sizeof images + 1] = {0};
     memcpy(longer, images, sizeof images);
-    put_pair(&f, 0, longer, sizeof longer);
-    expect_refused(&f, image_name, "offset 28: more bytes");
+    put_pair(0, longer, sizeof longer);
+    expect_refused(image_name, "offset 28: more bytes");
     memcpy(longer, labels, sizeof labels);
-    put_pair(&f, 1, longer, sizeof labels + 1);
-    expect_refused(&f, label_name, "offset 10: more bytes");
+    put_pair(1, longer, sizeof labels + 1);
+    expect_refused(label_name, "offset 10: more bytes");
     const uint8_t three[] = {0, 0, 8, 1, 0, 0, 0, 3, 1, 2, 3};
-    put_pair(&f, 1, three, sizeof three);
-    expect_refused(&f, label_name, "offset 4: number of labels differs");
+    put_pair(1, three, sizeof three);
+    expect_refused(label_name, "number of labels differs (got 3, expected 2)");
 }
 
 Test(idx, not_files, .timeout = 60)
 {
-    scoped(folder_remove) folder f = folder_new();
-    put_file(in_folder(&f, label_name).s, labels, sizeof labels);
-    expect_refused(&f, image_name, "No such file");
-    cr_assert_eq(mkfifo(in_folder(&f, image_name).s, 0600), 0);
-    expect_refused(&f, image_name, "not a regular file"); /* and does not wait for a writer */
-    unlink(in_folder(&f, image_name).s);
-    cr_assert_eq(mkdir(in_folder(&f, image_name).s, 0700), 0);
-    expect_refused(&f, image_name, "is a folder");
-    rmdir(in_folder(&f, image_name).s);
+    put_file(in_folder(&here, label_name).s, labels, sizeof labels);
+    expect_refused(image_name, "No such file");
+    cr_assert_eq(mkfifo(in_folder(&here, image_name).s, 0600), 0);
+    expect_refused(image_name, "not a regular file"); /* and does not wait for a writer */
+    unlink(in_folder(&here, image_name).s);
+    cr_assert_eq(mkdir(in_folder(&here, image_name).s, 0700), 0);
+    expect_refused(image_name, "is a folder");
+    rmdir(in_folder(&here, image_name).s);
 }
 
 static void expect_mnist(adj_dataset_part part, int64_t n, int64_t pixels, const int32_t first[5])

@@ -10,6 +10,8 @@
 #include "io/io.h"
 #include "tests/io/scoped.h"
 
+TestSuite(replace, .init = enter_folder, .fini = leave_folder);
+
 static const float values[3] = {1, 2, 3};
 static const adj_tensor tensor = {"x", ADJ_ELEM_F32, {1, {3}}, values};
 
@@ -39,8 +41,7 @@ static struct stat stat_of(const char *path)
 Test(replace, keeps_mode_and_owner)
 {
     static const mode_t modes[] = {0600, 0640, 0644, 0666, 0400};
-    scoped(folder_remove) folder f = folder_new();
-    const file_name path = in_folder(&f, "w");
+    const file_name path = in_folder(&here, "w");
     umask(022);
     cr_expect_eq(write_tensors(path.s), ADJ_OK);
     cr_expect_eq(stat_of(path.s).st_mode & 0777, 0644, "a new file has the usual mode");
@@ -58,10 +59,10 @@ Test(replace, keeps_mode_and_owner)
 
 Test(replace, follows_links)
 {
-    scoped(folder_remove) folder f = folder_new(), other = folder_new();
-    const file_name file = in_folder(&other, "file"), link = in_folder(&f, "link"),
-                    second = in_folder(&f, "second"), dangling = in_folder(&f, "dangling"),
-                    made = in_folder(&other, "made"), circle = in_folder(&f, "circle");
+    scoped(folder_remove) folder other = folder_new();
+    const file_name file = in_folder(&other, "file"), link = in_folder(&here, "link"),
+                    second = in_folder(&here, "second"), dangling = in_folder(&here, "dangling"),
+                    made = in_folder(&other, "made"), circle = in_folder(&here, "circle");
     char up[200];
     put_file(file.s, "old", 3);
     chmod(file.s, 0600);
@@ -81,22 +82,21 @@ Test(replace, follows_links)
 
     cr_assert_eq(symlink(circle.s, circle.s), 0);
     cr_expect_eq(write_tensors(circle.s), ADJ_EIO);
-    cr_expect_eq(files_in(&f), 4);
+    cr_expect_eq(files_in(&here), 4);
     cr_expect_eq(files_in(&other), 2);
 }
 
 /* A link of /proc reads as a name that is none: nothing is made of that name. */
 Test(replace, deleted_file_by_its_descriptor)
 {
-    scoped(folder_remove) folder f = folder_new();
-    const file_name path = in_folder(&f, "gone");
+    const file_name path = in_folder(&here, "gone");
     char link[60];
     int fd = open(path.s, O_RDWR | O_CREAT, 0600);
     cr_assert_geq(fd, 0);
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     unlink(path.s);
     cr_expect_eq(write_tensors(link), ADJ_EIO);
-    cr_expect_eq(files_in(&f), 0);
+    cr_expect_eq(files_in(&here), 0);
     close(fd);
 }
 
@@ -105,8 +105,7 @@ static int write_half(FILE *f, void *user) { return fputs(user, f), 1; }
 
 Test(replace, any_text)
 {
-    scoped(folder_remove) folder f = folder_new();
-    const file_name path = in_folder(&f, "t");
+    const file_name path = in_folder(&here, "t");
     adj_error error = {0};
     char text[20] = "";
     cr_expect_eq(adj_file_replace(path.s, write_text, "first", &error), ADJ_OK, "%s",
@@ -117,7 +116,7 @@ Test(replace, any_text)
     cr_expect_str_eq(text, "first");
     cr_expect_eq(adj_file_replace("", write_text, "x", &error), ADJ_EARG);
     cr_expect_eq(adj_file_replace(NULL, write_text, "x", &error), ADJ_EARG);
-    cr_expect_eq(files_in(&f), 1);
+    cr_expect_eq(files_in(&here), 1);
 }
 
 /* ---- what is there under the new file's name ---- */
@@ -134,8 +133,7 @@ static int note_mode(FILE *f, void *user)
 /* A killed process leaves nothing that its owner could not open again. */
 Test(replace, owner_may_write_until_the_end)
 {
-    scoped(folder_remove) folder f = folder_new();
-    const file_name path = in_folder(&f, "t");
+    const file_name path = in_folder(&here, "t");
     adj_error error = {0};
     mode_t mode = 0;
     put_file(path.s, "old", 3);
@@ -149,9 +147,8 @@ Test(replace, owner_may_write_until_the_end)
  */
 Test(replace, foreign_partial)
 {
-    scoped(folder_remove) folder f = folder_new();
-    const file_name path = in_folder(&f, "t"), partial = in_folder(&f, "t.partial"),
-                    other = in_folder(&f, "other");
+    const file_name path = in_folder(&here, "t"), partial = in_folder(&here, "t.partial"),
+                    other = in_folder(&here, "other");
     adj_error error = {0};
     put_file(other.s, "precious", 8);
     cr_assert_eq(link(other.s, partial.s), 0);
@@ -168,7 +165,7 @@ Test(replace, foreign_partial)
     cr_expect_eq(adj_file_replace(path.s, write_text, "new", &error), ADJ_OK, "%s", error.message);
     cr_expect_eq(stat_of(path.s).st_mode & 0777, 0644);
     cr_expect(!foreign || stat_of(path.s).st_uid == geteuid());
-    cr_expect_eq(files_in(&f), 2);
+    cr_expect_eq(files_in(&here), 2);
 }
 
 /* A group that cannot be kept: the other one may do what everybody may. */
@@ -177,23 +174,22 @@ Test(replace, group_never_gains)
     static const struct {
         mode_t old, new;
     } modes[] = {{0660, 0600}, {0664, 0644}, {0640, 0600}, {0606, 0606}, {0440, 0400}};
-    scoped(folder_remove) folder f = folder_new();
     if (geteuid() != 0)
         cr_skip_test("replace: only root can give a file to a group that it then leaves");
     for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
         char name[8];
         snprintf(name, sizeof name, "w%zu", i);
-        const file_name file = in_folder(&f, name);
+        const file_name file = in_folder(&here, name);
         put_file(file.s, "old", 3);
         cr_assert_eq(chown(file.s, 1234, 1235), 0);
         cr_assert_eq(chmod(file.s, modes[i].old), 0);
     }
-    cr_assert_eq(chown(f.path, 1234, 1234), 0);
+    cr_assert_eq(chown(here.path, 1234, 1234), 0);
     cr_assert(setgroups(0, NULL) == 0 && setgid(1234) == 0 && setuid(1234) == 0);
     for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
         char name[8];
         snprintf(name, sizeof name, "w%zu", i);
-        const file_name file = in_folder(&f, name);
+        const file_name file = in_folder(&here, name);
         cr_expect_eq(write_tensors(file.s), ADJ_OK);
         mode_t expected = modes[i].new;
         cr_expect_eq(stat_of(file.s).st_mode & 0777, expected, "%o: got %o", (unsigned)modes[i].old,
@@ -215,17 +211,17 @@ static adj_status check(const char *path, int in_place)
 
 Test(replace, check_refuses, .timeout = 60)
 {
-    scoped(folder_remove) folder f = folder_new();
-    const file_name pipe = in_folder(&f, "pipe"), inside = in_folder(&f, "none/file");
+    const file_name pipe = in_folder(&here, "pipe"), inside = in_folder(&here, "none/file");
     cr_assert_eq(mkfifo(pipe.s, 0600), 0);
-    const char *const bad[] = {f.path, inside.s, "/proc/file", "/nowhere/x", "/dev/null", pipe.s};
+    const char *const bad[] = {here.path,    inside.s,    "/proc/file",
+                               "/nowhere/x", "/dev/null", pipe.s};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         cr_expect_eq(check(bad[i], 0), ADJ_EIO, "%s", bad[i]);
         cr_expect_eq(check(bad[i], 1), i < 4 ? ADJ_EIO : ADJ_OK, "%s", bad[i]);
     }
     cr_expect_eq(check("", 0), ADJ_EARG);
     cr_expect_eq(check(NULL, 0), ADJ_EARG);
-    cr_expect_eq(files_in(&f), 1);
+    cr_expect_eq(files_in(&here), 1);
 }
 
 static adj_file_id identify(const char *path, int partial)
@@ -240,27 +236,27 @@ static adj_file_id identify(const char *path, int partial)
 /* Names of one file are equal, whether it is there or not; nothing is left behind or changed. */
 Test(replace, check_identifies)
 {
-    scoped(folder_remove) folder f = folder_new();
-    const file_name file = in_folder(&f, "file"), hard = in_folder(&f, "hard"),
-                    soft = in_folder(&f, "soft"), none = in_folder(&f, "none"),
-                    dotted = in_folder(&f, "./none"), dangling = in_folder(&f, "dangling"),
-                    other = in_folder(&f, "other");
+    const file_name file = in_folder(&here, "file"), hard = in_folder(&here, "hard"),
+                    soft = in_folder(&here, "soft"), none = in_folder(&here, "none"),
+                    dotted = in_folder(&here, "./none"), dangling = in_folder(&here, "dangling"),
+                    other = in_folder(&here, "other"), second = in_folder(&here, "second");
     put_file(file.s, "old", 3);
+    put_file(second.s, "old", 3);
     cr_assert_eq(link(file.s, hard.s), 0);
     cr_assert_eq(symlink("file", soft.s), 0);
     cr_assert_eq(symlink("none", dangling.s), 0);
     const struct {
         const char *path;
         int group;
-    } names[] = {{file.s, 0},   {hard.s, 0},     {soft.s, 0}, {none.s, 1},
-                 {dotted.s, 1}, {dangling.s, 1}, {other.s, 2}};
+    } names[] = {{file.s, 0},   {hard.s, 0},     {soft.s, 0},  {none.s, 1},
+                 {dotted.s, 1}, {dangling.s, 1}, {other.s, 2}, {second.s, 3}};
     enum { NAMES = sizeof names / sizeof names[0] };
     adj_file_id id[NAMES];
-    put_file(in_folder(&f, "none.partial").s, "not ours", 8);
+    put_file(in_folder(&here, "none.partial").s, "not ours", 8);
     for (int i = 0; i < NAMES; i++)
         cr_expect_eq(check(names[i].path, 1), ADJ_OK);
-    cr_expect_eq(stat_of(in_folder(&f, "none.partial").s).st_size, 8);
-    unlink(in_folder(&f, "none.partial").s);
+    cr_expect_eq(stat_of(in_folder(&here, "none.partial").s).st_size, 8);
+    unlink(in_folder(&here, "none.partial").s);
     for (int i = 0; i < NAMES; i += 2)
         cr_expect_eq(check(names[i].path, 0), ADJ_OK);
     for (int i = 0; i < NAMES; i++)
@@ -270,9 +266,9 @@ Test(replace, check_identifies)
             cr_expect_eq(memcmp(&id[i], &id[k], sizeof id[i]) == 0,
                          names[i].group == names[k].group, "%s and %s", names[i].path,
                          names[k].path);
-    cr_expect_eq(files_in(&f), 4);
+    cr_expect_eq(files_in(&here), 5);
     cr_expect_eq(stat_of(file.s).st_size, 3);
-    const file_name partial = in_folder(&f, "none.partial");
+    const file_name partial = in_folder(&here, "none.partial");
     for (int there = 0; there < 2; there++) {
         adj_file_id its = identify(dangling.s, 1), named = identify(partial.s, 0);
         cr_expect_eq(memcmp(&its, &named, sizeof its), 0);

@@ -12,11 +12,13 @@
 #include "tests/io/safetensors_bytes.h"
 #include "tests/io/scoped.h"
 
-static adj_tensors *read_bytes(const folder *f, const file_bytes *file, size_t n,
-                               adj_status expected)
+TestSuite(safetensors, .init = enter_folder, .fini = leave_folder);
+TestSuite(weights, .init = enter_folder, .fini = leave_folder);
+
+static adj_tensors *read_bytes(const file_bytes *file, size_t n, adj_status expected)
 {
     adj_tensors *t = NULL;
-    file_name path = in_folder(f, "x.safetensors");
+    file_name path = in_folder(&here, "x.safetensors");
     put_file(path.s, file->bytes, n);
     adj_status status = adj_safetensors_read(path.s, &t);
     cr_assert_not_null(t);
@@ -35,9 +37,8 @@ static adj_tensors *read_bytes(const folder *f, const file_bytes *file, size_t n
 
 Test(safetensors, reads_literal_bytes)
 {
-    scoped(folder_remove) folder f = folder_new();
     file_bytes file = safetensors_of(good_header, 24);
-    adj_tensors *t = read_bytes(&f, &file, file.n, ADJ_OK);
+    adj_tensors *t = read_bytes(&file, file.n, ADJ_OK);
     static const struct {
         const char *name;
         adj_dtype dtype;
@@ -64,7 +65,7 @@ Test(safetensors, reads_literal_bytes)
     adj_tensors_free(t);
 
     file = safetensors_of("{}", 0); /* no tensors: an empty file of its kind */
-    t = read_bytes(&f, &file, file.n, ADJ_OK);
+    t = read_bytes(&file, file.n, ADJ_OK);
     cr_expect_eq(t->n, 0);
     adj_tensors_free(t);
 }
@@ -89,9 +90,8 @@ Test(safetensors, tensors_at_odd_addresses)
                 {ADJ_I32, 269422093},
                 {ADJ_F16, 0.0007405281066894531},
                 {ADJ_BF16, 7.421603396319279e-27}};
-    scoped(folder_remove) folder f = folder_new();
     file_bytes file = safetensors_of(header, 29);
-    scoped(release_tensors) adj_tensors *t = read_bytes(&f, &file, file.n, ADJ_OK);
+    scoped(release_tensors) adj_tensors *t = read_bytes(&file, file.n, ADJ_OK);
 
     for (int i = 0; i < 5; i++) {
         const adj_tensor x = t->tensor[i + 1];
@@ -127,14 +127,13 @@ Test(safetensors, elements_that_no_executor_has)
                 {"BOOL", "bool", 1, 1},
                 {"F8_E4M3", "f8_e4m3", 1, 0.001953125},
                 {"F8_E5M2", "f8_e5m2", 1, 1.52587890625e-05}};
-    folder f = folder_new();
     for (size_t i = 0; i < sizeof want / sizeof want[0]; i++) {
         char header[128];
         snprintf(header, sizeof header,
                  "{\"a\":{\"dtype\":\"%s\",\"shape\":[2],\"data_offsets\":[0,%zu]}}", want[i].word,
                  2 * want[i].size);
         file_bytes file = safetensors_of(header, 2 * want[i].size);
-        scoped(release_tensors) adj_tensors *t = read_bytes(&f, &file, file.n, ADJ_OK);
+        scoped(release_tensors) adj_tensors *t = read_bytes(&file, file.n, ADJ_OK);
         adj_tensor x = t->tensor[0];
         adj_type type;
         cr_expect_str_eq(adj_elem_name(x.elem), want[i].name);
@@ -143,7 +142,6 @@ Test(safetensors, elements_that_no_executor_has)
                      adj_tensor_value(&x, 1));
         cr_expect(!adj_tensor_type(&x, &type));
     }
-    folder_remove(&f);
 
     static const uint8_t e4m3[] = {0x38, 0xb8, 0x7e, 0x7f, 0x08, 0x87, 0x00},
                          e5m2[] = {0x3c, 0xbc, 0x7b, 0x7c, 0x7e, 0x04, 0x83};
@@ -166,11 +164,10 @@ Test(safetensors, elements_that_no_executor_has)
 
 Test(safetensors, truncated_at_every_byte_and_oversized)
 {
-    scoped(folder_remove) folder f = folder_new();
     file_bytes file = safetensors_of(good_header, 24);
     for (size_t n = 2; n < file.n; n++) /* shorter: empty, or text (test_unreadable.c) */
-        adj_tensors_free(read_bytes(&f, &file, n, ADJ_EIO));
-    adj_tensors_free(read_bytes(&f, &file, file.n + 1, ADJ_EIO));
+        adj_tensors_free(read_bytes(&file, n, ADJ_EIO));
+    adj_tensors_free(read_bytes(&file, file.n + 1, ADJ_EIO));
 }
 
 typedef struct {
@@ -232,10 +229,9 @@ static const lie lies[] = {
 
 Test(safetensors, hostile_headers)
 {
-    scoped(folder_remove) folder f = folder_new();
     for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
         file_bytes file = safetensors_of(lies[i].header, lies[i].data);
-        scoped(release_tensors) adj_tensors *t = read_bytes(&f, &file, file.n, ADJ_EIO);
+        scoped(release_tensors) adj_tensors *t = read_bytes(&file, file.n, ADJ_EIO);
         cr_expect_not_null(strstr(t->message, lies[i].word), "%zu: %s in: %s", i, lies[i].word,
                            t->message);
     }
@@ -247,7 +243,7 @@ Test(safetensors, hostile_headers)
     for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
         file_bytes file = safetensors_of("{}", 0);
         memcpy(file.bytes, lengths[i], 8);
-        scoped(release_tensors) adj_tensors *t = read_bytes(&f, &file, file.n, ADJ_EIO);
+        scoped(release_tensors) adj_tensors *t = read_bytes(&file, file.n, ADJ_EIO);
         expect_text(t->message, "header length");
     }
     /* 2,000 open brackets: the parser's stack */
@@ -255,17 +251,16 @@ Test(safetensors, hostile_headers)
     memset(deep, '[', 2000);
     deep[2000] = '\0';
     file_bytes file = safetensors_of(deep, 0);
-    adj_tensors_free(read_bytes(&f, &file, file.n, ADJ_EIO));
+    adj_tensors_free(read_bytes(&file, file.n, ADJ_EIO));
 }
 
 Test(safetensors, what_is_not_a_file, .timeout = 60)
 {
-    scoped(folder_remove) folder f = folder_new();
     adj_tensors *t = NULL;
-    cr_expect_eq(adj_safetensors_read(f.path, NULL), ADJ_EARG);
-    cr_expect_eq(adj_safetensors_read(f.path, &t), ADJ_EIO);
+    cr_expect_eq(adj_safetensors_read(here.path, NULL), ADJ_EARG);
+    cr_expect_eq(adj_safetensors_read(here.path, &t), ADJ_EIO);
     adj_tensors_free(t);
-    cr_expect_eq(adj_safetensors_read(in_folder(&f, "none").s, &t), ADJ_EIO);
+    cr_expect_eq(adj_safetensors_read(in_folder(&here, "none").s, &t), ADJ_EIO);
     expect_text(t->message, "No such file");
     adj_tensors_free(t);
     cr_expect_eq(adj_safetensors_read(NULL, &t), ADJ_EARG);
@@ -274,22 +269,21 @@ Test(safetensors, what_is_not_a_file, .timeout = 60)
 
     /* written over a pipe or into a missing folder: refused, nothing left behind */
     adj_error error;
-    file_name pipe = in_folder(&f, "pipe");
+    file_name pipe = in_folder(&here, "pipe");
     cr_assert_eq(mkfifo(pipe.s, 0600), 0);
     cr_expect_eq(adj_safetensors_read(pipe.s, &t), ADJ_EIO);
     adj_tensors_free(t);
     cr_expect_eq(adj_tensors_write(pipe.s, 0, NULL, 0, NULL, &error), ADJ_EIO);
     expect_text(error.message, "not a regular file");
-    cr_expect_eq(adj_tensors_write(in_folder(&f, "no/file").s, 0, NULL, 0, NULL, NULL), ADJ_EIO);
-    cr_expect_eq(files_in(&f), 1);
+    cr_expect_eq(adj_tensors_write(in_folder(&here, "no/file").s, 0, NULL, 0, NULL, NULL), ADJ_EIO);
+    cr_expect_eq(files_in(&here), 1);
 }
 
 /* A file left by a killed process is taken over; other files are not written to. */
 Test(safetensors, left_behind)
 {
-    scoped(folder_remove) folder f = folder_new();
-    const file_name path = in_folder(&f, "w"), partial = in_folder(&f, "w.partial"),
-                    other = in_folder(&f, "other");
+    const file_name path = in_folder(&here, "w"), partial = in_folder(&here, "w.partial"),
+                    other = in_folder(&here, "other");
     static char rubbish[100000];
     adj_error error = {0};
     adj_tensors *t = NULL;
@@ -297,7 +291,7 @@ Test(safetensors, left_behind)
     cr_expect_eq(adj_tensors_write(path.s, 0, NULL, 0, NULL, &error), ADJ_OK, "%s", error.message);
     cr_expect_eq(adj_safetensors_read(path.s, &t), ADJ_OK, "%s", t->message);
     adj_tensors_free(t);
-    cr_expect_eq(files_in(&f), 1);
+    cr_expect_eq(files_in(&here), 1);
 
     put_file(other.s, "precious", 8);
     cr_assert_eq(symlink(other.s, partial.s), 0);
@@ -318,8 +312,7 @@ Test(safetensors, left_behind)
 Test(safetensors, many_writers)
 {
     enum { WRITERS = 8, TIMES = 250, N = 500 };
-    scoped(folder_remove) folder f = folder_new();
-    const file_name path = in_folder(&f, "w");
+    const file_name path = in_folder(&here, "w");
     static float x[N];
     for (int i = 0; i < WRITERS; i++)
         if (fork() == 0) {
@@ -343,15 +336,14 @@ Test(safetensors, many_writers)
         wait(&status);
         cr_expect_eq(status, 0);
     }
-    cr_expect_eq(files_in(&f), 1);
+    cr_expect_eq(files_in(&here), 1);
 }
 
 /* The bytes written, spelled out: wider elements first, data aligned to 8. The checksums are
  * Python's. */
 Test(safetensors, writes_these_bytes)
 {
-    scoped(folder_remove) folder f = folder_new();
-    file_name path = in_folder(&f, "w.safetensors");
+    file_name path = in_folder(&here, "w.safetensors");
     const float a[2] = {1, -2};
     const double d = 0.5;
     const adj_tensor tensors[] = {{"a", ADJ_ELEM_F32, {1, {2}}, a}, {"d", ADJ_ELEM_F64, {0}, &d}};
@@ -377,13 +369,12 @@ Test(safetensors, writes_these_bytes)
         cr_expect_eq(got[8 + i], ' ');
     static const uint8_t data[16] = {0, 0, 0, 0, 0, 0, 0xe0, 0x3f, 0, 0, 0x80, 0x3f, 0, 0, 0, 0xc0};
     cr_expect_arr_eq(got + 8 + padded, data, sizeof data);
-    cr_expect_eq(files_in(&f), 1);
+    cr_expect_eq(files_in(&here), 1);
 }
 
 Test(safetensors, round_trip_and_refusals)
 {
-    scoped(folder_remove) folder f = folder_new();
-    file_name path = in_folder(&f, "r.safetensors");
+    file_name path = in_folder(&here, "r.safetensors");
     enum { ELEMS = ADJ_ELEM_F8_E5M2 + 1 };
     uint8_t data[ELEMS][64];
     adj_tensor x[ELEMS];
@@ -425,7 +416,7 @@ Test(safetensors, round_trip_and_refusals)
                  "a refused write must leave the old file");
     cr_expect_eq(t->n, ELEMS);
     adj_tensors_free(t);
-    cr_expect_eq(files_in(&f), 1);
+    cr_expect_eq(files_in(&here), 1);
 }
 
 /* Two parameters and a state, of which b has other initial values. */
@@ -443,8 +434,7 @@ static adj_exec *executor(adj_graph *g, uint64_t seed, int64_t width, adj_node *
 
 Test(weights, save_and_load)
 {
-    scoped(folder_remove) folder f = folder_new();
-    file_name path = in_folder(&f, "weights");
+    file_name path = in_folder(&here, "weights");
     adj_graph *g[3] = {adj_graph_new(), adj_graph_new(), adj_graph_new()};
     adj_node *w[3];
     adj_exec *e[3] = {executor(g[0], 1, 2, &w[0]), executor(g[1], 2, 2, &w[1]),
@@ -471,7 +461,7 @@ Test(weights, save_and_load)
     cr_assert_eq(adj_tensors_write(path.s, 0, NULL, 0, NULL, NULL), ADJ_OK);
     cr_expect_eq(adj_weights_load(e[1], path.s, NULL, &error), ADJ_EIO);
     expect_text(error.message, "no tensor fc/");
-    cr_expect_eq(adj_weights_load(e[1], in_folder(&f, "none").s, NULL, &error), ADJ_EIO);
+    cr_expect_eq(adj_weights_load(e[1], in_folder(&here, "none").s, NULL, &error), ADJ_EIO);
     /* no executor, and one without a plan: the file stays */
     adj_exec *failed;
     const adj_exec_opts unknown = {.n_fetch = 1, .fetch = &w[0], .backend = "typo"};

@@ -20,6 +20,9 @@
 #include "tests/io/sample.h"
 #include "tests/io/scoped.h"
 
+TestSuite(file_kind, .init = enter_folder, .fini = leave_folder);
+TestSuite(unreadable, .init = enter_folder, .fini = leave_folder);
+
 /* The first bytes of a file, what a message says that it is, and how to export it (NULL: nothing).
  */
 typedef struct {
@@ -130,8 +133,7 @@ static void expect_refused(const char *is, const char *cure, const char *path)
 
 Test(file_kind, first_bytes)
 {
-    scoped(folder_remove) folder f = folder_new();
-    const file_name path = in_folder(&f, "w");
+    const file_name path = in_folder(&here, "w");
     for (size_t i = 0; i < sizeof starts / sizeof *starts; i++) {
         put_file(path.s, starts[i].bytes, starts[i].n);
         expect_refused(starts[i].is, starts[i].cure, path.s);
@@ -142,8 +144,7 @@ Test(file_kind, first_bytes)
 Test(file_kind, tar)
 {
     static const char *const magic[] = {"ustar  ", "ustar\00000"};
-    scoped(folder_remove) folder f = folder_new();
-    const file_name path = in_folder(&f, "w");
+    const file_name path = in_folder(&here, "w");
     for (size_t i = 0; i < 2; i++) {
         char header[512] = "a.txt";
         memcpy(header + 100, "0000644", 8);
@@ -155,8 +156,7 @@ Test(file_kind, tar)
 
 Test(file_kind, numpy_is_not_safetensors)
 {
-    scoped(folder_remove) folder f = folder_new();
-    const file_name path = in_folder(&f, "w");
+    const file_name path = in_folder(&here, "w");
     for (size_t i = 0; i < sizeof numpys / sizeof *numpys; i++) {
         scoped(release_tensors) adj_tensors *t = NULL;
         put_file(path.s, numpys[i].bytes, numpys[i].n);
@@ -167,10 +167,9 @@ Test(file_kind, numpy_is_not_safetensors)
 
 Test(file_kind, archives_without_arrays)
 {
-    scoped(folder_remove) folder f = folder_new();
-    const file_name path = in_folder(&f, "w.npz");
+    const file_name path = in_folder(&here, "w.npz");
     for (size_t i = 0; i < sizeof archives / sizeof *archives; i++) {
-        put_sample(&f, "w.npz", archives[i].file);
+        put_sample(&here, "w.npz", archives[i].file);
         expect_refused(archives[i].is, archives[i].cure, path.s);
     }
 }
@@ -179,9 +178,8 @@ Test(file_kind, archives_without_arrays)
 Test(file_kind, commands)
 {
     static finished r;
-    scoped(folder_remove) folder f = folder_new();
-    const file_name path = in_folder(&f, "w.pt"), out = in_folder(&f, "o.safetensors"),
-                    image = in_folder(&f, "i.png");
+    const file_name path = in_folder(&here, "w.pt"), out = in_folder(&here, "o.safetensors"),
+                    image = in_folder(&here, "i.png");
     const char *const lines[][8] = {
         {"inspect", path.s},
         {"convert", path.s, out.s},
@@ -190,7 +188,7 @@ Test(file_kind, commands)
         {"predict", "--weights", path.s, image.s},
         {"op", "relu", "--in", path.s, "--out", out.s},
     };
-    put_sample(&f, "w.pt", "torch.zip");
+    put_sample(&here, "w.pt", "torch.zip");
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         run_tool(lines[i], &r);
         cr_expect_eq(r.status, 1, "%s: %s", lines[i][0], r.err);
@@ -203,7 +201,7 @@ Test(file_kind, commands)
         cr_expect_eq(r.status, 1, "%s: %s", lines[i][0], r.out);
         expect_text(r.err, "w.pt: has no tensors");
     }
-    cr_expect_eq(files_in(&f), 1);
+    cr_expect_eq(files_in(&here), 1);
 }
 
 /* F4 has half a byte an element; the data are bytes 0, 1, 2, ... */
@@ -228,8 +226,7 @@ Test(unreadable, safetensors)
                 {"h", "F4 [2]: unknown type"},
                 {"r", "U8 [1, 1, 1, 1, 1, 1, 1, 1, 3]: too many axes"},
                 {"s\33", "?[31m []: unknown type"}};
-    scoped(folder_remove) folder f = folder_new();
-    const file_name path = in_folder(&f, "w.safetensors");
+    const file_name path = in_folder(&here, "w.safetensors");
     scoped(release_tensors) adj_tensors *t = NULL;
     put_safetensors(path.s);
     cr_assert_eq(adj_tensors_read(path.s, &t), ADJ_OK, "%s", t->message);
@@ -267,10 +264,9 @@ static adj_status load(const char *parameter, const char *map, const char *path,
  * float32 [0.5, -2]. */
 Test(unreadable, npz_and_loading)
 {
-    scoped(folder_remove) folder f = folder_new();
-    const file_name path = in_folder(&f, "w.npz"), map = in_folder(&f, "m");
+    const file_name path = in_folder(&here, "w.npz"), map = in_folder(&here, "m");
     adj_error error = {0};
-    put_sample(&f, "w.npz", "c_and_fortran.npz");
+    put_sample(&here, "w.npz", "c_and_fortran.npz");
     cr_expect_eq(load("w", NULL, path.s, &error), ADJ_OK, "%s", error.message);
     cr_expect_eq(load("f", NULL, path.s, &error), ADJ_ESHAPE);
     expect_text(error.message, "tensor f cannot be read (is in Fortran order");
@@ -283,8 +279,7 @@ Test(unreadable, npz_and_loading)
 Test(unreadable, commands)
 {
     static finished r;
-    scoped(folder_remove) folder f = folder_new();
-    const file_name path = in_folder(&f, "w.safetensors"), out = in_folder(&f, "o.npz");
+    const file_name path = in_folder(&here, "w.safetensors"), out = in_folder(&here, "o.npz");
     adj_tensors *t = NULL;
     put_safetensors(path.s);
     tool(&r, 0, "inspect %s", path.s);
@@ -306,7 +301,7 @@ Test(unreadable, commands)
     cr_expect_eq(adj_tensors_find(t, "w"), 0);
     adj_tensors_free(t);
 
-    const file_name map = in_folder(&f, "map"); /* tensors that it does not name are copied */
+    const file_name map = in_folder(&here, "map"); /* tensors that it does not name are copied */
     put_file(map.s, "a = v\n", 6);
     tool(&r, 1, "convert %s %s --map %s --to-theirs", path.s, out.s, map.s);
     put_file(map.s, "w = v\n", 6);

@@ -42,10 +42,8 @@ static inline void close_net(void)
 
 static inline void close_folder(void)
 {
-    char command[128];
     close_net();
-    snprintf(command, sizeof command, "rm -rf %s", folder.s);
-    cr_assert(system(command) == 0);
+    temporary_remove(&folder);
 }
 
 /* Makes a new graph, without a network. */

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "adjoint_check.h"
+#include "adjoint_ext.h"
 #include "adjoint_onnx.h"
 
 enum { MAX_TENSORS = 64, MAX_ELEMS = 128 /* of a leaf, beyond which every nth is compared */ };
@@ -57,25 +58,13 @@ static int set_input(running *r, const adj_tensors *inputs, adj_node *leaf)
 {
     const int found = adj_tensors_find(inputs, adj_node_name(leaf));
     const adj_type type = adj_node_type(leaf);
-    if (found < 0)
-        return 0;
-    const adj_tensor at = inputs->tensor[found], *t = &at;
-    if (adj_shape_elems(t->shape) != adj_shape_elems(type.shape))
-        return 0;
     const int64_t n = adj_shape_elems(type.shape);
-    double *wide = malloc((size_t)(n > 0 ? n : 1) * sizeof *wide);
+    if (found < 0 || adj_shape_elems(inputs->tensor[found].shape) != n)
+        return 0;
     void *data = malloc(adj_type_bytes(type) + 1);
-    for (int64_t i = 0; i < n; i++) {
-        wide[i] = adj_tensor_value(t, i);
-        switch (type.dtype) {
-        case ADJ_F64: ((double *)data)[i] = wide[i]; break;
-        case ADJ_F32: ((float *)data)[i] = (float)wide[i]; break;
-        case ADJ_I32: ((int32_t *)data)[i] = (int32_t)wide[i]; break;
-        default: memcpy((uint16_t *)data + i, (const uint16_t *)t->data + i, 2);
-        }
-    }
+    for (int64_t i = 0; i < n; i++)
+        adj_store(type.dtype, data, i, adj_tensor_value(&inputs->tensor[found], i));
     const int ok = adj_set(r->e, leaf, data, adj_type_bytes(type)) == ADJ_OK;
-    free(wide);
     free(data);
     return ok;
 }

@@ -133,24 +133,36 @@ static inline void expect_torch_logits(const small_net *n)
                            (double)logits[i], (double)torch_logits[i]);
 }
 
-static inline void write_weights(const char *path, int n, const adj_tensor tensors[])
+/* ---- what a suite with .init = enter_weights, .fini = leave_folder has ---- */
+
+static torch_weights torch;
+static file_name path; /* of weights, in the folder of the running test */
+
+static inline void enter_weights(void)
 {
-    adj_error error = {0};
-    cr_assert_eq(adj_tensors_write(path, n, tensors, 0, NULL, &error), ADJ_OK, "%s", error.message);
+    enter_folder();
+    path = in_folder(&here, "w.safetensors");
+    fill_torch(&torch);
 }
 
-static inline adj_status load_weights(const small_net *n, const char *path, const char *map,
-                                      adj_error *error)
+static inline void write_weights(int n, const adj_tensor tensors[])
 {
-    return adj_weights_load(n->e, path, &(adj_weights_opts){.map = map}, error);
+    adj_error error = {0};
+    cr_assert_eq(adj_tensors_write(path.s, n, tensors, 0, NULL, &error), ADJ_OK, "%s",
+                 error.message);
+}
+
+static inline adj_status load_weights(const small_net *n, const char *map, adj_error *error)
+{
+    return adj_weights_load(n->e, path.s, &(adj_weights_opts){.map = map}, error);
 }
 
 /* Loads the file's weights into a new net, which then computes what PyTorch does. */
-static inline void expect_torch_weights(const char *path, const char *map, adj_format format)
+static inline void expect_torch_weights(const char *map, adj_format format)
 {
     adj_error error = {0};
     scoped(net_free) small_net n = net_of(format, ADJ_F32);
-    cr_assert_eq(load_weights(&n, path, map, &error), ADJ_OK, "%s", error.message);
+    cr_assert_eq(load_weights(&n, map, &error), ADJ_OK, "%s", error.message);
     expect_torch_logits(&n);
 }
 

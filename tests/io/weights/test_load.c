@@ -7,6 +7,9 @@
 #include "tests/io/scoped.h"
 #include "tests/plan.h"
 
+TestSuite(load, .init = enter_weights, .fini = leave_folder);
+TestSuite(card, .init = enter_weights, .fini = leave_folder);
+
 enum { REPORTS = 64 };
 
 typedef struct {
@@ -42,16 +45,12 @@ static int find(const reports *all, const char *name)
 /* PyTorch's file with a head of four classes, without dw.weight. */
 Test(load, in_part)
 {
-    static torch_weights w;
     static reports all;
-    scoped(folder_remove) folder f = folder_new();
-    file_name path = in_folder(&f, "w.safetensors");
     adj_error error = {0};
-    fill_torch(&w);
-    w.tensor[9].shape = (adj_shape){2, {4, 5}};
-    w.tensor[10].shape = (adj_shape){1, {4}};
-    w.tensor[6].name = "other.weight";
-    write_weights(path.s, DICT + 1, w.tensor);
+    torch.tensor[9].shape = (adj_shape){2, {4, 5}};
+    torch.tensor[10].shape = (adj_shape){1, {4}};
+    torch.tensor[6].name = "other.weight";
+    write_weights(DICT + 1, torch.tensor);
     scoped(net_free) small_net n = net_of(ADJ_NHWC, ADJ_F32);
     float before[15], after[15], conv[72];
     const adj_node *head = adj_find(n.g, "logits/w");
@@ -67,7 +66,7 @@ Test(load, in_part)
     cr_assert_eq(adj_get(n.e, head, after, sizeof after), ADJ_OK);
     cr_expect_arr_eq(before, after, sizeof before);
     cr_assert_eq(adj_get(n.e, adj_find(n.g, "conv1/w"), conv, sizeof conv), ADJ_OK);
-    cr_expect_eq(conv[1], w.value[0][18]); /* [0][0][0][1] is [1][0][0][0] of theirs */
+    cr_expect_eq(conv[1], torch.value[0][18]); /* [0][0][0][1] is [1][0][0][0] of theirs */
     static const struct {
         const char *name, *tensor, *why;
         adj_weight_fate fate;
@@ -116,9 +115,8 @@ static adj_exec *trainer(adj_graph *g, uint64_t seed)
 
 Test(load, a_training_executor_from_weights_alone)
 {
-    scoped(folder_remove) folder f = folder_new();
-    file_name path = in_folder(&f, "w.safetensors"), all = in_folder(&f, "all.safetensors"),
-              some = in_folder(&f, "some.safetensors");
+    file_name all = in_folder(&here, "all.safetensors"),
+              some = in_folder(&here, "some.safetensors");
     const float w[6] = {1, 2, 3, 4, 5, 6}, b[2] = {7, 8};
     const adj_tensor t[3] = {{"fc/w", ADJ_ELEM_F32, {2, {3, 2}}, w},
                              {"fc/b", ADJ_ELEM_F32, {1, {2}}, b},
@@ -128,8 +126,8 @@ Test(load, a_training_executor_from_weights_alone)
     scoped(release_exec) adj_exec *e = trainer(g, 1);
     float got[6], zero[6] = {0};
     cr_assert_eq(adj_weights_save(e, all.s, 0, NULL, &error), ADJ_OK, "%s", error.message);
-    write_weights(path.s, 2, t);
-    write_weights(some.s, 3, t);
+    write_weights(2, t);
+    cr_assert_eq(adj_tensors_write(some.s, 3, t, 0, NULL, &error), ADJ_OK);
 
     cr_assert_eq(adj_get(e, adj_find(g, "fc/w/momentum"), got, sizeof got), ADJ_OK);
     cr_assert_neq(memcmp(got, zero, sizeof got), 0);
@@ -149,8 +147,6 @@ Test(load, a_training_executor_from_weights_alone)
 
 Test(load, elements_that_cannot_be_had)
 {
-    scoped(folder_remove) folder f = folder_new();
-    file_name path = in_folder(&f, "w.safetensors");
     const double w[6] = {1, 2, 3, 4, 5, 0.1};
     const int64_t b[2] = {7, 8};
     adj_tensor t[2] = {{"fc/w", ADJ_ELEM_F64, {2, {3, 2}}, w}, {"fc/b", ADJ_ELEM_F64, {1, {2}}, w}};
@@ -158,7 +154,7 @@ Test(load, elements_that_cannot_be_had)
     scoped(release_graph) adj_graph *g = adj_graph_new();
     scoped(release_exec) adj_exec *e = trainer(g, 1);
     float got[6];
-    write_weights(path.s, 2, t);
+    write_weights(2, t);
     cr_assert_eq(adj_weights_load(e, path.s, NULL, &error), ADJ_OK, "%s", error.message);
     cr_assert_eq(adj_get(e, adj_find(g, "fc/w"), got, sizeof got), ADJ_OK);
     cr_expect_eq(got[5], 0.1F);
@@ -166,7 +162,7 @@ Test(load, elements_that_cannot_be_had)
     cr_expect_eq(adj_weights_load(e, path.s, &exact, &error), ADJ_ESHAPE);
     expect_text(error.message, "got f64 [3, 2], expected f32 [3, 2]");
     t[1] = (adj_tensor){"fc/b", ADJ_ELEM_I64, {1, {2}}, b};
-    write_weights(path.s, 2, t);
+    write_weights(2, t);
     cr_expect_eq(adj_weights_load(e, path.s, NULL, &error), ADJ_ESHAPE);
     expect_text(error.message, "got i64 [2], expected f32 [2]");
 }
@@ -211,19 +207,8 @@ static const adj_metadata expected[] = {
 };
 enum { ENTRIES = sizeof expected / sizeof expected[0] };
 
-/* A file without tensors that has these metadata. */
-static adj_tensors *file_of(const folder *f, int n, const adj_metadata list[])
-{
-    adj_tensors *t = NULL;
-    file_name path = in_folder(f, "card.safetensors");
-    cr_assert_eq(adj_tensors_write(path.s, 0, NULL, n, list, NULL), ADJ_OK);
-    cr_assert_eq(adj_tensors_read(path.s, &t), ADJ_OK);
-    return t;
-}
-
 Test(card, there_and_back)
 {
-    scoped(folder_remove) folder f = folder_new();
     adj_metadata *list = NULL;
     adj_model_card *back = NULL;
     adj_error error = {0};
@@ -234,7 +219,9 @@ Test(card, there_and_back)
         cr_expect_str_eq(list[i].key, expected[i].key);
         cr_expect_str_eq(list[i].value, expected[i].value);
     }
-    adj_tensors *t = file_of(&f, n, list);
+    adj_tensors *t = NULL;
+    cr_assert_eq(adj_tensors_write(path.s, 0, NULL, n, list, NULL), ADJ_OK);
+    cr_assert_eq(adj_tensors_read(path.s, &t), ADJ_OK);
     cr_expect_eq(t->n_metadata, ENTRIES);
     cr_expect_str_eq(t->metadata[1].value, card.model);
     cr_assert_eq(adj_model_card_read(t, &back, &error), ADJ_OK, "%s", error.message);
@@ -256,28 +243,27 @@ Test(card, there_and_back)
     free(list);
     adj_tensors_free(t);
 
-    t = file_of(&f, 0, NULL); /* a file of others: nothing is known */
-    cr_assert_eq(adj_model_card_read(t, &back, &error), ADJ_OK, "%s", error.message);
+    /* a file of others: nothing is known */
+    cr_assert_eq(adj_model_card_from_metadata(0, NULL, &back, &error), ADJ_OK, "%s", error.message);
     cr_expect(back->model == NULL && back->options.classes == 0 && back->class_names == NULL &&
               back->options.size.h == 0 && back->deviation[0] == 0 && back->accuracy == 0);
     free(back);
-    adj_tensors_free(t);
 
-    const adj_metadata old[] = {
-        {"checkpoint", "adjoint 2"}, {"height", "20"}, {"width", "24"}, {"channels", "3"}};
-    t = file_of(&f, 4, old); /* a checkpoint of version 0.2.0 */
-    cr_assert_eq(adj_model_card_read(t, &back, &error), ADJ_OK, "%s", error.message);
+    const adj_metadata old[] = {/* a checkpoint of version 0.2.0 */
+                                {"checkpoint", "adjoint 2"},
+                                {"height", "20"},
+                                {"width", "24"},
+                                {"channels", "3"}};
+    cr_assert_eq(adj_model_card_from_metadata(4, old, &back, &error), ADJ_OK, "%s", error.message);
     cr_expect(back->options.size.h == 20 && back->options.size.w == 24 &&
               back->options.size.c == 3 && back->deviation[0] == 0);
     free(back);
-    adj_tensors_free(t);
 
     const adj_metadata theirs = {"format", "pt"}; /* as PyTorch's programs write */
-    t = file_of(&f, 1, &theirs);
-    cr_assert_eq(adj_model_card_read(t, &back, &error), ADJ_OK, "%s", error.message);
+    cr_assert_eq(adj_model_card_from_metadata(1, &theirs, &back, &error), ADJ_OK, "%s",
+                 error.message);
     cr_expect(back->model == NULL && back->options.format == ADJ_NHWC);
     free(back);
-    adj_tensors_free(t);
 }
 
 static const adj_metadata lies[] = {
@@ -315,7 +301,6 @@ static const adj_metadata lies[] = {
 
 Test(card, is_not_believed)
 {
-    scoped(folder_remove) folder f = folder_new();
     for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
         adj_metadata list[ENTRIES];
         adj_model_card *back = NULL;
@@ -325,9 +310,8 @@ Test(card, is_not_believed)
         for (int k = 0; k < ENTRIES; k++)
             if (strcmp(list[k].key, lies[i].key) == 0)
                 list[k].value = lies[i].value;
-        scoped(release_tensors) adj_tensors *t = file_of(&f, ENTRIES, list);
-        cr_expect_eq(adj_model_card_read(t, &back, &error), ADJ_EIO, "%s %s", lies[i].key,
-                     lies[i].value);
+        cr_expect_eq(adj_model_card_from_metadata(ENTRIES, list, &back, &error), ADJ_EIO, "%s %s",
+                     lies[i].key, lies[i].value);
         snprintf(words, sizeof words, "entry %s is invalid (got ",
                  strcmp(lies[i].value, "4") == 0 ? "class_names" : lies[i].key);
         cr_expect_not_null(strstr(error.message, words), "%s: %s", words, error.message);

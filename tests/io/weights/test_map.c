@@ -5,48 +5,39 @@
 #include "io/weights/weights.h"
 #include "tests/plan.h"
 
-static void put_torch(const char *path)
-{
-    static torch_weights w;
-    fill_torch(&w);
-    write_weights(path, DICT + 1, w.tensor);
-}
+TestSuite(map, .init = enter_weights, .fini = leave_folder);
+
+static void put_torch(void) { write_weights(DICT + 1, torch.tensor); }
 
 Test(map, pytorch_computes_the_same)
 {
-    scoped(folder_remove) folder f = folder_new();
-    file_name path = in_folder(&f, "w.safetensors");
-    put_torch(path.s);
-    expect_torch_weights(path.s, "pytorch", ADJ_NHWC);
-    expect_torch_weights(path.s, "pytorch", ADJ_NCHW);
+    put_torch();
+    expect_torch_weights("pytorch", ADJ_NHWC);
+    expect_torch_weights("pytorch", ADJ_NCHW);
 }
 
 /* bf16, which is the upper half of a float. */
 Test(map, halves_are_converted)
 {
-    scoped(folder_remove) folder f = folder_new();
-    file_name path = in_folder(&f, "w.safetensors");
-    static torch_weights w;
     static uint16_t half[DICT][MOST];
     adj_error error = {0};
-    fill_torch(&w);
     for (int i = 0; i < DICT; i++) {
         for (int64_t j = 0; j < adj_shape_elems(state_dict[i].shape); j++) {
             uint32_t bits;
-            memcpy(&bits, &w.value[i][j], sizeof bits);
+            memcpy(&bits, &torch.value[i][j], sizeof bits);
             half[i][j] = (uint16_t)(bits >> 16);
             bits &= 0xffff0000;
-            memcpy(&w.value[i][j], &bits, sizeof bits);
+            memcpy(&torch.value[i][j], &bits, sizeof bits);
         }
-        w.tensor[i].elem = ADJ_ELEM_BF16;
-        w.tensor[i].data = half[i];
+        torch.tensor[i].elem = ADJ_ELEM_BF16;
+        torch.tensor[i].data = half[i];
     }
-    write_weights(path.s, DICT, w.tensor);
+    write_weights(DICT, torch.tensor);
     scoped(net_free) small_net n = net_of(ADJ_NHWC, ADJ_F32);
     float bias[5];
-    cr_assert_eq(load_weights(&n, path.s, "pytorch", &error), ADJ_OK, "%s", error.message);
+    cr_assert_eq(load_weights(&n, "pytorch", &error), ADJ_OK, "%s", error.message);
     cr_assert_eq(adj_get(n.e, adj_find(n.g, "fc1/b"), bias, sizeof bias), ADJ_OK);
-    cr_expect_arr_eq(bias, w.value[8], sizeof bias);
+    cr_expect_arr_eq(bias, torch.value[8], sizeof bias);
 }
 
 /* The built-in map, written by hand. */
@@ -66,15 +57,14 @@ static const char by_hand[] =
 
 Test(map, a_file)
 {
-    scoped(folder_remove) folder f = folder_new();
-    file_name path = in_folder(&f, "w.safetensors"), map = in_folder(&f, "net.map");
+    file_name map = in_folder(&here, "net.map");
     adj_error error = {0};
-    put_torch(path.s);
+    put_torch();
     put_file(map.s, by_hand, strlen(by_hand));
     scoped(net_free) small_net n = net_of(ADJ_NHWC, ADJ_F32);
-    cr_expect_eq(load_weights(&n, path.s, NULL, &error), ADJ_EIO);
+    cr_expect_eq(load_weights(&n, NULL, &error), ADJ_EIO);
     expect_text(error.message, "no tensor conv1/w");
-    expect_torch_weights(path.s, map.s, ADJ_NHWC);
+    expect_torch_weights(map.s, ADJ_NHWC);
 }
 
 static const struct {
@@ -108,22 +98,21 @@ static const struct {
 
 Test(map, files_that_are_none)
 {
-    scoped(folder_remove) folder f = folder_new();
-    file_name path = in_folder(&f, "w.safetensors"), map = in_folder(&f, "net.map");
+    file_name map = in_folder(&here, "net.map");
     adj_error error;
-    put_torch(path.s);
+    put_torch();
     scoped(net_free) small_net n = net_of(ADJ_NHWC, ADJ_F32);
     for (size_t i = 0; i < sizeof bad_files / sizeof bad_files[0]; i++) {
         put_file(map.s, bad_files[i].text, strlen(bad_files[i].text));
-        cr_expect_eq(load_weights(&n, path.s, map.s, &error), ADJ_EIO, "case %zu", i);
+        cr_expect_eq(load_weights(&n, map.s, &error), ADJ_EIO, "case %zu", i);
         cr_expect_not_null(strstr(error.message, bad_files[i].words), "case %zu: %s", i,
                            error.message);
         expect_text(error.message, map.s);
     }
     put_file(map.s, "a = b\0c", 7);
-    cr_expect_eq(load_weights(&n, path.s, map.s, &error), ADJ_EIO);
+    cr_expect_eq(load_weights(&n, map.s, &error), ADJ_EIO);
     expect_text(error.message, "is not text");
-    cr_expect_eq(load_weights(&n, path.s, "/nowhere/map", &error), ADJ_EIO);
+    cr_expect_eq(load_weights(&n, "/nowhere/map", &error), ADJ_EIO);
     expect_text(error.message, "expected pytorch, keras or a file");
 }
 
@@ -147,10 +136,9 @@ static const struct {
 
 Test(map, what_does_not_fit)
 {
-    scoped(folder_remove) folder f = folder_new();
-    file_name path = in_folder(&f, "w.safetensors"), map = in_folder(&f, "net.map");
+    file_name map = in_folder(&here, "net.map");
     adj_error error;
-    put_torch(path.s);
+    put_torch();
     scoped(net_free) small_net n = net_of(ADJ_NHWC, ADJ_F32);
     for (size_t i = 0; i < sizeof unfit / sizeof unfit[0]; i++) {
         char text[2 * sizeof by_hand] = "", name[16];
@@ -164,7 +152,7 @@ Test(map, what_does_not_fit)
         }
         snprintf(text + strlen(text), sizeof text - strlen(text), "\n%s\n", unfit[i].line);
         put_file(map.s, text, strlen(text));
-        cr_expect_eq(load_weights(&n, path.s, map.s, &error), unfit[i].status, "case %zu: %s", i,
+        cr_expect_eq(load_weights(&n, map.s, &error), unfit[i].status, "case %zu: %s", i,
                      error.message);
         cr_expect_not_null(strstr(error.message, unfit[i].words), "case %zu: %s", i, error.message);
     }
@@ -227,13 +215,9 @@ Test(map, names_of_models)
 /* To theirs and back is the identity, and to theirs is PyTorch's file, for every model. */
 Test(map, there_and_back)
 {
-    static torch_weights w;
-    scoped(folder_remove) folder f = folder_new();
-    file_name path = in_folder(&f, "w.safetensors");
     adj_tensors *theirs = NULL, *ours = NULL, *again = NULL;
     adj_error error = {0};
-    fill_torch(&w);
-    put_torch(path.s);
+    put_torch();
     scoped(net_free) small_net n = net_of(ADJ_NHWC, ADJ_F32);
     cr_assert_eq(adj_tensors_read(path.s, &theirs), ADJ_OK);
     cr_assert_eq(adj_weights_convert(theirs, n.g, "pytorch", 0, &ours, &error), ADJ_OK, "%s",
@@ -250,17 +234,17 @@ Test(map, there_and_back)
         /* without a file to look at, the last layer after fc1 is fc2 */
         cr_assert_lt(k, DICT, "%s", t.name);
         cr_expect_eq(memcmp(&t.shape, &state_dict[k].shape, sizeof t.shape), 0, "%s", t.name);
-        cr_expect_eq(memcmp(t.data, w.value[k], (size_t)adj_tensor_bytes(&t)), 0, "%s", t.name);
+        cr_expect_eq(memcmp(t.data, torch.value[k], (size_t)adj_tensor_bytes(&t)), 0, "%s", t.name);
     }
     adj_tensors_free(again);
 
-    file_name map = in_folder(&f, "net.map");
+    file_name map = in_folder(&here, "net.map");
     put_file(map.s, by_hand, strlen(by_hand)); /* its first reshapes say the shapes of theirs */
     cr_assert_eq(adj_weights_convert(ours, NULL, map.s, 1, &again, &error), ADJ_OK, "%s",
                  error.message);
     adj_tensor dw = again->tensor[adj_tensors_find(again, "dw.weight")];
     cr_expect(dw.shape.rank == 4 && dw.shape.dim[0] == 4 && dw.shape.dim[1] == 2);
-    cr_expect_eq(memcmp(dw.data, w.value[6], (size_t)adj_tensor_bytes(&dw)), 0);
+    cr_expect_eq(memcmp(dw.data, torch.value[6], (size_t)adj_tensor_bytes(&dw)), 0);
     adj_tensors_free(again);
     static const char one_way[] = "conv1/w = x, permute 1 0, reshape 3 3 2 4";
     put_file(map.s, one_way, strlen(one_way));
@@ -283,8 +267,6 @@ Test(map, keras)
         {"fc1/b", "fc1%sbias%s"},       {"logits/w", "dense%skernel%s"},
         {"logits/b", "dense%sbias%s"}};
     enum { PARTS = sizeof parts / sizeof parts[0] };
-    scoped(folder_remove) folder f = folder_new();
-    file_name path = in_folder(&f, "k.safetensors");
     adj_error error = {0};
     float want[BATCH * CLASSES], got[BATCH * CLASSES], running[8];
     scoped(net_free) small_net from = net_of(ADJ_NHWC, ADJ_F32);
@@ -304,11 +286,11 @@ Test(map, keras)
                      i ? "variance" : "mean", spellings[s][1]);
             t[PARTS + i] = (adj_tensor){names[PARTS + i], ADJ_ELEM_F32, {1, {4}}, running + 4L * i};
         }
-        write_weights(path.s, PARTS + 2, t);
+        write_weights(PARTS + 2, t);
         scoped(net_free) small_net to = net_of(ADJ_NHWC, ADJ_F32);
         float zero[8] = {0};
         cr_assert_eq(adj_set(to.e, adj_find(to.g, "bn1/running"), zero, sizeof zero), ADJ_OK);
-        cr_assert_eq(load_weights(&to, path.s, "keras", &error), ADJ_OK, "%s", error.message);
+        cr_assert_eq(load_weights(&to, "keras", &error), ADJ_OK, "%s", error.message);
         run_net(&to, got);
         cr_expect_arr_eq(got, want, sizeof want);
     }

@@ -5,6 +5,8 @@
 #include "io/weights/weights.h"
 #include "tests/plan.h"
 
+TestSuite(prefix, .init = enter_weights, .fini = leave_folder);
+
 enum { ROOM = 2 * DICT };
 
 typedef struct {
@@ -31,27 +33,20 @@ Test(prefix, pytorch)
                                               {"net.encoder.", "net.encoder."},
                                               {"backbone.", ""},
                                               {"", ""}};
-    static torch_weights w;
-    scoped(folder_remove) folder f = folder_new();
-    const file_name path = in_folder(&f, "w.safetensors");
-    fill_torch(&w);
     for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
         named all = {.n = 0};
         for (int k = 0; k < DICT; k++)
-            add(&all, prefixes[i][strncmp(w.tensor[k].name, "fc2.", 4) == 0], &w.tensor[k]);
-        write_weights(path.s, all.n, all.tensor);
-        expect_torch_weights(path.s, "pytorch", ADJ_NHWC);
+            add(&all, prefixes[i][strncmp(torch.tensor[k].name, "fc2.", 4) == 0], &torch.tensor[k]);
+        write_weights(all.n, all.tensor);
+        expect_torch_weights("pytorch", ADJ_NHWC);
     }
 }
 
 /* A map file's names behind a prefix, as a built-in map's. */
 Test(prefix, map_file)
 {
-    static torch_weights w;
-    scoped(folder_remove) folder f = folder_new();
-    const file_name path = in_folder(&f, "w.safetensors"), map = in_folder(&f, "names.map");
+    const file_name map = in_folder(&here, "names.map");
     adj_error error = {0};
-    fill_torch(&w);
     scoped(net_free) small_net n = net_of(ADJ_NHWC, ADJ_F32);
     FILE *lines = fopen(map.s, "w");
     cr_assert_eq(adj_weights_print_map(lines, n.g, "pytorch", &error), ADJ_OK, "%s", error.message);
@@ -59,35 +54,31 @@ Test(prefix, map_file)
     for (int wrapped = 0; wrapped < 2; wrapped++) {
         named all = {.n = 0};
         for (int k = 0; k < DICT; k++)
-            add(&all, wrapped ? "module." : "", &w.tensor[k]);
-        write_weights(path.s, all.n, all.tensor);
-        expect_torch_weights(path.s, map.s, ADJ_NHWC);
+            add(&all, wrapped ? "module." : "", &torch.tensor[k]);
+        write_weights(all.n, all.tensor);
+        expect_torch_weights(map.s, ADJ_NHWC);
     }
 }
 
 /* If names occur twice, those without a prefix are used; two prefixes are refused. */
 Test(prefix, two_sets)
 {
-    static torch_weights w;
     static const float zeros[MOST];
-    scoped(folder_remove) folder f = folder_new();
-    const file_name path = in_folder(&f, "w.safetensors");
-    fill_torch(&w);
     for (int has_prefix = 0; has_prefix < 2; has_prefix++) {
         named all = {.n = 0};
         for (int k = 0; k < DICT; k++) {
-            adj_tensor other = w.tensor[k];
+            adj_tensor other = torch.tensor[k];
             other.data = zeros;
             add(&all, "teacher.", &other);
-            add(&all, has_prefix ? "student." : "", &w.tensor[k]);
+            add(&all, has_prefix ? "student." : "", &torch.tensor[k]);
         }
-        write_weights(path.s, all.n, all.tensor);
+        write_weights(all.n, all.tensor);
         if (!has_prefix)
-            expect_torch_weights(path.s, "pytorch", ADJ_NHWC);
+            expect_torch_weights("pytorch", ADJ_NHWC);
     }
     adj_error error = {0};
     scoped(net_free) small_net n = net_of(ADJ_NHWC, ADJ_F32);
-    cr_expect_eq(load_weights(&n, path.s, "pytorch", &error), ADJ_EARG, "%s", error.message);
+    cr_expect_eq(load_weights(&n, "pytorch", &error), ADJ_EARG, "%s", error.message);
     expect_text(error.message, "two sets of weights");
     cr_expect(strstr(error.message, "student.*") && strstr(error.message, "teacher.*"));
 }
@@ -98,13 +89,9 @@ Test(prefix, behind_many_others)
     enum { OTHERS = 300 };
     static adj_tensor tensor[OTHERS + DICT];
     static char name[OTHERS + DICT][96];
-    static torch_weights w;
     static const float zeros[MOST];
-    scoped(folder_remove) folder f = folder_new();
-    const file_name path = in_folder(&f, "w.safetensors");
-    fill_torch(&w);
     for (int i = 0; i < OTHERS + DICT; i++) {
-        tensor[i] = w.tensor[i < OTHERS ? 0 : i - OTHERS];
+        tensor[i] = torch.tensor[i < OTHERS ? 0 : i - OTHERS];
         tensor[i].data = i < OTHERS ? zeros : tensor[i].data;
         if (i < OTHERS)
             snprintf(name[i], sizeof name[i], "block%d.%s", i, tensor[i].name);
@@ -112,27 +99,24 @@ Test(prefix, behind_many_others)
             snprintf(name[i], sizeof name[i], "module.%s", tensor[i].name);
         tensor[i].name = name[i];
     }
-    write_weights(path.s, OTHERS + DICT, tensor);
-    expect_torch_weights(path.s, "pytorch", ADJ_NHWC);
+    write_weights(OTHERS + DICT, tensor);
+    expect_torch_weights("pytorch", ADJ_NHWC);
 }
 
 /* A dictionary in an .npz, and PyTorch's names without a map. */
 Test(prefix, npz_and_a_missing_map)
 {
-    static torch_weights w;
-    scoped(folder_remove) folder f = folder_new();
-    const file_name path = in_folder(&f, "w.npz");
+    path = in_folder(&here, "w.npz");
     adj_error error = {0};
     named all = {.n = 0};
-    fill_torch(&w);
     for (int k = 0; k < DICT; k++)
-        add(&all, "module.", &w.tensor[k]);
+        add(&all, "module.", &torch.tensor[k]);
     cr_assert_eq(adj_tensors_write_npz(path.s, all.n, all.tensor, &error), ADJ_OK);
     scoped(net_free) small_net n = net_of(ADJ_NHWC, ADJ_F32);
-    cr_expect_eq(load_weights(&n, path.s, NULL, &error), ADJ_EIO);
+    cr_expect_eq(load_weights(&n, NULL, &error), ADJ_EIO);
     expect_text(error.message, "w.npz: weights: the file has no tensor conv1/w (expected adjoint's "
                                "names; for the file's, use --map pytorch");
-    expect_torch_weights(path.s, "pytorch", ADJ_NHWC);
+    expect_torch_weights("pytorch", ADJ_NHWC);
 }
 
 /* ---- Keras ---- */
@@ -172,8 +156,7 @@ static const char *const theirs[][PARTS] = {
 };
 
 /* The net's parameters under these names; running statistics are two tensors. */
-static void put_keras(const small_net *from, const char *const names[PARTS], int n,
-                      const char *path)
+static void put_keras(const small_net *from, const char *const names[PARTS], int n)
 {
     adj_tensor t[PARTS];
     for (int i = 0; i < n; i++) {
@@ -183,13 +166,11 @@ static void put_keras(const small_net *from, const char *const names[PARTS], int
             t[i] = (adj_tensor){
                 names[i], ADJ_ELEM_F32, {1, {4}}, (const float *)t[i].data + 4 * (i - 4)};
     }
-    write_weights(path, n, t);
+    write_weights(n, t);
 }
 
 Test(prefix, keras)
 {
-    scoped(folder_remove) folder f = folder_new();
-    const file_name path = in_folder(&f, "k.safetensors");
     float want[BATCH * CLASSES], got[BATCH * CLASSES];
     scoped(net_free) small_net from = net_of(ADJ_NHWC, ADJ_F32);
     const float running[8] = {0.1F, 0.2F, 0.3F, 0.4F, 0.5F, 0.6F, 0.7F, 0.8F};
@@ -197,22 +178,21 @@ Test(prefix, keras)
     run_net(&from, want);
     for (size_t i = 0; i < sizeof theirs / sizeof *theirs; i++) {
         adj_error error = {0};
-        put_keras(&from, theirs[i], PARTS, path.s);
+        put_keras(&from, theirs[i], PARTS);
         scoped(net_free) small_net to = net_of(ADJ_NHWC, ADJ_F32);
         for (int k = 0; k < PARTS; k++) {
             static const float zeros[MOST];
             const adj_node *p = adj_find(to.g, ours[k]);
             cr_assert_eq(adj_set(to.e, p, zeros, adj_type_bytes(adj_node_type(p))), ADJ_OK);
         }
-        cr_expect_eq(load_weights(&to, path.s, "keras", &error), ADJ_OK, "case %zu: %s", i,
-                     error.message);
+        cr_expect_eq(load_weights(&to, "keras", &error), ADJ_OK, "case %zu: %s", i, error.message);
         run_net(&to, got);
         cr_expect_arr_eq(got, want, sizeof want, "case %zu", i);
     }
     /* one layer of two is ambiguous */
     adj_error error = {0};
-    put_keras(&from, theirs[0], PARTS - 2, path.s);
+    put_keras(&from, theirs[0], PARTS - 2);
     scoped(net_free) small_net to = net_of(ADJ_NHWC, ADJ_F32);
-    cr_expect_eq(load_weights(&to, path.s, "keras", &error), ADJ_EIO);
+    cr_expect_eq(load_weights(&to, "keras", &error), ADJ_EIO);
     expect_text(error.message, "no tensor ");
 }
