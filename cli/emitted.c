@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "command.h"
-#include "emit/compiled.h"
+#include "emit/tool.h"
 
 static const char name[] = "emitted";
 

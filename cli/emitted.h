@@ -1,4 +1,4 @@
-/* emitted.h - the backend "emitted" (emit/compiled.h) beside the built-in ones, for the checkers.
+/* emitted.h - the backend "emitted" (emit/compiled.c) beside the built-in ones, for the checkers.
  */
 #ifndef CLI_EMITTED_H
 #define CLI_EMITTED_H

@@ -1,13 +1,17 @@
-/* compiled.c - see compiled.h. A program reads the operands of one call from standard input and
- * writes the result to standard output. */
-#include "compiled.h"
-
+/* compiled.c - emitted functions as a backend, for the checkers.
+ *
+ * The backend "emitted" computes each group of nodes by the function that adj_emit writes for it.
+ * Functions are compiled by `cc -std=c99 -O2`, all that are new at once, and each call is a process
+ * of its own, in which operands and results are allocated with their exact sizes and results begin
+ * as NaN. Groups, results in place and scratch are those of adj_emit's plans. A program reads the
+ * operands of one call from standard input and writes the result to standard output. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "emit.h"
 #include "process.h"
+#include "tool.h"
 
 enum { KERNELS = 2 };
 

@@ -66,7 +66,7 @@ static const rule rules[] = {
     {"cli",
      "adjoint.h adjoint_check.h adjoint_ext.h adjoint_fit.h adjoint_mpi.h adjoint_nn.h "
      "adjoint_io.h adjoint_onnx.h",
-     "base base/machine check/inspect.h emit/compiled.h onnx/details.h io/io.h "
+     "base base/machine check/inspect.h emit/tool.h onnx/details.h io/io.h "
      "io/tensors/formats.h "
      "ops/nn/model_list.h ops/nn/names.h graph/op.h exec/report.h train/internal.h"},
     {"cli/op", "adjoint.h adjoint_check.h adjoint_nn.h adjoint_io.h",
