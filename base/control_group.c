@@ -1,8 +1,8 @@
-/* control_group.c - see control_group.h. */
+/* control_group.c - see limits.h. */
 #include <stdio.h>
 #include <string.h>
 
-#include "control_group.h"
+#include "limits.h"
 
 enum { LINE = 4096 };
 

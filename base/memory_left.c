@@ -1,4 +1,4 @@
-/* memory_left.c - see memory_left.h. If a file of /proc cannot be read, the limit is unknown and
+/* memory_left.c - see limits.h. If a file of /proc cannot be read, the limit is unknown and
  * no plan is refused. */
 #include <stdint.h>
 #include <stdio.h>
@@ -6,8 +6,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "control_group.h"
-#include "memory_left.h"
+#include "limits.h"
 
 enum { PATH = CONTROL_GROUP_PATH, LINE = 4096 };
 static const size_t unknown = SIZE_MAX;

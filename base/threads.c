@@ -1,11 +1,10 @@
-/* threads.c - see threads.h and adj_default_threads. */
+/* threads.c - see limits.h and adj_default_threads. */
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "adjoint.h"
-#include "control_group.h"
-#include "threads.h"
+#include "limits.h"
 
 enum { LINE = 64 };
 

@@ -5,7 +5,7 @@
 
 #include "adjoint.h"
 #include "base/machine/machine.h"
-#include "base/threads.h"
+#include "base/limits.h"
 #include "exec/report.h"
 #include "command.h"
 #include "json.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/c_locale.h"
-#include "base/threads.h"
+#include "base/limits.h"
 #include "exec.h"
 #include "internal.h"
 #include "planning.h"

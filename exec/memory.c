@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory_left.h"
+#include "base/limits.h"
 #include "exec.h"
 #include "memory.h"
 #include "planning.h"

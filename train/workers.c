@@ -1,7 +1,7 @@
 /* workers.c - networks that share out a batch: see predictor.h. */
 #include <stdlib.h>
 
-#include "base/threads.h"
+#include "base/limits.h"
 #include "exec/internal.h"
 #include "predictor.h"
 

@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 
 #include "base/clock.h"
-#include "base/memory_left.h"
+#include "base/limits.h"
 #include "isa_level.h"
 #include "loops.h"
 #include "machine.h"

@@ -4,7 +4,7 @@
 
 #include "base/c_locale.h"
 #include "base/printable.h"
-#include "base/threads.h"
+#include "base/limits.h"
 #include "gradcheck.h"
 
 gradcheck_detail *gradcheck_row(gradcheck_report *r, const adj_node *n, const char *wrt, int order)

@@ -2,7 +2,7 @@
  * Exit status: 0 measured, 1 failed, 3 wrong usage. */
 #include "bench.h"
 
-#include "base/threads.h"
+#include "base/limits.h"
 #include "cli/command.h"
 #include "cli/json.h"
 #include "cli/mpirun.h"

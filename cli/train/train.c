@@ -8,7 +8,7 @@
 
 #include "adjoint_fit.h"
 #include "base/clock.h"
-#include "base/threads.h"
+#include "base/limits.h"
 #include "cli/environment.h"
 #include "cli/command.h"
 #include "cli/model.h"

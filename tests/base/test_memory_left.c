@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 #include "adjoint.h"
-#include "base/memory_left.h"
+#include "base/limits.h"
 #include "system_root.h"
 #include "graph/op.h"
 #include "tests/plan.h"

@@ -8,7 +8,7 @@
 
 #include "adjoint.h"
 #include "base/machine/job_shares.h"
-#include "base/threads.h"
+#include "base/limits.h"
 #include "system_root.h"
 #include "tests/plan.h"
 
