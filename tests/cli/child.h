@@ -37,15 +37,22 @@ static inline const char *build_folder(void)
     return build != NULL ? build : "build";
 }
 
-/* Makes f the working folder of the test and of what it starts. Returns f. */
-static inline folder enter(folder f)
+/* The working folder of a test and of what it starts, once it has entered one. */
+static folder here;
+
+static inline void enter(folder f)
 {
     char build[PATH_MAX];
     cr_assert_not_null(realpath(build_folder(), build));
     setenv("BUILD", build, 1);
     cr_assert_eq(chdir(f.path), 0);
-    return f;
+    here = f;
 }
+
+/* A suite's .init: each of its tests runs in an empty folder. */
+static inline void enter_empty(void) { enter(folder_new()); }
+/* A suite's .fini. */
+static inline void leave(void) { folder_remove(&here); }
 
 /* Starts a program with the NULL-ended arguments; its stdout goes to the file descriptor out, or if
  * that is negative to a temporary file. */
@@ -122,25 +129,6 @@ static inline void run_tool(const char *const arguments[], finished *f)
 
 enum { ANY_STATUS = -1 };
 
-/* Returns the words of a line in which printf puts the arguments, NULL-ended, until the next call.
- * Spaces separate words only where they stand in the format. */
-static inline const char *const *words_of(const char *format, va_list args)
-{
-    static char text[1 << 12], line[1 << 12];
-    static const char *words[ARGUMENTS];
-    int n = 0;
-
-    snprintf(text, sizeof text, "%s", format);
-    for (char *c = text; *c != '\0'; c++)
-        *c = *c == ' ' ? '\n' : *c;
-    vsnprintf(line, sizeof line, text, args);
-    for (char *word = strtok(line, "\n"); word != NULL && n < ARGUMENTS - 1;
-         word = strtok(NULL, "\n"))
-        words[n++] = word;
-    words[n] = NULL;
-    return words;
-}
-
 /* Splits a line into words, until the next call; '' are around an empty one, and one with spaces.
  */
 static inline const char *const *split(const char *line)
@@ -200,12 +188,17 @@ static inline void expect_calls(const char *command, size_t n, const call calls[
     }
 }
 
-/* Runs a line of a shell, to which the tool is adjoint. Returns its exit status. */
-static inline int shell(finished *r, const char *line)
+/* Runs a line of a shell, in which printf puts the arguments and to which the tool is adjoint.
+ * Returns its exit status. */
+__attribute__((format(printf, 2, 3))) static inline int shell(finished *r, const char *format, ...)
 {
     static char command[1 << 13];
-    snprintf(command, sizeof command, "PATH=\"%s:$PATH\"; exec </dev/null; %s", build_folder(),
-             line);
+    const int n =
+        snprintf(command, sizeof command, "PATH=\"%s:$PATH\"; exec </dev/null; ", build_folder());
+    va_list args;
+    va_start(args, format);
+    vsnprintf(command + n, sizeof command - (size_t)n, format, args);
+    va_end(args);
     child c = child_start_path("/bin/sh", WORDS("-c", command), -1);
     child_finish(&c, r);
     return r->status;
@@ -220,12 +213,28 @@ static inline json_t *json_of(const char *text)
     return j;
 }
 
+/* ---- lines in which printf puts the arguments ---- */
+
+static inline const char *line_of(const char *format, va_list args)
+{
+    static char line[1 << 12];
+    cr_assert_lt(vsnprintf(line, sizeof line, format, args), (int)sizeof line, "%s", format);
+    return line;
+}
+
+static inline void run_to(int status, finished *r, const char *line)
+{
+    run_line(r, line);
+    cr_assert(status == ANY_STATUS || r->status == status, "%s: status %d (expected %d): %s%s",
+              line, r->status, status, r->out, r->err);
+}
+
 /* Starts the tool with the words of a line. */
 __attribute__((format(printf, 1, 2))) static inline child tool_start(const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    const child c = child_start(words_of(format, args), -1);
+    const child c = child_start(split(line_of(format, args)), -1);
     va_end(args);
     return c;
 }
@@ -236,10 +245,30 @@ __attribute__((format(printf, 3, 4))) static inline void tool(finished *r, int s
 {
     va_list args;
     va_start(args, format);
-    run_tool(words_of(format, args), r);
+    run_to(status, r, line_of(format, args));
     va_end(args);
-    cr_assert(status == ANY_STATUS || r->status == status, "%s: status %d (expected %d): %s%s",
-              format, r->status, status, r->out, r->err);
+}
+
+/* Runs the tool likewise and expects it to print the text. */
+__attribute__((format(printf, 4, 5))) static inline void
+prints(finished *r, int status, const char *text, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    run_to(status, r, line_of(format, args));
+    va_end(args);
+    expect_text(r->out, text);
+}
+
+/* Runs the tool likewise and expects the text among its messages. */
+__attribute__((format(printf, 4, 5))) static inline void
+complains(finished *r, int status, const char *text, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    run_to(status, r, line_of(format, args));
+    va_end(args);
+    expect_text(r->err, text);
 }
 
 #endif

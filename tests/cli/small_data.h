@@ -10,7 +10,7 @@
 
 #include "adjoint_data.h"
 #include "adjoint_io.h"
-#include "io/folder.h"
+#include "cli/child.h"
 #include "tests/io/scoped.h"
 #include "tests/plan.h"
 
@@ -42,15 +42,17 @@ static inline folder small_data(void)
     return f;
 }
 
-/* Makes the class folder in f and writes n images of h x w pixels with c channels into it; their
- * names begin with name. Those of a class whose name ends in b are brighter. */
-static inline void put_class(const folder *f, const char *class, const char *name, int n,
-                             unsigned h, unsigned w, int c)
+/* A suite's .init: each of its tests runs in a folder with these images. */
+static inline void enter_small_data(void) { enter(small_data()); }
+
+/* Makes the class's folder and writes n images of h x w pixels with c channels into it; their names
+ * begin with name. Those of a class whose name ends in b are brighter. */
+static inline void put_class(const char *class, const char *name, int n, unsigned h, unsigned w,
+                             int c)
 {
     static uint8_t pixels[32 * 32 * 3];
-    const file_name path = in_folder(f, class);
     char command[900];
-    snprintf(command, sizeof command, "mkdir -p '%s'", path.s);
+    snprintf(command, sizeof command, "mkdir -p '%s'", class);
     cr_assert_eq(system(command), 0); // NOLINT(cert-env33-c): the test's own words
     for (int i = 0; i < n; i++) {
         png_image image = {.version = PNG_IMAGE_VERSION,
@@ -60,8 +62,19 @@ static inline void put_class(const folder *f, const char *class, const char *nam
         for (unsigned k = 0; k < h * w * (unsigned)c; k++)
             pixels[k] =
                 (uint8_t)(37 * k + 11 * (unsigned)i + 100 * (class[strlen(class) - 1] == 'b'));
-        snprintf(command, sizeof command, "%s/%s%d.png", path.s, name, i);
+        snprintf(command, sizeof command, "%s/%s%d.png", class, name, i);
         cr_assert(png_image_write_to_file(&image, command, 0, pixels, 0, NULL));
+    }
+}
+
+/* Writes the classes "data/train/a 7, data/train/b 5", each with so many square images. */
+static inline void put_classes(const char *classes, unsigned side, int c)
+{
+    char class[100];
+    int n, length;
+    for (; sscanf(classes, "%99[^ ] %d%n", class, &n, &length) == 2; classes += length) {
+        put_class(class, "", n, side, side, c);
+        length += (int)strspn(classes + length, ", ");
     }
 }
 
@@ -78,6 +91,14 @@ static inline const char *entry_of(const char *path, const char *key)
     turn = !turn;
     snprintf(value[turn], sizeof value[turn], "%s", text);
     return value[turn];
+}
+
+/* Writes the tensors of a file to another one, with these entries. */
+static inline void copy_tensors(const char *from, const char *to, int n, const adj_metadata entry[])
+{
+    scoped(release_tensors) adj_tensors *t = NULL;
+    cr_assert_eq(adj_tensors_read(from, &t), ADJ_OK, "%s", t->message);
+    cr_assert_eq(adj_tensors_write(to, t->n, t->tensor, n, entry, NULL), ADJ_OK);
 }
 
 /* Expects equal tensors; what the files say beside them may differ. */

@@ -59,10 +59,9 @@ Test(bench_cli, wrong_usage)
 /* Valid options without a match. */
 Test(bench_cli, what_is_not_there)
 {
-    tool(&f, 1, BENCH "--op relu --all --impl nonesuch");
-    expect_text(f.err, "contains \"nonesuch\"");
-    tool(&f, 1, BENCH "--model lenet --batch 1 --infer --json /nonexistent/step.json");
-    expect_text(f.err, "step.json: No such file");
+    complains(&f, 1, "contains \"nonesuch\"", BENCH "--op relu --all --impl nonesuch");
+    complains(&f, 1, "step.json: No such file",
+              BENCH "--model lenet --batch 1 --infer --json /nonexistent/step.json");
 }
 
 static void check_step(const json_t *j, double batch, const char *dtype)
@@ -123,8 +122,7 @@ Test(bench_cli, steps)
     cr_assert_eq(number(j, "naive_steps"), number(j, "steps"));
     json_decref(j);
 
-    tool(&f, 0, BENCH "--model lenet --batch 2 --math fast");
-    expect_text(f.out, "\nimages_per_s: ");
+    prints(&f, 0, "\nimages_per_s: ", BENCH "--model lenet --batch 2 --math fast");
 }
 
 /* Activations of mobilenet_v1 are recomputed unasked. */
@@ -140,7 +138,7 @@ Test(bench_cli, unasked)
 /* The second run uses the tune file of the first; an invalid file is ignored with one line. */
 Test(bench_cli, tune)
 {
-    scoped(folder_remove) folder at = enter(folder_new());
+    enter_empty();
     setenv("ADJOINT_TUNE", "tune", 1);
     put_file("tune", "adjoint tune 0\n", 15);
     for (int i = 0; i < 2; i++) {
@@ -156,6 +154,7 @@ Test(bench_cli, tune)
             cr_assert_str_eq(f.err, "");
         json_decref(j);
     }
+    leave();
 }
 
 Test(bench_cli, profile)
@@ -164,8 +163,7 @@ Test(bench_cli, profile)
     json_t *j = json_of(f.out), *rows = json_object_get(j, "profile");
     cr_assert_eq((double)json_array_size(rows), number(j, "steps"));
     json_decref(j);
-    tool(&f, 0, BENCH "--model lenet --batch 2 --profile");
-    expect_text(f.out, "conv2d_backprop_filter");
+    prints(&f, 0, "conv2d_backprop_filter", BENCH "--model lenet --batch 2 --profile");
     expect_text(f.out, "steps by op");
 }
 
@@ -231,8 +229,7 @@ Test(bench_cli, op)
         cr_assert_str_neq(json_string_value(json_object_get(row, "backend")), "naive");
     }
     json_decref(j);
-    tool(&f, 0, BENCH "--op conv2d --in 1,8,8,3 --backend naive");
-    expect_text(f.out, "naive:f32");
+    prints(&f, 0, "naive:f32", BENCH "--op conv2d --in 1,8,8,3 --backend naive");
 }
 
 /* That the sums are those of the rows, and each convolution has its planned kernel and a fastest.
@@ -268,9 +265,7 @@ Test(bench_cli, raw)
     static const char *const more[] = {"", "--tune", "--precision bf16", "--dtype bf16",
                                        "--math fast --warm"};
     for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
-        char line[200];
-        snprintf(line, sizeof line, BENCH "--model resnet8 --batch 1 --raw --json %s", more[i]);
-        run_line(&f, line);
+        tool(&f, 0, BENCH "--model resnet8 --batch 1 --raw --json %s", more[i]);
         json_t *j = json_of(f.out);
         check_raw(j, 9 + 8 + 9); /* no gradient of the images */
         cr_assert_eq(json_is_true(json_object_get(j, "tune")), i == 1);
@@ -278,8 +273,7 @@ Test(bench_cli, raw)
                          i == 4 ? "warm" : "cold");
         json_decref(j);
     }
-    tool(&f, 0, BENCH "--model mobilenet_v1 --batch 1 --infer --raw");
-    expect_text(f.out, "\nconvolutions: 27\n");
+    prints(&f, 0, "\nconvolutions: 27\n", BENCH "--model mobilenet_v1 --batch 1 --infer --raw");
     expect_text(f.out, "\nregret: ");
 }
 

@@ -80,6 +80,8 @@ static const call calls[] = {
     {3, NULL, "unexpected argument", "models lenet"},
 };
 
+TestSuite(cli, .init = enter_small_data, .fini = leave);
+
 Test(cli, exit_statuses_and_sentences) { expect_calls("", sizeof calls / sizeof calls[0], calls); }
 
 Test(cli, models)
@@ -111,7 +113,6 @@ static void train(const char *log, const char *out, const char *threads)
 
 Test(cli, train_log_and_eval)
 {
-    scoped(folder_remove) folder f = enter(small_data());
     train("log", "weights.safetensors", "1");
 
     json_t *log = read_log("log");
@@ -139,12 +140,11 @@ Test(cli, train_log_and_eval)
     snprintf(expected, sizeof expected, "test loss %.4f  test accuracy %.2f %% (%.0f of 43)",
              log_number(log, 3, "held_out_loss"), log_number(log, 3, "held_out_accuracy"),
              log_number(log, 3, "held_out_accuracy") * 0.43);
-    tool(&r, 0, "eval --weights weights.safetensors --data . --backend naive");
-    expect_text(r.out, expected);
+    prints(&r, 0, expected, "eval --weights weights.safetensors --data . --backend naive");
     json_decref(log);
 
-    tool(&r, 1, "eval --weights weights.safetensors --data . --backend naive --model lenet");
-    expect_text(r.err, "holds another model (got lenet5, expected lenet)");
+    complains(&r, 1, "holds another model (got lenet5, expected lenet)",
+              "eval --weights weights.safetensors --data . --backend naive --model lenet");
 
     /* another number of threads changes nothing */
     train("log2", "weights2.safetensors", "3");
@@ -154,7 +154,6 @@ Test(cli, train_log_and_eval)
 /* Exactly one of a run's files is standard output; other messages go to stderr. */
 Test(cli, standard_output_and_input)
 {
-    scoped(folder_remove) folder f = enter(small_data());
     tool(&r, 0, "train --model lenet5 --data . --epochs 1 --threads 1 --log -");
     json_t *event = NULL;
     for (char *line = strtok(r.out, "\n"); line != NULL; line = strtok(NULL, "\n")) {
@@ -178,7 +177,6 @@ Test(cli, standard_output_and_input)
 Test(cli, train_with_tune)
 {
     static const char *const weights[] = {"a.safetensors", "b.safetensors"};
-    scoped(folder_remove) folder f = enter(small_data());
     int runs = 0, is_whole = 0;
     setenv("ADJOINT_TUNE", "tune", 1);
     put_file("tune", "adjoint tune 0\n", 15);
@@ -196,9 +194,8 @@ Test(cli, train_with_tune)
 
 Test(cli, diverging_is_an_error)
 {
-    scoped(folder_remove) folder f = enter(small_data());
-    tool(&r, 1, "train --data . --model lenet --backend naive --optimizer sgd --lr 1e6 --batch 8");
-    expect_text(r.err, "try a smaller --lr");
+    complains(&r, 1, "try a smaller --lr",
+              "train --data . --model lenet --backend naive --optimizer sgd --lr 1e6 --batch 8");
 }
 
 static void wait_for_line(const char *path, int lines)
@@ -219,7 +216,6 @@ static void wait_for_line(const char *path, int lines)
 
 Test(cli, interrupt_writes_weights)
 {
-    scoped(folder_remove) folder f = enter(small_data());
     child c = tool_start("train --model lenet5 --data . --backend naive --epochs 100000 --log log "
                          "--out weights.safetensors");
     wait_for_line("log", 3);

@@ -39,15 +39,13 @@ Test(compare_cli, wrong_usage)
 
 Test(compare_cli, table)
 {
-    tool(&f, 0, SMALL "--configs naive:f64,naive,onednn,onednn:bf16");
-    expect_text(f.out, "conv2d_backprop_filter");
+    prints(&f, 0, "conv2d_backprop_filter", SMALL "--configs naive:f64,naive,onednn,onednn:bf16");
     expect_text(f.out, "comparisons, 0 failed");
-    tool(&f, 0, SMALL "--configs naive:f64;onednn,conv2d=naive,max_pool=naive --all");
-    expect_text(f.out, "\nonednn,conv2d=naive,max_pool=naive: ");
+    prints(&f, 0, "\nonednn,conv2d=naive,max_pool=naive: ",
+           SMALL "--configs naive:f64;onednn,conv2d=naive,max_pool=naive --all");
     for (const char *p = f.out; (p = strstr(p, " conv2d  ")) != NULL; p++)
         cr_assert_eq(strncmp(strchr(p, '\n') - 9, "naive:f32", 9), 0, "%s", p);
-    tool(&f, 0, SMALL "--configs naive:f64,naive --exact --all");
-    expect_text(f.out, "integers");
+    prints(&f, 0, "integers", SMALL "--configs naive:f64,naive --exact --all");
 }
 
 /* Elements of a group of integers share the errors of few values, such as e^-1 and e^-4. */
@@ -61,12 +59,12 @@ Test(compare_cli, groups_of_integers)
 /* oneDNN computes no f64; ops without any oneDNN kernel are not reported. */
 Test(compare_cli, refused_nodes)
 {
-    tool(&f, 0,
-         "compare --op conv2d --in 1,5,5,2 --filter 3,3,2,2 --dtype f64 --configs "
-         "naive:f64,naive,onednn --neighbors 0");
-    expect_text(f.out, "6 comparisons, 0 failed; onednn refuses 3 nodes, which other "
-                       "kernels compute: conv2d, conv2d_backprop_input, "
-                       "conv2d_backprop_filter (");
+    prints(&f, 0,
+           "6 comparisons, 0 failed; onednn refuses 3 nodes, which other "
+           "kernels compute: conv2d, conv2d_backprop_input, "
+           "conv2d_backprop_filter (",
+           "compare --op conv2d --in 1,5,5,2 --filter 3,3,2,2 --dtype f64 --configs "
+           "naive:f64,naive,onednn --neighbors 0");
     tool(&f, ANY_STATUS, "compare --op prelu --in 2,3 --configs naive:f64,onednn");
     cr_assert_null(strstr(f.out, "refuses"), "%s", f.out);
 }
@@ -122,15 +120,14 @@ Test(compare_cli, isa)
         {"naive:f64,onednn:isa=avx512_core", "bf16", " comparisons, 0 failed", "bf16:avx"}};
     unsetenv("ADJOINT_PLAN");
     for (int i = 0; i < 3; i++) {
-        tool(&f, 0,
-             "compare --op conv2d --in 2,8,8,16 --filter 3,3,16,8 --runs 1 --threads 1 "
-             "--neighbors 0 --configs %s --dtype %s",
-             cases[i].configs, cases[i].dtype);
-        expect_text(f.out, cases[i].says);
+        prints(&f, 0, cases[i].says,
+               "compare --op conv2d --in 2,8,8,16 --filter 3,3,16,8 --runs 1 --threads 1 "
+               "--neighbors 0 --configs %s --dtype %s",
+               cases[i].configs, cases[i].dtype);
         cr_assert_null(strstr(f.out, cases[i].never), "%s", f.out);
     }
-    tool(&f, 3, "compare --op conv2d --configs onednn:isa=avx2,naive");
-    expect_text(f.err, "in the first configuration, the reference");
+    complains(&f, 3, "in the first configuration, the reference",
+              "compare --op conv2d --configs onednn:isa=avx2,naive");
 }
 
 /* Its plan has nodes that equal others, which are computed anew for the gradient: already what node
@@ -155,8 +152,7 @@ Test(compare_cli, isa_of_copies)
  * of the tool. With it, right. */
 Test(compare_cli, guard_survives)
 {
-    tool(&f, 0, CONV_6035);
-    expect_text(f.out, "3 comparisons, 0 failed");
+    prints(&f, 0, "3 comparisons, 0 failed", CONV_6035);
     expect_crashes();
     setenv("ADJOINT_QUARANTINE", "off", 1);
     tool(&f, ANY_STATUS, CONV_6035 "--shrink 2");
@@ -247,8 +243,7 @@ Test(compare_infer, refused)
 
 Test(compare_infer, optimizer_of_a_training_step)
 {
-    tool(
-        &f, 0,
+    prints(
+        &f, 0, "\n  adam_step  ",
         "compare --model lenet --optimizer adam --configs naive:f64,naive --also-batch 0 --runs 1");
-    expect_text(f.out, "\n  adam_step  ");
 }

@@ -40,7 +40,7 @@ static char *printed_line(const char *out)
 /* Runs a line in a shell, like a user. */
 static void run_in_shell(const char *line)
 {
-    shell(&f, line);
+    shell(&f, "%s", line);
     expect_enough_memory();
 }
 

@@ -78,15 +78,12 @@ TestSuite(compare_crash, .init = use_planted_tool);
  * not planned around. */
 static void expect_crash(const char *command, const char *said)
 {
-    char line[300];
     need_onednn_kernels();
     setenv("ADJOINT_QUARANTINE", "off", 1);
-    snprintf(line, sizeof line,
-             "%s --in 2,36,36,12 --filter 3,3,12,16 --attr strides=1,%d,%d,1,padding=VALID "
-             "--neighbors 0 --threads 1",
-             command, PLANTED_CRASH, PLANTED_CRASH);
-    run_line(&f, line);
-    cr_expect_eq(f.status, 128 + SIGSEGV, "%d: %s%s", f.status, f.out, f.err);
+    tool(&f, 128 + SIGSEGV,
+         "%s --in 2,36,36,12 --filter 3,3,12,16 --attr strides=1,%d,%d,1,padding=VALID "
+         "--neighbors 0 --threads 1",
+         command, PLANTED_CRASH, PLANTED_CRASH);
     cr_expect_str_eq(f.err, said);
 }
 
@@ -131,13 +128,12 @@ static void plant(const char *change)
 
 Test(compare_emitted, right_functions)
 {
-    tool(&f, 0, "compare --model lenet --size 12 --batch 1 --also-batch 0 " CONFIGS);
-    expect_text(f.out, "(0 on naive)");
+    prints(&f, 0, "(0 on naive)",
+           "compare --model lenet --size 12 --batch 1 --also-batch 0 " CONFIGS);
     expect_text(f.out, "matmul+bias_add+relu"); /* a fused function */
     expect_text(f.out, " 0 failed (");
     cr_expect_null(strstr(f.out, "refuses"), "%s", f.out);
-    tool(&f, 0, "gradcheck --model lenet5 --node conv1 --backend emitted");
-    expect_text(f.out, "backend=emitted");
+    prints(&f, 0, "backend=emitted", "gradcheck --model lenet5 --node conv1 --backend emitted");
 }
 
 /* Beside the other backends, each computes its own configuration. */
@@ -155,11 +151,11 @@ Test(compare_emitted, several_backends)
 Test(compare_emitted, wrong_function)
 {
     plant("s/<= 0.0f ? 0.0f/<= 0.0f ? 0.5f/");
-    tool(&f, 1, "compare --model lenet --size 12 --also-batch 0 " CONFIGS);
-    expect_text(f.out, "emitted: FAIL %5 relu (emitted c:1), to blame: kernel");
+    prints(&f, 1, "emitted: FAIL %5 relu (emitted c:1), to blame: kernel",
+           "compare --model lenet --size 12 --also-batch 0 " CONFIGS);
     cr_expect_null(strstr(f.out, "conv2d (emitted c:1), to blame"), "%s", f.out);
-    tool(&f, 1, "gradcheck " RELU " --backend emitted");
-    expect_text(f.out, "fault is in backend emitted's kernel for relu");
+    prints(&f, 1, "fault is in backend emitted's kernel for relu",
+           "gradcheck " RELU " --backend emitted");
 }
 
 /* Zeros of both signs, kinks, NaN and infinities; a rate of dropout that 32 bits cannot tell
@@ -178,23 +174,20 @@ Test(compare_emitted, special_values)
 Test(compare_emitted, wrong_in_place)
 {
     plant("/^static void in_place/,/^}/s/<= 0.0f ? 0.0f/<= 0.0f ? 0.5f/");
-    tool(&f, 1, "compare " RELU " " CONFIGS);
-    expect_text(f.out, "relu");
+    prints(&f, 1, "relu", "compare " RELU " " CONFIGS);
 }
 
 /* Elements that a function does not write are NaN. */
 Test(compare_emitted, an_element_is_left_out)
 {
     plant("s/i < 1024; i++/i < 1023; i++/");
-    tool(&f, 1, "compare --op relu --in 1,8,8,16 --neighbors 0 " CONFIGS);
-    expect_text(f.out, "got nan");
+    prints(&f, 1, "got nan", "compare --op relu --in 1,8,8,16 --neighbors 0 " CONFIGS);
 }
 
 Test(compare_emitted, does_not_compile)
 {
     plant("s/<= 0.0f ? 0.0f/<= 0.0f ? oops/");
-    tool(&f, 1, "compare " RELU " " CONFIGS);
-    expect_text(f.out, "emitted: ERROR %1 relu");
+    prints(&f, 1, "emitted: ERROR %1 relu", "compare " RELU " " CONFIGS);
     expect_text(f.out, "error: ");
     expect_text(f.out, "oops");
     cr_expect_null(strstr(f.out, "ERROR %3 relu_grad"), "%s", f.out);
@@ -204,23 +197,20 @@ Test(compare_emitted, crashes)
 {
     expect_crashes();
     plant("s/<= 0.0f ? 0.0f/<= 0.0f ? (float)(abort(), 0)/");
-    tool(&f, 1, "compare " RELU " " CONFIGS);
-    expect_text(f.out, "emitted: ERROR %1 relu");
+    prints(&f, 1, "emitted: ERROR %1 relu", "compare " RELU " " CONFIGS);
     expect_text(f.out, "the emitted function: SIGABRT");
 }
 
 Test(compare_emitted, is_refused)
 {
-    tool(&f, 0, "compare --op softmax_cross_entropy --neighbors 0 " CONFIGS);
-    expect_text(f.out, "; emitted refuses ");
-    tool(&f, 3, "compare " RELU " " CONFIGS " --guard");
-    expect_text(f.err, "excludes --guard and isa=");
-    tool(&f, 3, "compare " RELU " --configs emitted,naive");
-    expect_text(f.err, "expected one of onednn, direct, naive");
+    prints(&f, 0, "; emitted refuses ",
+           "compare --op softmax_cross_entropy --neighbors 0 " CONFIGS);
+    complains(&f, 3, "excludes --guard and isa=", "compare " RELU " " CONFIGS " --guard");
+    complains(&f, 3, "expected one of onednn, direct, naive",
+              "compare " RELU " --configs emitted,naive");
     plant(NULL);
     tool(&f, 1, "compare " RELU " " CONFIGS);
     cr_expect_str_eq(f.err, "adjoint compare: emitted: backend emitted cannot be opened (the C "
                             "compiler cc cannot be started)\n");
-    tool(&f, 1, "gradcheck " RELU " --backend emitted");
-    expect_text(f.err, "the C compiler cc cannot be started");
+    complains(&f, 1, "the C compiler cc cannot be started", "gradcheck " RELU " --backend emitted");
 }

@@ -29,6 +29,8 @@ static void put_tensors(void)
     cr_assert_eq(adj_tensors_write(path, TENSORS, tensors, 1, &m, NULL), ADJ_OK);
 }
 
+TestSuite(convert, .init = enter_small_data, .fini = leave);
+
 Test(convert, inspect)
 {
     static const call calls[] = {
@@ -45,7 +47,6 @@ Test(convert, inspect)
         {3, NULL, "", "t.safetensors t.safetensors"},
         {1, NULL, "", "/nowhere/x"},
     };
-    scoped(folder_remove) folder f = enter(folder_new());
     put_tensors();
     const adj_tensor one = {"one", ADJ_ELEM_U8, {0}, "1"};
     cr_assert_eq(adj_tensors_write("small.safetensors", 1, &one, 0, NULL, NULL), ADJ_OK);
@@ -68,7 +69,6 @@ Test(convert, inspect)
 /* Through npz and back nothing changes but bf16, which is f32 there. */
 Test(convert, npz_and_npy)
 {
-    scoped(folder_remove) folder f = enter(folder_new());
     put_tensors();
     adj_tensors *t = NULL;
     tool(&r, 0, "convert t.safetensors t.npz");
@@ -88,11 +88,9 @@ Test(convert, npz_and_npy)
 
     const adj_metadata model = {"model", "lenet"};
     cr_assert_eq(adj_tensors_write("back.safetensors", 1, tensors, 1, &model, NULL), ADJ_OK);
-    tool(&r, 0, "convert back.safetensors t.npz");
-    expect_text(r.err, "the model card");
+    complains(&r, 0, "the model card", "convert back.safetensors t.npz");
 
-    tool(&r, 1, "convert t.safetensors t.npy");
-    expect_text(r.err, "select one with --tensor NAME");
+    complains(&r, 1, "select one with --tensor NAME", "convert t.safetensors t.npy");
     tool(&r, 0, "convert t.safetensors t.npy --tensor bytes");
     /* NumPy's np.save(np.array([0, 1, 255], np.uint8)) */
     static const char want[] = "\x93NUMPY\1\0\x76\0{'descr': '|u1', 'fortran_order': False, "
@@ -112,12 +110,11 @@ static void compile_and_run(const char *program)
     static const char *const compilers[] = {"cc -std=c11", "c++ -x c++ -std=c++17"};
     put_file("t.c", program, strlen(program));
     for (int i = 0; i < 2; i++) {
-        char line[200];
         if (i == 1 && shell(&r, "command -v c++") != 0)
             continue;
-        snprintf(line, sizeof line, "%s -Wall -Wextra -pedantic -Werror t.c -o t -lm && ./t",
-                 compilers[i]);
-        cr_expect_eq(shell(&r, line), 0, "%s: %s", line, r.err);
+        cr_expect_eq(
+            shell(&r, "%s -Wall -Wextra -pedantic -Werror t.c -o t -lm && ./t", compilers[i]), 0,
+            "%s: %s", compilers[i], r.err);
     }
 }
 
@@ -140,7 +137,6 @@ Test(convert, header)
         "        ok = ok && weights[n].data && (weights[n].data != weights_bytes || "
         "weights[n].bytes == 3);\n"
         "    return ok && n == sizeof weights / sizeof *weights - 1 && n > 3 ? 0 : 1;\n}\n";
-    scoped(folder_remove) folder f = enter(folder_new());
     put_tensors();
     tool(&r, 0, "convert t.safetensors t.h");
     compile_and_run(program);
@@ -167,7 +163,6 @@ Test(convert, header_of_a_card)
     adj_metadata m[] = {{"mean", "[33,-0.5,1e-3]"},
                         {"deviation", "[1,2,78.5674973]"},
                         {"class_names", "[\"gr\u00fcn \\\"1\\\"?\",\"b\"]"}};
-    scoped(folder_remove) folder f = enter(folder_new());
     cr_assert_eq(adj_tensors_write(path, 1, &t, 3, m, NULL), ADJ_OK);
     tool(&r, 0, "convert t.safetensors t.h");
     compile_and_run(program);
@@ -223,7 +218,6 @@ Test(convert, train_eval_and_tune)
         {1, "", "freeze *: matches every parameter", "train --data . --freeze *"},
         {3, NULL, "", "train --head new"},
     };
-    scoped(folder_remove) folder f = enter(small_data());
     tool(&r, 0, "train --model resnet8 --data . --epochs 1 --batch 30 --out w.safetensors");
     tool(&r, ANY_STATUS, "eval --weights w.safetensors --data .");
     double before = accuracy_of(&r);
@@ -232,10 +226,10 @@ Test(convert, train_eval_and_tune)
     cr_expect_eq(accuracy_of(&r), before);
 
     tool(&r, 0, "convert p.safetensors q.safetensors --map pytorch --model resnet8");
-    tool(&r, 0,
-         "train --model resnet8 --data . --epochs 1 --batch 30 --weights q.safetensors --head new "
-         "--freeze conv1/*,bn1/*,block?/* --optimizer adamw --out v.safetensors");
-    expect_text(r.out, "  conv1/w: loaded from conv1/w\n");
+    prints(
+        &r, 0, "  conv1/w: loaded from conv1/w\n",
+        "train --model resnet8 --data . --epochs 1 --batch 30 --weights q.safetensors --head new "
+        "--freeze conv1/*,bn1/*,block?/* --optimizer adamw --out v.safetensors");
     expect_text(r.out, "  logits/w: new\n");
     expect_text(r.out, "parameter tensors are frozen by conv1/*");
     adj_tensors *old = NULL, *new = NULL;
@@ -250,23 +244,11 @@ Test(convert, train_eval_and_tune)
     adj_tensors_free(new);
 
     expect_calls("", sizeof calls / sizeof *calls, calls);
-    tool(&r, ANY_STATUS,
-         "train --model resnet8 --data . --epochs 1 --size channels=1 --weights q.safetensors");
-    expect_text(r.err, "weights: tensor conv1/w has the wrong");
+    complains(
+        &r, ANY_STATUS, "weights: tensor conv1/w has the wrong",
+        "train --model resnet8 --data . --epochs 1 --size channels=1 --weights q.safetensors");
     expect_text(r.err, "(the file has 3 channels, the model 1; use --size ");
     expect_text(r.err, "--head new to train new layers where needed");
-}
-
-/* from's tensors alone, as another program writes them. */
-static void put_foreign(const char *from, const char *to)
-{
-    scoped(release_tensors) adj_tensors *t = NULL;
-    adj_tensor x[128];
-    const adj_metadata m = {"format", "pt"};
-    cr_assert_eq(adj_tensors_read(from, &t), ADJ_OK);
-    for (int i = 0; i < t->n; i++)
-        x[i] = t->tensor[i];
-    cr_assert_eq(adj_tensors_write(to, t->n, x, 1, &m, NULL), ADJ_OK);
 }
 
 /* Hugging Face's transformers refuse a file whose format is none of "pt", "tf", "flax"; a card says
@@ -274,13 +256,12 @@ static void put_foreign(const char *from, const char *to)
 Test(convert, says_whose_file_it_is)
 {
     static const char back[] = "back.safetensors", theirs[] = "p.safetensors";
-    scoped(folder_remove) folder f = enter(small_data());
+    static const adj_metadata foreign = {"format", "pt"}; /* as another program writes it */
     tool(&r, 0, "train --model lenet5 --data . --epochs 1 --out w.safetensors");
     tool(&r, ANY_STATUS, "eval --weights w.safetensors --data .");
     const double before = accuracy_of(&r);
 
-    tool(&r, 0, "train --weights w.safetensors --data . --epochs 1");
-    expect_text(r.out, "\nlenet5, ");
+    prints(&r, 0, "\nlenet5, ", "train --weights w.safetensors --data . --epochs 1");
 
     tool(&r, 0, "convert w.safetensors p.safetensors --map pytorch --to-theirs");
     cr_expect_str_eq(entry_of(theirs, "format"), "pt");
@@ -294,7 +275,7 @@ Test(convert, says_whose_file_it_is)
     tool(&r, ANY_STATUS, "eval --weights back.safetensors --data .");
     cr_expect_eq(accuracy_of(&r), before);
 
-    put_foreign(theirs, "f.safetensors");
+    copy_tensors(theirs, "f.safetensors", 1, &foreign);
     tool(&r, 0, "convert f.safetensors back.safetensors --map pytorch --model lenet5");
     cr_expect_str_eq(entry_of(back, "model"), "lenet5");
     cr_expect_str_eq(entry_of(back, "classes"), "10");
@@ -343,7 +324,6 @@ Test(convert, start_from_what_does_not_fit)
         {1, "", "(the file has 10 classes, the data 2; --head new trains a new last layer)",
          "--data . --weights w.safetensors"},
     };
-    scoped(folder_remove) folder f = enter(small_data());
     tool(&r, 0, "train --model lenet5 --data . --epochs 1 --out w.safetensors");
     tool(&r, 0, "convert w.safetensors p.safetensors --map pytorch --to-theirs");
     put_file("w.pt", "\211HDF\r\n\032\n", 8);
@@ -358,7 +338,6 @@ Test(convert, keras_epsilon)
 {
     static const char note[] =
         "note: batch norm epsilon is 1e-05 in resnet8 (Keras's default: 0.001)";
-    scoped(folder_remove) folder f = enter(small_data());
     for (int normalizes = 0; normalizes < 2; normalizes++) {
         const char *model = normalizes ? "resnet8" : "lenet5";
         tool(&r, 0, "train --model %s --data . --epochs 1 --out w.safetensors", model);
@@ -383,17 +362,10 @@ Test(convert, eval_refuses_what_does_not_fit)
         {2, "many", "entry classes is invalid (got many, expected a number or a list)"},
         {0, NULL, "does not name its model (set --model NAME)"},
     };
-    scoped(folder_remove) folder f = enter(small_data());
-    scoped(release_tensors) adj_tensors *t = NULL;
-    adj_tensor x[64];
     tool(&r, 0, "train --model lenet5 --data . --epochs 1 --out w.safetensors");
-    cr_assert_eq(adj_tensors_read("w.safetensors", &t), ADJ_OK);
-    for (int i = 0; i < t->n; i++)
-        x[i] = t->tensor[i];
     for (int i = 0; i < 3; i++) {
         const adj_metadata m[] = {{"model", "lenet5"}, {"classes", cards[i].classes}};
-        cr_assert_eq(adj_tensors_write("w2", t->n, x, cards[i].entries, m, NULL), ADJ_OK);
-        tool(&r, 1, "eval --weights w2 --data .");
-        expect_text(r.err, cards[i].says);
+        copy_tensors("w.safetensors", "w2", cards[i].entries, m);
+        complains(&r, 1, cards[i].says, "eval --weights w2 --data .");
     }
 }

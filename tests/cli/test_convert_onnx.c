@@ -12,13 +12,9 @@
 
 static void release_onnx(adj_onnx_net **net) { adj_onnx_free(*net); }
 
-static folder f;
 static finished r;
 
-static void set_up(void) { f = enter(small_data()); }
-static void tear_down(void) { folder_remove(&f); }
-
-TestSuite(convert_onnx, .init = set_up, .fini = tear_down);
+TestSuite(convert_onnx, .init = enter_small_data, .fini = leave);
 
 /* Trains a model for an epoch. */
 static void train(const char *model)
@@ -90,14 +86,12 @@ Test(convert_onnx, there_and_back)
     static float expected[BATCH * CLASSES], got[BATCH * CLASSES];
     train("resnet20");
     run_model("resnet20", 32, 3, expected);
-    tool(&r, 0, "convert weights.safetensors net.onnx");
-    expect_text(r.out, "network written to ");
+    prints(&r, 0, "network written to ", "convert weights.safetensors net.onnx");
     run_net("net.onnx", NULL, 0, got);
     expect_close(got, expected);
 
     tool(&r, 0, "convert net.onnx back.safetensors");
-    tool(&r, 0, "inspect back.safetensors");
-    expect_text(r.out, "model: net.onnx\n");
+    prints(&r, 0, "model: net.onnx\n", "inspect back.safetensors");
     expect_text(r.out, "input: [32,32,3]\n");
     expect_text(r.out, "bn1/running_var ");
     run_net("net.onnx", "back.safetensors", 0, got);
@@ -129,8 +123,8 @@ Test(convert_onnx, trained_network)
     static float expected[BATCH * CLASSES], got[BATCH * CLASSES];
     train("lenet");
     tool(&r, 0, "convert weights.safetensors net.onnx");
-    put_class(&f, "data/a", "a", 6, 28, 28, 1);
-    put_class(&f, "data/b", "b", 6, 28, 28, 1);
+    put_class("data/a", "a", 6, 28, 28, 1);
+    put_class("data/b", "b", 6, 28, 28, 1);
     tool(&r, 0, "train --model net.onnx --data data --epochs 1 --head new --out back.safetensors");
     tool(&r, 0, "convert back.safetensors other.onnx --model net.onnx");
     run_net("net.onnx", "back.safetensors", 2, expected);
@@ -158,8 +152,8 @@ Test(convert_onnx, statistics_are_trained_further)
 /* Trains a small model on color images of the classes a and b, and writes it as an ONNX file. */
 static void train_colors(void)
 {
-    put_class(&f, "colors/a", "a", 6, 28, 28, 3);
-    put_class(&f, "colors/b", "b", 6, 28, 28, 3);
+    put_class("colors/a", "a", 6, 28, 28, 3);
+    put_class("colors/b", "b", 6, 28, 28, 3);
     tool(&r, 0,
          "train --model lenet --data colors --epochs 1 --threads 1 --out weights.safetensors");
     tool(&r, 0, "convert weights.safetensors net.onnx");
@@ -196,14 +190,12 @@ Test(convert_onnx, model_card_goes_along)
         cr_expect_str_eq(entry(second, keys[i]), entry(first, keys[i]), "%s", keys[i]);
     cr_expect_str_eq(entry(second, "class_names"), "[\"a\",\"b\"]");
     cr_expect_str_eq(entry(second, "model"), "net.onnx");
-    tool(&r, 0, "inspect net.onnx");
-    expect_text(r.out, "class_names: [\"a\",\"b\"]");
+    prints(&r, 0, "class_names: [\"a\",\"b\"]", "inspect net.onnx");
     adj_tensors_free(first);
     adj_tensors_free(second);
 
     tool(&r, 0, "convert --mean 0.5,0.25,0 --deviation 1,0.2,1 net.onnx other.onnx");
-    tool(&r, 0, "inspect other.onnx");
-    expect_text(r.out, "mean: [127.5,63.75,0.0]");
+    prints(&r, 0, "mean: [127.5,63.75,0.0]", "inspect other.onnx");
 }
 
 /* Writes other.onnx: the network with these metadata, which claim to be a card if version is 1. */
@@ -244,8 +236,8 @@ Test(convert_onnx, bad_model_cards)
         tool(&r, ANY_STATUS, "predict --model other.onnx colors/a/a0.png");
         cr_expect(r.status == 1 && strstr(r.err, bad[i].said) != NULL, "%s", r.err);
         write_with(bad[i].key, bad[i].value, 0);
-        tool(&r, 0, "predict --model other.onnx colors/a/a0.png");
-        expect_text(r.err, "other.onnx has no mean or deviation");
+        complains(&r, 0, "other.onnx has no mean or deviation",
+                  "predict --model other.onnx colors/a/a0.png");
     }
 }
 
@@ -281,6 +273,6 @@ Test(convert_onnx, one_batch)
                  "%s", error.message);
     adj_exec_free(e);
     adj_graph_free(g);
-    tool(&r, 0, "convert net.onnx other.onnx");
-    expect_text(r.err, "works with a batch of 3 only, and so does OUT");
+    complains(&r, 0, "works with a batch of 3 only, and so does OUT",
+              "convert net.onnx other.onnx");
 }

@@ -13,12 +13,12 @@ static finished r;
 /* Compiles net.c of the working folder to a library, which is opened. */
 static void *compile(const char *library)
 {
-    char line[200], path[64];
-    snprintf(line, sizeof line,
-             "cc -std=c99 -Wall -Wextra -Wpedantic -Wconversion -Werror -O1 -shared -fPIC net.c "
-             "-o %s -lm",
-             library);
-    cr_assert_eq(shell(&r, line), 0, "%s", r.err);
+    char path[64];
+    cr_assert_eq(shell(&r,
+                       "cc -std=c99 -Wall -Wextra -Wpedantic -Wconversion -Werror -O1 -shared "
+                       "-fPIC net.c -o %s -lm",
+                       library),
+                 0, "%s", r.err);
     snprintf(path, sizeof path, "./%s", library);
     void *net = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     cr_assert_not_null(net, "%s", dlerror());
@@ -52,14 +52,14 @@ static void expect_probabilities(functions net, const uint8_t pixels[784], const
         cr_expect_float_eq((double)(expf(output[i]) / sum), (double)want[i], 1e-5);
 }
 
+TestSuite(emit, .init = enter_small_data, .fini = leave);
+
 Test(emit, a_trained_net)
 {
-    scoped(folder_remove) folder f = enter(small_data());
     tool(&r, 0,
          "train --model lenet5 --data . --epochs 1 --batch 30 --size 28 --threads 1 --out "
          "w.safetensors");
-    tool(&r, 0, "emit --weights w.safetensors --out net.c");
-    expect_text(r.out, "bytes of C written to");
+    prints(&r, 0, "bytes of C written to", "emit --weights w.safetensors --out net.c");
     const functions net = functions_of(compile("net.so"));
 
     scoped(release_dataset) adj_dataset *d = NULL;
@@ -112,7 +112,6 @@ static int count_right(functions net)
 /* The printed accuracies are those of the written files. */
 Test(emit, int8_weights)
 {
-    scoped(folder_remove) folder f = enter(folder_new());
     tool(&r, 0,
          "train --model lenet5 --epochs 1 --limit 2000 --size 28 --threads 1 --out w.safetensors");
     tool(&r, 0, "emit --weights w.safetensors --out net.c");
@@ -128,8 +127,8 @@ Test(emit, int8_weights)
              "2000)\n",
              in_f32 / 20.0, in_int8 / 20.0, in_f32, in_int8);
     expect_text(printed, want);
-    tool(&r, 1, "emit --weights w.safetensors --weights-type int8 --data no-such --out net.c");
-    expect_text(r.err, "no-such: ");
+    complains(&r, 1, "no-such: ",
+              "emit --weights w.safetensors --weights-type int8 --data no-such --out net.c");
 }
 
 /* Writes w.safetensors, which names its model. */
@@ -145,25 +144,20 @@ Test(emit, another_model)
 {
     static const char other[] =
         "w.safetensors: holds another model (got mine.onnx, expected lenet5)";
-    scoped(folder_remove) folder f = enter(folder_new());
     put_weights("mine");
-    tool(&r, 1, "emit --weights w.safetensors");
-    expect_text(r.err, "w.safetensors: model mine is not built in; in C, ");
+    complains(&r, 1, "w.safetensors: model mine is not built in; in C, ",
+              "emit --weights w.safetensors");
     expect_text(r.err, "adj_emit (libadjoint_emit)");
     put_weights("mine.onnx");
-    tool(&r, 1, "emit --weights w.safetensors");
-    expect_text(r.err, "mine.onnx is not built in; in C, ");
+    complains(&r, 1, "mine.onnx is not built in; in C, ", "emit --weights w.safetensors");
     expect_text(r.err, "(set --model to that ONNX file)");
-    tool(&r, 1, "emit --weights w.safetensors --model lenet5");
-    expect_text(r.err, other);
-    tool(&r, 1, "predict --weights w.safetensors --model lenet5 digits");
-    expect_text(r.err, other);
+    complains(&r, 1, other, "emit --weights w.safetensors --model lenet5");
+    complains(&r, 1, other, "predict --weights w.safetensors --model lenet5 digits");
 }
 
 /* A step lowers the loss of its images. */
 Test(emit, training)
 {
-    scoped(folder_remove) folder f = enter(folder_new());
     tool(&r, 0, "emit --model lenet5 --train --batch 2 --freeze conv?/*,fc1/* --out net.c");
     int (*step)(const float *, const int32_t *, float, float *);
     *(void **)&step = dlsym(compile("net.so"), "net_train_step");
@@ -181,7 +175,6 @@ Test(emit, training)
  * momentum. The batch norms of ds_cnn keep their statistics. */
 Test(emit, head_only)
 {
-    scoped(folder_remove) folder f = enter(folder_new());
     tool(&r, 0, "emit --model lenet5 --train --head-only --out head.c");
     tool(&r, 0, "emit --model lenet5 --train --freeze conv*,fc* --out frozen.c");
     cr_expect(same_file("head.c", "frozen.c"));
@@ -219,7 +212,6 @@ Test(emit, an_old_file_stays)
         {1, NULL, "set --model", "--weights w.safetensors --out net.c"},
         {1, NULL, "conv1/w", "--weights w.safetensors --model lenet5 --out net.c"},
     };
-    scoped(folder_remove) folder f = enter(folder_new());
     const float one[1] = {1};
     const adj_tensor t = {"conv1/w", ADJ_ELEM_F32, {1, {1}}, one};
     cr_assert_eq(adj_tensors_write("w.safetensors", 1, &t, 0, NULL, NULL), ADJ_OK);
@@ -239,7 +231,6 @@ Test(emit, standard_output)
 
 Test(emit, sums)
 {
-    scoped(folder_remove) folder f = enter(folder_new());
     tool(&r, 0, "emit --model lenet5 --sums f32 --out f32.c");
     tool(&r, 0, "emit --model lenet5 --sums double --out double.c");
     cr_expect_eq(shell(&r, "grep -l 'double sum0\\[' *.c"), 0);

@@ -61,9 +61,11 @@ static const call refused[] = {
      "compare --op relu --in 2,3 --json file --junit soft.safetensors"},
 };
 
+TestSuite(files, .init = enter_empty, .fini = leave);
+TestSuite(files_of_train, .init = enter_small_data, .fini = leave);
+
 Test(files, refused_before_the_work, .timeout = 300)
 {
-    scoped(folder_remove) folder f = enter(folder_new());
     put_file("file", "precious", 8);
     cr_assert_eq(mkfifo("pipe", 0600), 0);
     cr_assert_eq(link("file", "hard"), 0);
@@ -71,7 +73,7 @@ Test(files, refused_before_the_work, .timeout = 300)
     cr_assert_eq(symlink("none yet", "dangling.safetensors"), 0);
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
         expect_calls("", 1, &refused[i]);
-        cr_expect_eq(files_in(&f), 5, "%s left a file", refused[i].line);
+        cr_expect_eq(files_in(&here), 5, "%s left a file", refused[i].line);
     }
     struct stat s;
     cr_expect(stat("file", &s) == 0 && s.st_size == 8);
@@ -81,11 +83,10 @@ Test(files, refused_before_the_work, .timeout = 300)
 Test(files, partial_is_not_emptied)
 {
     struct stat s;
-    scoped(folder_remove) folder f = enter(folder_new());
     put_file("w.safetensors.partial", "precious", 8);
     tool(&r, 3, "train --out w.safetensors --log w.safetensors.partial");
     cr_expect(stat("w.safetensors.partial", &s) == 0 && s.st_size == 8);
-    cr_expect_eq(files_in(&f), 1);
+    cr_expect_eq(files_in(&here), 1);
 }
 
 /* The log has lines, each an object. */
@@ -97,17 +98,14 @@ static void expect_lines(size_t at_least)
 }
 
 /* No file gets the number of a stream that is closed: nothing is printed into it. */
-Test(files, closed_streams)
+Test(files_of_train, closed_streams)
 {
     static const char *const closed[] = {">&- 2>/dev/null", "<&- >&- 2>&-", "2>&- >/dev/null"};
-    scoped(folder_remove) folder f = enter(small_data());
     for (int i = 0; i < 3; i++) {
-        char line[200];
-        snprintf(line, sizeof line,
-                 "adjoint train --data . --model lenet5 --epochs 2 --log log --out "
-                 "out.safetensors %s",
-                 closed[i]);
-        const int status = shell(&r, line);
+        const int status = shell(&r,
+                                 "adjoint train --data . --model lenet5 --epochs 2 --log log --out "
+                                 "out.safetensors %s",
+                                 closed[i]);
         cr_expect(status == 0 || status == 1, "%s: %d", closed[i], status);
         expect_lines(4);
         adj_tensors *t = NULL;
@@ -126,14 +124,11 @@ Test(files, devices_and_pipes, .timeout = 120)
         "{ exec 3<>fifo 4<fifo && $tool --json fifo && exec 3>&- && cat <&4 >copy && test -s copy; "
         "}",
     };
-    scoped(folder_remove) folder f = enter(folder_new());
     cr_assert_eq(mkfifo("fifo", 0600), 0);
-    for (int i = 0; i < 3; i++) {
-        char line[300];
-        snprintf(line, sizeof line, "tool='timeout 30 adjoint gradcheck --op relu --in 2,3'; %s",
-                 ways[i]);
-        cr_expect_eq(shell(&r, line), 0, "%s: %s", line, r.err);
-    }
+    for (int i = 0; i < 3; i++)
+        cr_expect_eq(
+            shell(&r, "tool='timeout 30 adjoint gradcheck --op relu --in 2,3'; %s", ways[i]), 0,
+            "%s: %s", ways[i], r.err);
 }
 
 static void expect_string(const json_t *object, const char *key, const char *part)
@@ -143,9 +138,8 @@ static void expect_string(const json_t *object, const char *key, const char *par
               text != NULL ? text : "none");
 }
 
-Test(files, names_that_are_not_utf8)
+Test(files_of_train, names_that_are_not_utf8)
 {
-    scoped(folder_remove) folder f = enter(small_data());
     static const char odd[] = "odd\xff\xc3\xa4\xed\xa0\x80";
     cr_assert_eq(symlink(".", odd), 0); /* a data folder, and a folder for the output */
     tool(&r, 0, "train --data %s --model lenet5 --epochs 1 --log log --out %s/out\xff.safetensors",

@@ -121,14 +121,12 @@ Test(gradcheck_cli, every_line_repeats_its_failure, .init = plan_as_usual)
     for (size_t i = 0; i < sizeof failing / sizeof *failing; i++) {
         char worst[256], repro[512], worst_again[256], repro_again[512];
         int n = 0;
-        run_line(&f, failing[i].line);
-        cr_assert_eq(f.status, 1, "%s: %s%s", failing[i].line, f.out, f.err);
+        tool(&f, 1, "%s", failing[i].line);
         for (const char *at = f.out; (at = next_failure(at, worst, repro)) != NULL; n++) {
             cr_expect_not_null(strstr(repro, failing[i].words), "%s: %s", failing[i].line, repro);
             cr_expect_null(strstr(repro, "--model"), "%s: %s", failing[i].line, repro);
             cr_assert_eq(strncmp(repro, "adjoint ", 8), 0, "%s", repro);
-            run_line(&again, repro + 8);
-            cr_assert_eq(again.status, 1, "%s\n%s%s", repro, again.out, again.err);
+            tool(&again, 1, "%s", repro + 8);
             int found = 0; /* of the operands that fail there as well */
             for (const char *b = again.out;
                  (b = next_failure(b, worst_again, repro_again)) != NULL;) {
@@ -144,8 +142,7 @@ Test(gradcheck_cli, every_line_repeats_its_failure, .init = plan_as_usual)
 
 Test(gradcheck_cli, a_leaf)
 {
-    tool(&f, 2, "gradcheck --model lenet --node 0");
-    expect_text(f.out, "SKIPPED (a leaf)");
+    prints(&f, 2, "SKIPPED (a leaf)", "gradcheck --model lenet --node 0");
 }
 
 /* Ops with nothing to check, which is inconclusive: integers, leaves, no gradient by definition. */
@@ -217,9 +214,10 @@ Test(gradcheck_cli, reports_for_programs)
     cr_expect_str_eq(json_string_value(json_object_get(json_array_get(rows, 1), "wrt")), "bias");
     json_decref(report);
 
-    tool(&f, 1, "gradcheck --op tanh --rtol 1e-14 --neighbors 0 --junit -");
-    expect_text(f.out, "<testsuite name=\"adjoint gradcheck tanh\" tests=\"1\" "
-                       "failures=\"1\"");
+    prints(&f, 1,
+           "<testsuite name=\"adjoint gradcheck tanh\" tests=\"1\" "
+           "failures=\"1\"",
+           "gradcheck --op tanh --rtol 1e-14 --neighbors 0 --junit -");
     expect_text(f.out, "<failure message=\"naive float64 backward agrees");
     expect_text(f.out, "-&gt;");
 }
@@ -227,8 +225,7 @@ Test(gradcheck_cli, reports_for_programs)
 /* The rows include the steps of the requested optimizer. */
 Test(gradcheck_cli, steps_of_an_optimizer)
 {
-    tool(&f, 0, "gradcheck --model lenet --optimizer adam --draws 1");
-    expect_text(f.out, "adam_step");
+    prints(&f, 0, "adam_step", "gradcheck --model lenet --optimizer adam --draws 1");
     tool(&f, 3, "gradcheck --op relu --optimizer adam");
     tool(&f, 3, "gradcheck --model lenet --optimizer adan");
 }

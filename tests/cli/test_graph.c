@@ -10,12 +10,8 @@
 #include "tests/plan.h"
 
 static finished r;
-static folder f;
 
-static void open_folder(void) { f = enter(folder_new()); }
-static void remove_folder(void) { folder_remove(&f); }
-
-TestSuite(graph_cli, .init = open_folder, .fini = remove_folder);
+TestSuite(graph_cli, .init = enter_empty, .fini = leave);
 
 /* Writes net.onnx: a convolution of 4 filters over 8 x 8 color images and a layer of 5 classes. */
 static void write_net(void)
@@ -48,37 +44,31 @@ Test(graph_cli, summary)
     tool(&r, 0, "summary --model net.onnx");
     expect_layer("conv1", "conv2d", "[1, 4, 6, 6]", 112, 3888);
     expect_layer("total", "", "", 137, 3908);
-    tool(&r, 0, "summary --model lenet");
-    expect_text(
-        r.out,
-        "fc1                      matmul                   [1, 128]                   401536");
+    prints(&r, 0,
+           "fc1                      matmul                   [1, 128]                   401536",
+           "summary --model lenet");
     tool(&r, 3, "summary");
-    tool(&r, 3, "summary --model lenett");
-    expect_text(r.err, "did you mean lenet?");
+    complains(&r, 3, "did you mean lenet?", "summary --model lenett");
 }
 
 /* The filter's gradient is one node, and forward nodes are not marked. */
 Test(graph_cli, text)
 {
     write_net();
-    tool(&r, 0, "graph --model net.onnx --batch 6");
-    expect_text(r.out, "[6, 3, 8, 8]       = input() \"pixels\"\n");
+    prints(&r, 0, "[6, 3, 8, 8]       = input() \"pixels\"\n", "graph --model net.onnx --batch 6");
     cr_expect_eq(times_in(r.out, "conv2d("), 1);
     cr_expect_eq(times_in(r.out, "\ng "), 0);
-    tool(&r, 0, "graph --model net.onnx --grad");
-    expect_text(r.out, "conv2d_backprop_filter(");
+    prints(&r, 0, "conv2d_backprop_filter(", "graph --model net.onnx --grad");
     cr_expect_gt(times_in(r.out, "\ng "), 4);
     cr_expect_eq(times_in(r.out, "conv2d_backprop_input("), 0);
 }
 
 Test(graph_cli, plan)
 {
-    tool(&r, 0, "graph --model lenet --plan");
-    expect_text(r.out, "plan: ");
+    prints(&r, 0, "plan: ", "graph --model lenet --plan");
     expect_text(r.out, "conv2d SAME s1x1 f32[1, 28, 28, 32] + bias_add \"conv1\"");
     /* of four layers and two pools, the input, and no reorder */
-    tool(&r, 0, "graph --model lenet --plan --format dot");
-    expect_text(r.out, "digraph plan {");
+    prints(&r, 0, "digraph plan {", "graph --model lenet --plan --format dot");
     expect_text(r.out, "\"images\" -> s");
     expect_text(r.out, "conv2d SAME s1x1 + bias_add");
     cr_expect_eq(times_in(r.out, "[shape=box"), 6, "%s", r.out);
@@ -88,12 +78,10 @@ Test(graph_cli, plan)
 /* Steps that depend on parameters alone, such as the folding of batch norms, are not drawn. */
 Test(graph_cli, plan_without_what_parameters_give)
 {
-    tool(&r, 0, "graph --model resnet20 --plan --format dot");
-    expect_text(r.out, "digraph plan {");
+    prints(&r, 0, "digraph plan {", "graph --model resnet20 --plan --format dot");
     cr_expect_eq(times_in(r.out, "label=\"slice"), 0, "%s", r.out);
     cr_expect_eq(times_in(r.out, "label=\"conv2d"), 21, "%s", r.out);
-    tool(&r, 0, "graph --model resnet8 --plan --grad --format dot");
-    expect_text(r.out, "conv2d_backprop_filter");
+    prints(&r, 0, "conv2d_backprop_filter", "graph --model resnet8 --plan --grad --format dot");
     expect_text(r.out, "#fbe3d0");
 }
 
@@ -103,16 +91,14 @@ Test(graph_cli, picture)
     const char *search = getenv("PATH");
     snprintf(path, sizeof path, "%s", search != NULL ? search : "");
     setenv("PATH", "/nowhere", 1);
-    tool(&r, 1, "graph --model lenet --format svg");
-    expect_text(r.err, "dot is missing (install Graphviz, or use --format dot)");
+    complains(&r, 1, "dot is missing (install Graphviz, or use --format dot)",
+              "graph --model lenet --format svg");
     setenv("PATH", path, 1);
-    tool(&r, 0, "graph --model lenet --format dot");
-    expect_text(r.out, "digraph adjoint {");
+    prints(&r, 0, "digraph adjoint {", "graph --model lenet --format dot");
     const int nodes = times_in(r.out, "[shape=");
     if (shell(&r, "command -v dot") != 0)
         cr_skip_test("there is no dot");
-    tool(&r, 0, "graph --model lenet --format svg");
-    expect_text(r.out, "<svg");
+    prints(&r, 0, "<svg", "graph --model lenet --format svg");
     cr_expect_eq(times_in(r.out, "<g id=\"node"), nodes);
 }
 
@@ -128,22 +114,19 @@ Test(graph_cli, format_by_name)
 Test(graph_cli, inspect)
 {
     write_net();
-    tool(&r, 0, "inspect net.onnx");
-    expect_text(r.out, "opset: 17\n");
+    prints(&r, 0, "opset: 17\n", "inspect net.onnx");
     expect_text(r.out, "inputs: pixels f32 [batch, 3, 8, 8]\n");
     expect_text(r.out, "f32 [batch, 5]\n");
     expect_text(r.out, "conv1/w                      f32   [3, 3, 3, 4]       -");
     expect_text(r.out, "fc/b                         f32   [5]                0 to 0, mean 0\n");
     expect_text(r.out, "4 tensors, 137 elements, 548 bytes\n");
-    tool(&r, 0, "inspect --json net.onnx");
-    expect_text(r.out, "\"inputs\": \"pixels f32 [batch, 3, 8, 8]\"");
-    tool(&r, 1, "inspect /nowhere/net.onnx");
-    expect_text(r.err, "/nowhere/net.onnx");
+    prints(&r, 0, "\"inputs\": \"pixels f32 [batch, 3, 8, 8]\"", "inspect --json net.onnx");
+    complains(&r, 1, "/nowhere/net.onnx", "inspect /nowhere/net.onnx");
 }
 
 /* ---- an ONNX file in place of a model's name ---- */
 
-TestSuite(onnx_model, .init = open_folder, .fini = remove_folder);
+TestSuite(onnx_model, .init = enter_empty, .fini = leave);
 
 /* Writes net.onnx for 28 x 28 gray images with n outputs: the logits, with a softmax if that is 1.
  */
@@ -173,8 +156,7 @@ static void train(void)
 Test(onnx_model, gradcheck)
 {
     write_classifier(1, 0);
-    tool(&r, 0, "gradcheck --model net.onnx --batch 1 --threads 1");
-    expect_text(r.out, "conv2d");
+    prints(&r, 0, "conv2d", "gradcheck --model net.onnx --batch 1 --threads 1");
     expect_text(r.out, "0 fail");
 }
 
@@ -197,8 +179,8 @@ Test(onnx_model, evaluated_by_its_file)
     write_classifier(1, 0);
     train();
     tool(&r, 0, "eval --model net.onnx --weights w.safetensors --data digits --limit 20");
-    tool(&r, 1, "eval --weights w.safetensors --data digits --limit 20");
-    expect_text(r.err, "net.onnx is not built in");
+    complains(&r, 1, "net.onnx is not built in",
+              "eval --weights w.safetensors --data digits --limit 20");
     expect_text(r.err, "(set --model to that ONNX file)");
 }
 
@@ -206,8 +188,7 @@ Test(onnx_model, evaluated_by_its_file)
 Test(onnx_model, another_size)
 {
     write_classifier(1, 0);
-    tool(&r, 3, "train --model net.onnx --data digits --size 32");
-    expect_text(r.err, "takes images of 28x28x1");
+    complains(&r, 3, "takes images of 28x28x1", "train --model net.onnx --data digits --size 32");
 }
 
 /* Writes CIFAR-10's files with 20 images each. */
@@ -227,16 +208,15 @@ Test(onnx_model, color_images)
 {
     write_classifier(1, 0);
     write_color_images();
-    tool(&r, 0, "train --model net.onnx --data . --epochs 1 --threads 1 --out w.safetensors");
-    expect_text(r.out, " are in color and become gray\n");
+    prints(&r, 0, " are in color and become gray\n",
+           "train --model net.onnx --data . --epochs 1 --threads 1 --out w.safetensors");
     tool(&r, 0, "eval --model net.onnx --weights w.safetensors --data .");
 }
 
 Test(onnx_model, several_outputs)
 {
     write_classifier(2, 0);
-    tool(&r, 1, "train --model net.onnx --data digits");
-    expect_text(r.err, "2 outputs");
-    tool(&r, 1, "gradcheck --model net.onnx");
-    expect_text(r.err, "number of inputs or outputs (got 1 and 2, expected 1 of each)");
+    complains(&r, 1, "2 outputs", "train --model net.onnx --data digits");
+    complains(&r, 1, "number of inputs or outputs (got 1 and 2, expected 1 of each)",
+              "gradcheck --model net.onnx");
 }

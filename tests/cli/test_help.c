@@ -54,12 +54,10 @@ Test(help, every_command)
 
 Test(help, examples_statuses_variables)
 {
-    tool(&f, ANY_STATUS, "help gradcheck");
-    expect_text(f.out, "\n  2    ");
+    prints(&f, ANY_STATUS, "\n  2    ", "help gradcheck");
     expect_text(f.out, "\nExamples:\n  adjoint gradcheck");
     expect_text(f.out, "\n  OMP_NUM_THREADS ");
-    tool(&f, ANY_STATUS, "help train");
-    expect_text(f.out, "\n  129, 130, 143 ");
+    prints(&f, ANY_STATUS, "\n  129, 130, 143 ", "help train");
 }
 
 /* ---- lists ---- */
@@ -120,16 +118,14 @@ Test(help, ops)
                        "depthwise_conv2d_native, conv2d\n");
     tool(&f, 0, "ops conv2d_transpose");
     cr_expect_str_eq(f.out, "conv2d_transpose(x, w, output_shape): conv2d_backprop_input\n");
-    tool(&f, 3, "ops rely");
-    expect_text(f.err, "unknown op rely (did you mean relu?)");
+    complains(&f, 3, "unknown op rely (did you mean relu?)", "ops rely");
 }
 
 Test(help, version)
 {
     setenv("ADJOINT_MAX_ISA", "base", 1);
     setenv("OMP_NUM_THREADS", "3", 1);
-    tool(&f, ANY_STATUS, "version");
-    expect_text(f.out, "\nonednn:\n  version: ");
+    prints(&f, ANY_STATUS, "\nonednn:\n  version: ", "version");
     expect_text(f.out, "\ndirect:\n  isa: base\n");
     expect_text(f.out, "\nthreads: 3\n");
     tool(&f, ANY_STATUS, "version --json");
@@ -238,9 +234,7 @@ Test(help, waiting_threads)
 
 static int is_there(const char *program)
 {
-    char line[64];
-    snprintf(line, sizeof line, "command -v %s", program);
-    if (shell(&f, line) == 0)
+    if (shell(&f, "command -v %s", program) == 0)
         return 1;
     printf("[SKIP] help: there is no %s\n", program);
     return 0;
@@ -249,27 +243,22 @@ static int is_there(const char *program)
 /* Expects a program of that name, if it is there, to have nothing to say of a page. */
 static void expect_no_complaint(int is_there, const char *program, const char *page)
 {
-    char line[256];
-    snprintf(line, sizeof line, "%s %s", program, page);
     if (is_there)
-        cr_expect(shell(&f, line) == 0 && f.out[0] == '\0' && f.err[0] == '\0', "%s: %s%s", line,
-                  f.out, f.err);
+        cr_expect(shell(&f, "%s %s", program, page) == 0 && f.out[0] == '\0' && f.err[0] == '\0',
+                  "%s %s: %s%s", program, page, f.out, f.err);
 }
 
 Test(help, manual_pages)
 {
     scoped(folder_remove) const folder pages = folder_new();
     const int groff = is_there("groff"), mandoc = is_there("mandoc");
-    char line[256];
-    snprintf(line, sizeof line, "docs/man.sh adjoint %s", pages.path);
-    cr_assert_eq(shell(&f, line), 0, "%s", f.err);
+    cr_assert_eq(shell(&f, "docs/man.sh adjoint %s", pages.path), 0, "%s", f.err);
     for (int i = -1; i < N_NAME; i++) {
         char page[128], title[64];
         const char *dash = i >= 0 ? "-" : "", *name = i >= 0 ? names[i] : "";
         snprintf(title, sizeof title, "\n.SH NAME\nadjoint%s%s \\- ", i >= 0 ? "\\-" : "", name);
         snprintf(page, sizeof page, "%s/adjoint%s%s.1", pages.path, dash, name);
-        snprintf(line, sizeof line, "cat %s", page);
-        cr_expect_eq(shell(&f, line), 0);
+        cr_expect_eq(shell(&f, "cat %s", page), 0);
         expect_text(f.out, title);
         cr_expect_not_null(strstr(f.out, "\n.SH EXIT STATUS\n"), "%s", name);
         expect_no_complaint(groff, "groff -man -ww -Tutf8 -z", page);
@@ -280,12 +269,12 @@ Test(help, manual_pages)
 /* Expects the completions of bash for the words, the last of which is incomplete. */
 static void expect_offered(const char *words, const char *offered)
 {
-    char line[1024];
-    snprintf(line, sizeof line,
-             "bash -c 'eval \"$(adjoint --document bash)\"; COMP_WORDS=(adjoint %s); "
-             "COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _adjoint; echo \"${COMPREPLY[*]}\"'",
-             words);
-    cr_expect_eq(shell(&f, line), 0, "%s", f.out);
+    cr_expect_eq(shell(&f,
+                       "bash -c 'eval \"$(adjoint --document bash)\"; COMP_WORDS=(adjoint %s); "
+                       "COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _adjoint; "
+                       "echo \"${COMPREPLY[*]}\"'",
+                       words),
+                 0, "%s", f.out);
     cr_expect_str_eq(f.out, offered, "%s: %s", words, f.out);
 }
 
@@ -314,7 +303,7 @@ Test(help, zsh_completion)
 {
     if (!is_there("zsh"))
         return;
-    scoped(folder_remove) folder dir = enter(folder_new());
+    enter_empty();
     cr_expect_eq(shell(&f, "adjoint --document zsh >script && zsh -n script"), 0);
     cr_expect(f.out[0] == '\0' && f.err[0] == '\0', "%s%s", f.out, f.err);
     tool(&f, ANY_STATUS, "--document zsh");
@@ -323,4 +312,5 @@ Test(help, zsh_completion)
         snprintf(branch, sizeof branch, "\n    %s)\n", names[i]);
         cr_expect_not_null(strstr(f.out, branch), "%s", names[i]);
     }
+    leave();
 }

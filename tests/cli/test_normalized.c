@@ -228,27 +228,26 @@ Test(normalized, the_card_keeps_the_range, .timeout = 120)
 {
     static const float black_and_white[4] = {0, 1, 1, 0}, gray[4] = {0, 3, 200, 0},
                        dark[4] = {0, 3, 100, 0};
-    scoped(folder_remove) const folder f = enter(folder_new());
+    enter_empty();
     const folder test = {"test"};
     cr_assert_eq(mkdir(test.path, 0700), 0);
-    put_values(&f, "_train", 1, black_and_white);
-    put_values(&f, "_test", 1, black_and_white);
-    tool(&r, 0, TRAIN);
-    expect_text(r.out, "x_train: values from 0 to 1 are taken as pixels divided by 255");
+    put_values(&here, "_train", 1, black_and_white);
+    put_values(&here, "_test", 1, black_and_white);
+    prints(&r, 0, "x_train: values from 0 to 1 are taken as pixels divided by 255", TRAIN);
     cr_expect_str_eq(entry_of("w.safetensors", "adjoint.range"), "[0.0,1.0]");
     cr_expect_str_eq(entry_of("w.safetensors", "mean"), "[127.5]");
     put_values(&test, "_test", 1, gray);
-    tool(&r, 1, EVAL);
-    expect_text(r.err, "(got 0 to 200, expected that of the training, 0 to 1; divide by 255)");
+    complains(&r, 1, "(got 0 to 200, expected that of the training, 0 to 1; divide by 255)", EVAL);
 
-    put_values(&f, "_train", 0, gray);
-    put_values(&f, "_test", 0, dark);
+    put_values(&here, "_train", 0, gray);
+    put_values(&here, "_test", 0, dark);
     put_values(&test, "_test", 0, dark);
     tool(&r, 0, TRAIN);
     tool(&r, 0, EVAL);
     put_values(&test, "_test", 0, black_and_white);
-    tool(&r, 1, EVAL);
-    expect_text(r.err, "(got 0 to 1, expected that of the training, 0 to 200; multiply by 255)");
+    complains(&r, 1, "(got 0 to 1, expected that of the training, 0 to 200; multiply by 255)",
+              EVAL);
+    leave();
 }
 
 /* The library refuses pixels for a net of normalized data, and the other way round. */

@@ -12,7 +12,6 @@
 
 enum { CHANNELS = 4, CLASSES = 10 };
 
-static folder f;
 static finished r;
 
 /* Values of the file: numbers from one on; those of bn are far from the statistics of the data. The
@@ -50,13 +49,11 @@ static void write_net(void)
 
 static void set_up(void)
 {
-    f = enter(small_data());
+    enter_small_data();
     write_net();
 }
 
-static void tear_down(void) { folder_remove(&f); }
-
-TestSuite(onnx_train, .init = set_up, .fini = tear_down);
+TestSuite(onnx_train, .init = set_up, .fini = leave);
 
 /* Returns the tensor of that name of the trained weights, f32 and of that shape. */
 static const float *trained(const adj_tensors *t, const char *name, adj_shape shape)
@@ -88,10 +85,9 @@ static adj_tensors *read_weights(void)
 
 Test(onnx_train, freeze_and_new_head)
 {
-    json_t *log = train_to(&f,
-                           WORDS("--model", "net.onnx", "--head", "new", "--freeze",
-                                 "conv1.weight,bn1.*", "--epochs", "4", "--lr", "0.05"),
-                           "out.safetensors");
+    json_t *log = train_log(&r, 0,
+                            "--model net.onnx --head new --freeze conv1.weight,bn1.* --epochs 4 "
+                            "--lr 0.05 --out out.safetensors");
     const double first = log_event_number(log, "epoch", 0, "loss");
     const double last = log_event_number(log, "epoch", 3, "loss");
     cr_expect(last < first, "%g, then %g", first, last);
@@ -105,46 +101,45 @@ Test(onnx_train, freeze_and_new_head)
     cr_expect_neq(memcmp(w, leaf[FC_WEIGHT].value, (size_t)leaf[FC_WEIGHT].n * sizeof *w), 0);
     adj_tensors_free(t);
 
-    tool(&r, 0, "eval --model net.onnx --weights out.safetensors --data .");
-    expect_text(r.out, "net.onnx on ");
+    prints(&r, 0, "net.onnx on ", "eval --model net.onnx --weights out.safetensors --data .");
 }
 
 /* Without --freeze every parameter and both statistics move; with weights of its own the tool says
  * which last layer is new, and that of the same number of classes is, too. */
 Test(onnx_train, new_head_alone)
 {
-    tool(&r, 0, "train --model net.onnx --data . --head new --epochs 1 --out out.safetensors");
-    expect_text(r.out, "new last layer of 10 classes: fc.weight, fc.bias\n");
+    prints(&r, 0, "new last layer of 10 classes: fc.weight, fc.bias\n",
+           "train --model net.onnx --data . --head new --epochs 1 --out out.safetensors");
     adj_tensors *t = read_weights();
     for (int i = 0; i < N_FROZEN; i++)
         cr_expect_not(same_as_file(t, i), "%s", leaf[i].name);
     adj_tensors_free(t);
 
     /* on, from the trained weights: their last layer is kept, or new again */
-    tool(&r, 0,
-         "train --model net.onnx --data . --weights out.safetensors --epochs 1 --out "
-         "more.safetensors");
-    expect_text(r.out, "7 parameters and states loaded from");
-    tool(&r, 0,
-         "train --model net.onnx --data . --weights out.safetensors --epochs 1 --head new --out "
-         "more.safetensors");
-    expect_text(r.out, "  fc.weight: new\n");
+    prints(&r, 0, "7 parameters and states loaded from",
+           "train --model net.onnx --data . --weights out.safetensors --epochs 1 --out "
+           "more.safetensors");
+    prints(&r, 0, "  fc.weight: new\n",
+           "train --model net.onnx --data . --weights out.safetensors --epochs 1 --head new --out "
+           "more.safetensors");
     expect_text(r.out, "  conv1.weight: loaded from conv1.weight\n");
-    tool(&r, 3,
-         "train --model net.onnx --data . --weights out.safetensors --head new --freeze fc.bias");
-    expect_text(r.err, "fc.bias would stay random, as it is not loaded (1 such)");
+    complains(
+        &r, 3, "fc.bias would stay random, as it is not loaded (1 such)",
+        "train --model net.onnx --data . --weights out.safetensors --head new --freeze fc.bias");
 }
 
 Test(onnx_train, refused)
 {
-    tool(&r, 1, "train --model net.onnx --data .");
-    expect_text(r.err, "net.onnx has 7 classes, the data 10 (--head new trains a new "
-                       "last layer)");
-    tool(&r, 3, "train --model net.onnx --data . --head new --freeze fc*");
-    expect_text(r.err, "--freeze fc*: fc.weight would stay random, as the last layer "
-                       "is new");
-    tool(&r, 3, "train --model net.onnx --data . --map pytorch");
-    expect_text(r.err, "--map requires --weights FILE");
+    complains(&r, 1,
+              "net.onnx has 7 classes, the data 10 (--head new trains a new "
+              "last layer)",
+              "train --model net.onnx --data .");
+    complains(&r, 3,
+              "--freeze fc*: fc.weight would stay random, as the last layer "
+              "is new",
+              "train --model net.onnx --data . --head new --freeze fc*");
+    complains(&r, 3, "--map requires --weights FILE",
+              "train --model net.onnx --data . --map pytorch");
 }
 
 /* The first step of a range test shows NaN in the file. */
@@ -152,26 +147,19 @@ Test(onnx_train, rate_for_weights_of_nan)
 {
     leaf[BN_BIAS].from = NAN;
     write_net();
-    tool(&r, 1, "train --model net.onnx --data . --head new --lr auto");
-    expect_text(r.err, "--lr auto: the loss is not finite in the first step");
+    complains(&r, 1, "--lr auto: the loss is not finite in the first step",
+              "train --model net.onnx --data . --head new --lr auto");
 }
 
 /* A run that is prolonged ends with the bits of one that was as long from the beginning. */
 Test(onnx_train, resumed)
 {
-    const char *const parts[][2] = {{"2", "w.safetensors"}, {"1", NULL}, {"2", "out.safetensors"}};
-    for (int i = 0; i < 3; i++) {
-        const char *words[ARGUMENTS] = {"--model",    "net.onnx", "--head",   "new",
-                                        "--freeze",   "bn1.*",    "--epochs", parts[i][0],
-                                        "--schedule", "constant"};
-        int n = 10;
-        if (i > 0) {
-            words[n++] = "--checkpoint";
-            words[n++] = "run.ckpt";
-        }
-        if (i == 2)
-            words[n++] = "--resume";
-        json_decref(train_to(&f, words, parts[i][1]));
-    }
+    static const char *const parts[] = {"2 --out w.safetensors", "1 --checkpoint run.ckpt",
+                                        "2 --checkpoint run.ckpt --resume --out out.safetensors"};
+    for (int i = 0; i < 3; i++)
+        tool(&r, 0,
+             "train --data . --threads 1 --model net.onnx --head new --freeze bn1.* --schedule "
+             "constant --epochs %s",
+             parts[i]);
     cr_expect(same_file("out.safetensors", "w.safetensors"));
 }

@@ -57,11 +57,17 @@ static adj_tensors *read_tensors(void)
     return t;
 }
 
+static void set_up(void)
+{
+    enter_empty();
+    put_conv();
+}
+
+TestSuite(op, .init = set_up, .fini = leave);
+
 Test(op, convolution_and_its_gradients)
 {
-    scoped(folder_remove) folder dir = enter(folder_new());
     static const char *const backends[] = {"naive", "onednn", "direct"};
-    put_conv();
     for (int i = 0; i < 3; i++) {
         tool(&f, 0, "op conv2d --in in --out out --grad --attr padding=VALID --backend %s",
              backends[i]);
@@ -79,7 +85,6 @@ Test(op, convolution_and_its_gradients)
 
 Test(op, half_type)
 {
-    scoped(folder_remove) folder dir = enter(folder_new());
     const uint16_t x[] = {0xbfc0, 0x3dcd, 0x4050}, want[] = {0xbe1a, 0x3dcd, 0x4050};
     adj_error error;
     cr_assert_eq(adj_tensors_write("in", 1, &(adj_tensor){"x0", ADJ_ELEM_BF16, {1, {3}}, x}, 0,
@@ -95,8 +100,6 @@ Test(op, half_type)
 /* The file itself through two pipes. */
 Test(op, standard_input_and_output)
 {
-    scoped(folder_remove) folder dir = enter(folder_new());
-    put_conv();
     cr_assert_eq(shell(&f, "cat in | adjoint op conv2d --in - --out - --attr padding=VALID | "
                            "cat >out"),
                  0);
@@ -124,15 +127,12 @@ Test(op, wrong_usage)
         {1, NULL, "dilation", "conv2d --in in --out out --attr dilations=1,0,1,1"},
         {1, NULL, "", "elu --in in --out out"},
     };
-    scoped(folder_remove) folder dir = enter(folder_new());
-    put_conv();
     expect_calls("op", sizeof calls / sizeof *calls, calls);
-    cr_expect_eq(files_in(&dir), 1, "a file was written");
+    cr_expect_eq(files_in(&here), 1, "a file was written");
 }
 
 Test(op, an_attribute_is_not_guessed)
 {
-    scoped(folder_remove) folder dir = enter(folder_new());
     const double x[] = {1, 2, 3, 4};
     const adj_tensor t[] = {{"x0", ADJ_ELEM_F64, {0}, x},
                             {"x", ADJ_ELEM_F64, {4, {1, 1, 1, 4}}, x},
@@ -140,18 +140,17 @@ Test(op, an_attribute_is_not_guessed)
                             {"beta", ADJ_ELEM_F64, {1, {4}}, x}};
     adj_error error;
     cr_assert_eq(adj_tensors_write("in", 4, t, 0, NULL, &error), ADJ_OK);
-    tool(&f, 3, "op elu --in in --out out");
-    expect_text(f.err, "op: --attr: alpha is missing (adjoint ops elu");
-    tool(&f, 3, "op group_norm --in in --out out --attr groups=4");
-    expect_text(f.err, "op: --attr: epsilon is missing");
+    complains(&f, 3, "op: --attr: alpha is missing (adjoint ops elu", "op elu --in in --out out");
+    complains(&f, 3, "op: --attr: epsilon is missing",
+              "op group_norm --in in --out out --attr groups=4");
 }
 
-Test(op, beside_pytorch)
+Test(op_numbers, beside_pytorch)
 {
     int status = shell(&f, "p=/usr/bin/python3; [ -x $p ] || p=python3; "
                            "$p tests/cli/op_torch.py \"$(command -v adjoint)\"");
     if (status == 77 || status == 127)
-        printf("[SKIP] op::beside_pytorch: there is no PyTorch\n");
+        printf("[SKIP] op_numbers::beside_pytorch: there is no PyTorch\n");
     else
         cr_expect_eq(status, 0, "%s%s", f.out, f.err);
 }

@@ -143,7 +143,7 @@ Test(output, a_full_disk_leaves_the_report_of_before)
                                           "gradcheck --op relu --in 1,2,2,1 --junit report",
                                           "emit --model lenet --out report",
                                           "compare --op relu --in 1,2,2,1 --json report"};
-    scoped(folder_remove) const folder dir = enter(folder_new());
+    enter_empty();
     struct rlimit all, few;
     cr_assert_eq(getrlimit(RLIMIT_FSIZE, &all), 0);
     few = (struct rlimit){16, all.rlim_max};
@@ -157,8 +157,9 @@ Test(output, a_full_disk_leaves_the_report_of_before)
         cr_expect_eq(f.status, 1, "%s: %d", reports[i], f.status);
         get_file("report", text, sizeof text);
         cr_expect_str_eq(text, "before");
-        cr_expect_eq(files_in(&dir), 1);
+        cr_expect_eq(files_in(&here), 1);
     }
+    leave();
 }
 
 /* ---- text from files ---- */
@@ -204,7 +205,7 @@ static void run_harmlessly(const char *const words[], int status, const char *sa
 
 Test(output, names_from_a_weight_file)
 {
-    scoped(folder_remove) folder dir = enter(folder_new());
+    enter_empty();
     put_tensor("file",
                "\"__metadata__\":{\"model\":\"\\u001b[2J\\nlenet \\u009b2J \\u202e\\u2028\"},",
                "w");
@@ -220,6 +221,7 @@ Test(output, names_from_a_weight_file)
     put_tensor("file", "\"__metadata__\":{\"checkpoint\":\"adjoint 2\",\"model\":\"\\u009b2J\"},",
                "w");
     run_harmlessly(WORDS("train", "--checkpoint", "file", "--resume"), 1, "");
+    leave();
 }
 
 Test(output, paths)
@@ -245,23 +247,24 @@ Test(output, paths)
 static void expect_lines(size_t n, const call lines[])
 {
     for (size_t i = 0; i < n; i++) {
-        shell(&f, lines[i].line);
+        shell(&f, "%s", lines[i].line);
         expect_call(lines[i].line, &lines[i], &f);
     }
 }
 
 /* t.safetensors: a tensor each of 6 and 3 elements. */
-static folder enter_tensors(void)
+static void enter_tensors(void)
 {
     static const float a[6] = {0.5F, -1, 2, 3, 4, 5};
     static const int64_t b[3] = {1, -2, 3};
     const adj_tensor tensors[] = {{"a", ADJ_ELEM_F32, {2, {2, 3}}, a},
                                   {"b", ADJ_ELEM_I64, {1, {3}}, b}};
     const adj_metadata note = {"note", "kept"};
-    const folder dir = enter(folder_new());
+    enter_empty();
     cr_assert_eq(adj_tensors_write("t.safetensors", 2, tensors, 1, &note, NULL), ADJ_OK);
-    return dir;
 }
+
+TestSuite(standard, .init = enter_tensors, .fini = leave);
 
 Test(standard, inspect)
 {
@@ -277,7 +280,6 @@ Test(standard, inspect)
         {1, NULL, "standard input: ", "head -c 20 t.safetensors | adjoint inspect -"},
         {1, NULL, "", "adjoint inspect - <&-"},
     };
-    scoped(folder_remove) folder dir = enter_tensors();
     expect_lines(sizeof lines / sizeof *lines, lines);
     cr_expect_eq(shell(&f, "head -c 20 t.safetensors | adjoint inspect -"), 1);
     cr_expect_null(strstr(f.err, "/proc/"), "%s", f.err);
@@ -303,7 +305,6 @@ Test(standard, convert)
         {3, NULL, "IN and --map cannot both be standard input",
          "adjoint convert - x.npz --map - <t.safetensors"},
     };
-    scoped(folder_remove) folder dir = enter_tensors();
     for (int i = 0; i < 4; i++) {
         char line[600];
         snprintf(line, sizeof line,
@@ -334,7 +335,6 @@ Test(standard, messages_about_files)
          "adjoint convert --map pytorch --model lenet\n",
          "adjoint convert t.safetensors m.npz --map pytorch --model lenet"},
     };
-    scoped(folder_remove) folder dir = enter_tensors();
     expect_lines(sizeof lines / sizeof *lines, lines);
 }
 
@@ -350,11 +350,10 @@ Test(standard, convert_maps)
          "echo 'ours = ' | adjoint convert t.safetensors m.npz --map -"},
         {3, NULL, "unknown model zzzzqq", "adjoint convert --map pytorch --model zzzzqq"},
     };
-    scoped(folder_remove) folder dir = enter_tensors();
     expect_lines(sizeof lines / sizeof *lines, lines);
 }
 
-Test(standard, weights)
+Test(output, standard_weights)
 {
     static const call lines[] = {
         {0, "", "",

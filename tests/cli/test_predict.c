@@ -47,7 +47,7 @@ static void put_weights(const char *path, int entries, float first)
 }
 
 /* Digits to train on, two images of 3 x 2 pixels, and weights. */
-static folder enter_images(void)
+static void enter_images(void)
 {
     const folder f = small_data();
     put_sample(&f, "gray.png", "gray.png");
@@ -55,12 +55,13 @@ static folder enter_images(void)
     put_sample(&f, "Thumbs.db", "gray.png");
     enter(f);
     put_weights("weights", WHOLE, 0);
-    return f;
 }
+
+TestSuite(predict, .init = enter_images, .fini = leave);
+TestSuite(imported, .init = enter_empty, .fini = leave);
 
 Test(predict, one_and_many)
 {
-    scoped(folder_remove) folder f = enter_images();
     put_weights("plain", NO_NAMES, 0);
     put_file("._gray.png", "Mac OS X", 8);
     put_file("scan.bmp", "BM", 2);
@@ -83,7 +84,6 @@ Test(predict, one_and_many)
 
 Test(predict, json)
 {
-    scoped(folder_remove) folder f = enter_images();
     tool(&r, 0, "predict --weights weights --json --top 20 gray.png");
     json_t *j = json_of(r.out);
     cr_expect_eq(json_object_size(j), 4);
@@ -111,7 +111,6 @@ Test(predict, standard_input)
         /* longer than an image may be: a file with a hole */
         {"Thumbs.db", {1, NULL, "standard input: too long for an image", "-"}},
     };
-    scoped(folder_remove) folder f = enter_images();
     cr_assert_eq(truncate("Thumbs.db", ((off_t)1 << 29) + 1), 0);
     for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
         cr_assert_not_null(freopen(inputs[i].file, "rb", stdin));
@@ -128,7 +127,6 @@ Test(predict, what_is_missing)
         {1, NULL, "no images in this folder (expected files .png, ", "--weights weights empty"},
         {0, "", "bare has no mean or deviation", "--weights bare gray.png"},
     };
-    scoped(folder_remove) folder f = enter_images();
     cr_assert_eq(mkdir("empty", 0700), 0);
     put_weights("bare", NO_SCALE, 0);
     expect_calls("predict", sizeof calls / sizeof *calls, calls);
@@ -153,7 +151,6 @@ Test(predict, saliency_spares_its_inputs)
         {3, NULL, "--saliency and IMAGE name the same file (gray.png)", "--saliency link gray.png"},
         {3, NULL, "--saliency and --weights name the same file", "--saliency weights gray.png"},
     };
-    scoped(folder_remove) folder f = enter_images();
     cr_assert_eq(link("gray.png", "link"), 0);
     expect_calls("predict --weights weights", sizeof calls / sizeof *calls, calls);
     cr_expect(same_file("gray.png", "Thumbs.db"));
@@ -174,7 +171,6 @@ Test(predict, weights_with_nan)
         {1, "", "the loss is not finite in the first step: the weights or ",
          "train --weights weights --data ."},
     };
-    scoped(folder_remove) folder f = enter_images();
     const uint8_t pixels[3 * 32 * 32] = {0};
     float probability[30];
     scoped(release_predictor) adj_predictor *p = NULL;
@@ -190,7 +186,6 @@ Test(predict, weights_with_nan)
 /* The library computes the images beside one that holds NaN. */
 Test(predict, an_image_with_nan)
 {
-    scoped(folder_remove) folder f = enter_images();
     static float pixels[3 * 32 * 32];
     float probability[30];
     scoped(release_predictor) adj_predictor *p = NULL;
@@ -270,20 +265,19 @@ static const double raw[2][CLASSES] = {{0.041746, 0.030932, 0.059585, 0.271283, 
 
 Test(imported, predict_and_eval_as_pytorch, .timeout = 60)
 {
-    scoped(folder_remove) const folder f = enter(folder_new());
-    const file_name first = png_name(&f, 1, 0), second = png_name(&f, 1, 7);
+    const file_name first = png_name(&here, 1, 0), second = png_name(&here, 1, 7);
     put_color_weights("theirs.safetensors");
-    write_npz(&f, 32, 32, 3, BYTES);
-    write_png(&f, 32, 32, 3);
+    write_npz(&here, 32, 32, 3, BYTES);
+    write_png(&here, 32, 32, 3);
 
-    tool(&r, 0,
-         "predict --weights theirs.safetensors --map pytorch --model lenet5 --json --top 10 %s %s",
-         first.s, second.s);
-    expect_text(r.err, "convert --mean --deviation");
+    complains(
+        &r, 0, "convert --mean --deviation",
+        "predict --weights theirs.safetensors --map pytorch --model lenet5 --json --top 10 %s %s",
+        first.s, second.s);
     expect_probabilities(r.out, raw[0]);
     expect_probabilities(strchr(r.out, '\n') + 1, raw[1]);
-    tool(&r, 0, "eval --weights theirs.safetensors --map pytorch --model lenet5 --data data.npz");
-    expect_text(r.out, "test loss 2.8536  test accuracy 10.00 % (1 of 10)");
+    prints(&r, 0, "test loss 2.8536  test accuracy 10.00 % (1 of 10)",
+           "eval --weights theirs.safetensors --map pytorch --model lenet5 --data data.npz");
 
     tool(&r, 0, "convert --map pytorch --model lenet5 theirs.safetensors bare.npz");
     for (int i = 0; i < 2; i++) { /* with their names, and with ours */
@@ -295,8 +289,8 @@ Test(imported, predict_and_eval_as_pytorch, .timeout = 60)
         cr_expect_str_eq(r.err, "");
         expect_probabilities(r.out, normalized[0]);
         expect_probabilities(strchr(r.out, '\n') + 1, normalized[1]);
-        tool(&r, 0, "eval --weights ours.safetensors --data data.npz");
-        expect_text(r.out, "test loss 2.6160  test accuracy 10.00 % (1 of 10)");
+        prints(&r, 0, "test loss 2.6160  test accuracy 10.00 % (1 of 10)",
+               "eval --weights ours.safetensors --data data.npz");
         cr_expect_str_eq(r.err, "");
         remove("ours.safetensors");
     }
@@ -322,7 +316,6 @@ Test(imported, refused_moments)
         {3, NULL, "--mean cannot be combined with --to-theirs",
          "convert --map pytorch --to-theirs theirs o.h --mean 0 --deviation 1"},
     };
-    scoped(folder_remove) const folder f = enter(folder_new());
     put_color_weights("theirs");
     expect_calls("convert theirs o.h --map pytorch --model lenet5",
                  sizeof of_lenet5 / sizeof *of_lenet5, of_lenet5);

@@ -19,11 +19,13 @@ static finished r;
 #define TRAIN "train " ADAM " --checkpoint checkpoint "
 #define RESUME "train --data . --resume --checkpoint checkpoint "
 
+TestSuite(resume, .init = enter_small_data, .fini = leave);
+TestSuite(prolong, .init = enter_small_data, .fini = leave);
+
 /* A hundred bits, of every part of the file: refused with a sentence, or the same weights. */
 Test(resume, a_hundred_flipped_bits)
 {
     static uint8_t bytes[1 << 20];
-    scoped(folder_remove) folder f = enter(small_data());
     tool(&r, 0, TRAIN "--threads 1 --epochs 1 --out out.safetensors");
     size_t n = get_file("checkpoint", bytes, sizeof bytes);
     const size_t header = 8 + bytes[0] + 256U * bytes[1];
@@ -85,7 +87,7 @@ Test(resume, signals)
         int number, status;
     } signals[] = {{SIGHUP, 129}, {SIGINT, 130}, {SIGTERM, 143}};
     for (int i = 0; i < 3; i++) {
-        scoped(folder_remove) folder f = enter(small_data());
+        cr_assert_eq(shell(&r, "rm -f checkpoint out.safetensors"), 0);
         stop_by(signals[i].number, signals[i].status,
                 tool_start(TRAIN "--epochs 100000 --out out.safetensors"));
         expect_text(r.out, "stopped after a step");
@@ -105,7 +107,7 @@ static void stop_a_long_run(void)
 Test(resume, kernels_are_timed_once_and_kept)
 {
     static const char found[] = "benchmarked kernels in ";
-    scoped(folder_remove) folder f = enter(small_data()), home = folder_new();
+    scoped(folder_remove) folder home = folder_new();
     folder cache;
     snprintf(cache.path, sizeof cache.path, "%.50s/adjoint", home.path);
     setenv("ADJOINT_TUNE", "", 1);
@@ -134,7 +136,6 @@ Test(resume, kernels_are_timed_once_and_kept)
 
 Test(resume, nohup_is_respected)
 {
-    scoped(folder_remove) folder f = enter(small_data());
     signal(SIGHUP, SIG_IGN);
     child c = tool_start(TRAIN "--epochs 100000");
     wait_for_checkpoint(&c);
@@ -147,7 +148,6 @@ Test(resume, nohup_is_respected)
 /* Two threads by default, then one core alone: the checkpoint's two are used, with a note. */
 Test(resume, elsewhere_with_the_same_threads)
 {
-    scoped(folder_remove) folder f = enter(small_data());
     cpu_set_t all, one;
     setenv("OMP_NUM_THREADS", "2", 1);
     tool(&r, 0, "train " ADAM " --epochs 10 --out out0.safetensors");
@@ -164,36 +164,33 @@ Test(resume, elsewhere_with_the_same_threads)
         if (CPU_ISSET(i, &all))
             CPU_SET(i, &one);
     cr_assert_eq(sched_setaffinity(0, sizeof one, &one), 0);
-    tool(&r, 0, RESUME "--out out.safetensors");
-    expect_text(r.err, "2 threads, as in the checkpoint, on 1 processor\n");
+    complains(&r, 0, "2 threads, as in the checkpoint, on 1 processor\n",
+              RESUME "--out out.safetensors");
     cr_expect(same_file("out0.safetensors", "out.safetensors"),
               "other weights than without a stop");
 
-    tool(&r, 0, RESUME "--threads 1");
-    expect_text(r.err, "--threads differs from the checkpoint (got 1, expected 2)");
+    complains(&r, 0, "--threads differs from the checkpoint (got 1, expected 2)",
+              RESUME "--threads 1");
 }
 
 /* A checkpoint with a pattern that has spaces and UTF-8 is resumed. */
 Test(resume, patterns_with_spaces)
 {
-    scoped(folder_remove) folder f = enter(small_data());
-    tool(&r, 0, TRAIN "--epochs 1 --freeze %s", "conv1/*, conv\xc3\xa9");
+    tool(&r, 0, TRAIN "--epochs 1 --freeze 'conv1/*, conv\xc3\xa9'");
     tool(&r, 0, RESUME);
 }
 
 /* The checkpoint with adam's state is three times as long as the weights, and does not fit. */
 Test(resume, disk_full)
 {
-    scoped(folder_remove) folder f = enter(small_data());
     tool(&r, 0, TRAIN "--epochs 1");
     setrlimit(RLIMIT_FSIZE, &(struct rlimit){400000, RLIM_INFINITY});
-    tool(&r, 1, TRAIN "--epochs 3 --out out.safetensors");
-    expect_text(r.err, "--checkpoint: ");
+    complains(&r, 1, "--checkpoint: ", TRAIN "--epochs 3 --out out.safetensors");
     expect_text(r.err, "File too large");
     expect_text(r.out, "weights written to ");
     cr_expect_str_eq(entry_of("out.safetensors", "model"), "lenet5");
     cr_expect_str_eq(entry_of("checkpoint", "epoch"), "1"); /* the old one */
-    cr_expect_eq(files_in(&f), 6);
+    cr_expect_eq(files_in(&here), 6);
 }
 
 /* A full disk left half a line of the log: the next run's begin on a line of their own. */
@@ -201,7 +198,6 @@ Test(resume, half_a_line_of_the_log)
 {
     static char text[1 << 20];
     static const char half[] = "{\"event\":\"epoch\",\"ep", next[] = "\n{\"event\":\"start\"";
-    scoped(folder_remove) folder f = enter(small_data());
     tool(&r, 0, TRAIN "--epochs 1");
     put_file("log", half, strlen(half));
     for (int i = 0; i < 2; i++)
@@ -214,7 +210,7 @@ Test(resume, half_a_line_of_the_log)
 
 /* ---- finished runs that are extended; 90 images in batches of 16 are 6 steps an epoch ---- */
 
-#define MODEL "--model", "lenet5", "--batch", "16", "--lr", "0.008", "--schedule"
+#define MODEL "--model lenet5 --batch 16 --lr 0.008 --schedule "
 
 /* The rate of the epoch's last step. */
 static double rate_of(const json_t *log, int epoch)
@@ -236,20 +232,22 @@ static void expect_rates(json_t *log, int first, int n, const double expected[])
     json_decref(log);
 }
 
+/* Goes on with a checkpoint to more epochs. */
+static json_t *prolong(const char *checkpoint, const char *epochs)
+{
+    return train_log(&r, 0, "--resume --checkpoint %s --epochs %s", checkpoint, epochs);
+}
+
 /* Runs of three epochs that are prolonged to five at once, and by one and one: the rates of epochs
  * 4 and 5 at once, and the same weights. */
 static void expect_prolonged(const char *schedule, const double first[3], const double more[2])
 {
-    static const char at_once[] = "at once.safetensors", by_one[] = "by one.safetensors";
-    scoped(folder_remove) folder f = enter(small_data());
-    expect_rates(train_to(&f, WORDS(MODEL, schedule, "--epochs", "3", "--checkpoint", "a"), NULL),
-                 1, 3, first);
+    expect_rates(train_log(&r, 0, MODEL "%s --epochs 3 --checkpoint a", schedule), 1, 3, first);
     cr_assert_eq(shell(&r, "cp a b"), 0);
-    expect_rates(train_to(&f, WORDS("--resume", "--checkpoint", "a", "--epochs", "5"), at_once), 4,
-                 2, more);
-    json_decref(train_to(&f, WORDS("--resume", "--checkpoint", "b", "--epochs", "4"), NULL));
-    json_decref(train_to(&f, WORDS("--resume", "--checkpoint", "b", "--epochs", "5"), by_one));
-    cr_expect(same_file(at_once, by_one));
+    expect_rates(prolong("a", "5 --out at-once.safetensors"), 4, 2, more);
+    json_decref(prolong("b", "4"));
+    json_decref(prolong("b", "5 --out by-one.safetensors"));
+    cr_expect(same_file("at-once.safetensors", "by-one.safetensors"));
 }
 
 /* A third of 18 steps is the period: a tenth after each epoch, in the added ones as well. */
@@ -269,65 +267,49 @@ Test(prolong, exponential)
 /* --lr is what the rate falls from. */
 Test(prolong, from_another_rate)
 {
-    scoped(folder_remove) folder f = enter(small_data());
-    json_decref(
-        train_to(&f, WORDS(MODEL, "step,warmup=0", "--epochs", "3", "--checkpoint", "a"), NULL));
-    expect_rates(
-        train_to(&f, WORDS("--resume", "--checkpoint", "a", "--epochs", "4", "--lr", "0.8"), NULL),
-        4, 1, (double[]){0.0008});
+    json_decref(train_log(&r, 0, MODEL "step,warmup=0 --epochs 3 --checkpoint a"));
+    expect_rates(prolong("a", "4 --lr 0.8"), 4, 1, (double[]){0.0008});
 }
 
 /* A warm-up that was longer than the run was cut to it, and is as long when the rate begins anew.
  */
 Test(prolong, warmup)
 {
-    scoped(folder_remove) folder f = enter(small_data());
-    expect_rates(
-        train_to(&f, WORDS(MODEL, "constant,warmup=9", "--epochs", "1", "--checkpoint", "a"), NULL),
-        1, 1, (double[]){0.008});
-    expect_rates(train_to(&f, WORDS("--resume", "--checkpoint", "a", "--epochs", "3"), NULL), 2, 2,
-                 (double[]){0.008, 0.008});
+    expect_rates(train_log(&r, 0, MODEL "constant,warmup=9 --epochs 1 --checkpoint a"), 1, 1,
+                 (double[]){0.008});
+    expect_rates(prolong("a", "3"), 2, 2, (double[]){0.008, 0.008});
 }
 
 /* Two epochs, then two more, of which the last is done by a third process: a cosine begins anew
  * with them, and where a process ended is not seen. */
 Test(prolong, cosine)
 {
-    static const char out[] = "out.safetensors", out0[] = "out0.safetensors";
-    scoped(folder_remove) folder f = enter(small_data());
-    expect_rates(
-        train_to(&f, WORDS(MODEL, "warmup=0", "--epochs", "2", "--checkpoint", "checkpoint"), NULL),
-        1, 2,
-        (double[]){0.008 * (1 + cos(M_PI * 5 / 12)) / 2, 0.008 * (1 + cos(M_PI * 11 / 12)) / 2});
+    const double factor[] = {(1 + cos(M_PI * 5 / 12)) / 2, (1 + cos(M_PI * 11 / 12)) / 2};
+    expect_rates(train_log(&r, 0, MODEL "warmup=0 --epochs 2 --checkpoint checkpoint"), 1, 2,
+                 (double[]){0.008 * factor[0], 0.008 * factor[1]});
     cr_assert_eq(shell(&r, "cp checkpoint first"), 0);
-    expect_rates(
-        train_to(&f, WORDS("--resume", "--checkpoint", "first", "--epochs", "4", "--lr", "0.001"),
-                 out0),
-        3, 2,
-        (double[]){0.001 * (1 + cos(M_PI * 5 / 12)) / 2, 0.001 * (1 + cos(M_PI * 11 / 12)) / 2});
+    expect_rates(prolong("first", "4 --lr 0.001 --out out0.safetensors"), 3, 2,
+                 (double[]){0.001 * factor[0], 0.001 * factor[1]});
 
     child c = tool_start(RESUME "--threads 1 --epochs 4 --lr 0.001 --checkpoint-every 1");
     wait_for_replacement(&c);
     kill(c.pid, SIGINT);
     child_finish(&c, &r);
     cr_expect(r.status == 130 || r.status == 0, "%d: %s", r.status, r.err);
-    json_decref(train_to(&f, WORDS("--resume", "--checkpoint", "checkpoint"), out));
-    cr_expect(same_file(out0, out));
+    tool(&r, 0, RESUME "--threads 1 --out out.safetensors");
+    cr_expect(same_file("out0.safetensors", "out.safetensors"));
 }
 
 /* Only what is done is prolonged, and by more epochs. */
 Test(prolong, refused)
 {
-    scoped(folder_remove) folder f = enter(small_data());
-    json_decref(train_to(&f,
-                         WORDS("--model", "lenet5", "--lr", "1e-12", "--schedule", "constant",
-                               "--optimizer", "sgd,weight-decay=0", "--epochs", "4,patience=1",
-                               "--checkpoint", "a"),
-                         NULL));
-    json_decref(train_with(&f, WORDS("--resume", "--checkpoint", "a", "--epochs", "5"), &r));
-    cr_expect_eq(r.status, 1);
-    expect_text(r.err, "only after its run is complete (2 of 4 epochs are done)");
-    json_decref(train_with(&f, WORDS("--resume", "--checkpoint", "a", "--epochs", "3"), &r));
-    cr_expect_eq(r.status, 1);
-    expect_text(r.err, "--epochs differs from the checkpoint (got 3, expected 4");
+    static const call calls[] = {
+        {1, "", "only after its run is complete (2 of 4 epochs are done)", "--epochs 5"},
+        {1, NULL, "--epochs differs from the checkpoint (got 3, expected 4", "--epochs 3"},
+    };
+    tool(&r, 0,
+         "train --data . --model lenet5 --threads 1 --lr 1e-12 --schedule constant --optimizer "
+         "sgd,weight-decay=0 --epochs 4,patience=1 --checkpoint a");
+    expect_calls("train --data . --threads 1 --resume --checkpoint a", sizeof calls / sizeof *calls,
+                 calls);
 }

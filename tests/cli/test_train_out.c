@@ -50,11 +50,12 @@ static void expect_report(const char *path)
     expect_text(page, "</html>\n");
 }
 
+TestSuite(train_out, .init = enter_small_data, .fini = leave);
+
 Test(train_out, folder_and_resumption, .timeout = 300)
 {
     static const char *const names[] = {"run/weights.safetensors", "run/best.safetensors",
                                         "run/metrics.jsonl", "run/report.html"};
-    scoped(folder_remove) folder f = enter(small_data());
     tool(&r, 0, TRAIN "--epochs 4");
     for (int i = 0; i < 4; i++)
         cr_expect_eq(access(names[i], R_OK), 0, "%s", names[i]);
@@ -63,8 +64,7 @@ Test(train_out, folder_and_resumption, .timeout = 300)
     expect_events("run/metrics.jsonl", (const int[KINDS]){1, 8, 4, 0, 1});
     expect_report("run/report.html");
     cr_expect_null(strstr(r.err, "are replaced"), "%s", r.err);
-    tool(&r, 0, TRAIN "--epochs 4");
-    expect_text(r.err, "run: the files of an older run are replaced");
+    complains(&r, 0, "run: the files of an older run are replaced", TRAIN "--epochs 4");
 
     tool(&r, 0, TRAIN "--epochs 4 --out w.safetensors");
     cr_expect(same_file("w.safetensors", "run/weights.safetensors"),
@@ -80,13 +80,11 @@ Test(train_out, folder_and_resumption, .timeout = 300)
     snprintf(last, sizeof last, "(epoch 4, accuracy %.*s", (int)(strcspn(at, "%") + 1), at);
     expect_text(r.out, last);
     snprintf(best, sizeof best, "test accuracy %.*s", (int)(strcspn(said + 6, "%") + 1), said + 6);
-    tool(&r, 0, "eval --weights run/best.safetensors --data .");
-    expect_text(r.out, best);
+    prints(&r, 0, best, "eval --weights run/best.safetensors --data .");
 
     /* in two parts: the same weights, one log, one curve */
     tool(&r, 0, TRAIN "--out half --epochs 4 --checkpoint c");
-    tool(&r, 0, "train --checkpoint c --resume --data . --out half");
-    expect_text(r.out, "note: the run is complete");
+    prints(&r, 0, "note: the run is complete", "train --checkpoint c --resume --data . --out half");
     expect_same_tensors("half/weights.safetensors", "run/weights.safetensors");
     const char *accuracy = entry_of("run/weights.safetensors", "accuracy");
     cr_assert_not_null(accuracy);
@@ -99,26 +97,23 @@ Test(train_out, folder_and_resumption, .timeout = 300)
  * starts again. */
 Test(train_out, prolonged_to_another_folder, .timeout = 300)
 {
-    scoped(folder_remove) folder f = enter(small_data());
     tool(&r, 0, TRAIN "--epochs 2 --lr 0.001 --checkpoint c");
     /* of such a rate no step is a better one */
-    tool(&r, 0, "train --checkpoint c --resume --epochs 3 --lr 1e-12 --data . --out other");
-    expect_text(r.out, "extended from 2 to 3 epochs: the learning rate schedule restarts");
+    prints(&r, 0, "extended from 2 to 3 epochs: the learning rate schedule restarts",
+           "train --checkpoint c --resume --epochs 3 --lr 1e-12 --data . --out other");
     expect_text(r.out, "the best weights are still those saved before --resume");
     cr_expect_neq(access("other/best.safetensors", F_OK), 0);
 }
 
 Test(train_out, range_test, .timeout = 300)
 {
-    scoped(folder_remove) folder f = enter(small_data());
-    tool(&r, 0, "train --data . --model lenet5 --lr auto --epochs 1 --out run");
-    expect_text(r.out, "range test: up to 300 steps");
+    prints(&r, 0, "range test: up to 300 steps",
+           "train --data . --model lenet5 --lr auto --epochs 1 --out run");
 }
 
 /* A disk that is full after the first epoch, whose scores are printed: nothing was resumed. */
 Test(train_out, full_disk)
 {
-    scoped(folder_remove) folder f = enter(small_data());
     struct rlimit all;
     cr_assert_eq(getrlimit(RLIMIT_FSIZE, &all), 0);
     cr_assert_eq(setrlimit(RLIMIT_FSIZE, &(struct rlimit){20000, all.rlim_max}), 0);
@@ -149,9 +144,8 @@ static void put_shapes(const folder *f, const char *images, const char *labels)
 /* The test's 300 steps repeat the few images: a tenth of the rate of the least loss is too much. */
 Test(train_out, range_test_of_few_images, .timeout = 300)
 {
-    scoped(folder_remove) folder f = enter(folder_new());
-    put_shapes(&f, "train-images-idx3-ubyte", "train-labels-idx1-ubyte");
-    put_shapes(&f, "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte");
+    put_shapes(&here, "train-images-idx3-ubyte", "train-labels-idx1-ubyte");
+    put_shapes(&here, "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte");
     for (int seed = 1; seed <= 2; seed++) {
         tool(&r, 0, "train --data . --lr auto --seed %d --epochs 5", seed);
         const char *last = strstr(r.out, "\nepoch  5/5");
@@ -172,11 +166,10 @@ Test(train_out, nothing_is_left_of_what_failed)
         {1, NULL, "is not a folder (a weights file's name ends in ",
          "--out train-images-idx3-ubyte"},
     };
-    scoped(folder_remove) folder f = enter(small_data());
-    const int before = files_in(&f);
+    const int before = files_in(&here);
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         expect_calls(TRAIN, 1, &calls[i]);
-        cr_expect_eq(files_in(&f), before, "%s", calls[i].line);
+        cr_expect_eq(files_in(&here), before, "%s", calls[i].line);
     }
 }
 
@@ -190,16 +183,14 @@ Test(train_out, a_class_name_that_is_not_utf8)
         "c`\0\0\0\2\0\1H\xaf\xa4q\0\0\0\0IEND\xae"
         "B`\x82";
     static const char *const classes[] = {"a", "caf\xe9"};
-    scoped(folder_remove) folder f = folder_new();
     for (int i = 0; i < 20; i++) {
-        char name[16];
-        snprintf(name, sizeof name, "%s/%d.png", classes[i % 2], i / 2);
-        put_in(&f, name, png, sizeof png - 1);
+        char name[24];
+        snprintf(name, sizeof name, "photos/%s/%d.png", classes[i % 2], i / 2);
+        put_in(&here, name, png, sizeof png - 1);
     }
-    enter(f);
-    tool(&r, 1, "train --data . --epochs 1 --out out");
-    expect_text(r.err,
-                "the name of class 1 is not UTF-8 (got caf\\xe9; rename the class or its folder)");
+    complains(&r, 1,
+              "the name of class 1 is not UTF-8 (got caf\\xe9; rename the class or its folder)",
+              "train --data photos --epochs 1 --out out");
     cr_expect_null(strstr(r.out, "epoch"), "%s", r.out);
     cr_expect_neq(access("out", F_OK), 0, "a folder is left");
 }
@@ -207,7 +198,6 @@ Test(train_out, a_class_name_that_is_not_utf8)
 /* Standard output and standard error in one file keep the order in which they were written. */
 Test(train_out, one_file_for_both_outputs)
 {
-    scoped(folder_remove) folder f = enter(small_data());
     cr_assert_eq(shell(&r, "adjoint train --data . --epochs 1 --size 32 --batch 1000 2>&1"), 0);
     const char *before = strstr(r.out, "images are resized"),
                *after = strstr(r.out, "note: --batch is reduced to 90");
@@ -221,7 +211,6 @@ Test(train_out, nothing_is_saved_without_a_file)
 {
     static const char note[] =
         "note: weights are not saved; --out DIR saves weights, metrics and report\n";
-    scoped(folder_remove) folder f = enter(small_data());
     tool(&r, 0, "train --data . --epochs 1");
     cr_expect_eq(strncmp(r.out, note, sizeof note - 1), 0, "%s", r.out);
     tool(&r, 0, "train --data . --epochs 1 --checkpoint checkpoint");
@@ -235,7 +224,6 @@ Test(train_out, files_in_the_folder_are_checked)
         {3, NULL, "--out and --log name the same file", TRAIN "--log run/metrics.jsonl"},
         {1, NULL, "report.html: is not a regular file", TRAIN},
     };
-    scoped(folder_remove) folder f = enter(small_data());
     cr_assert_eq(shell(&r, "mkdir -p run/report.html"), 0);
     expect_calls("", sizeof calls / sizeof *calls, calls);
     cr_assert_eq(shell(&r, "ls run"), 0);
@@ -246,18 +234,16 @@ Test(train_out, files_in_the_folder_are_checked)
 Test(train_out, one_training_at_a_time)
 {
     static const char line[] = "{\"event\":\"start\"}\n", metrics[] = "run/metrics.jsonl";
-    scoped(folder_remove) folder f = small_data();
-    put_in(&f, metrics, line, sizeof line - 1);
-    put_in(&f, "log", line, sizeof line - 1);
-    enter(f);
+    put_in(&here, metrics, line, sizeof line - 1);
+    put_in(&here, "log", line, sizeof line - 1);
     const int held[] = {open(metrics, O_RDONLY), open("log", O_RDONLY)};
     cr_assert(flock(held[0], LOCK_EX) == 0 && flock(held[1], LOCK_EX) == 0);
 
-    tool(&r, 1, TRAIN "--epochs 1");
-    expect_text(r.err, "--out: run/metrics.jsonl: in use by another training run");
+    complains(&r, 1, "--out: run/metrics.jsonl: in use by another training run",
+              TRAIN "--epochs 1");
     cr_expect_str_eq(read_text(metrics), line);
-    tool(&r, 1, "train --data . --epochs 1 --log log");
-    expect_text(r.err, "--log: log: in use by another training run");
+    complains(&r, 1, "--log: log: in use by another training run",
+              "train --data . --epochs 1 --log log");
     cr_expect_str_eq(read_text("log"), line);
     cr_expect_neq(access("run/weights.safetensors", F_OK), 0);
     close(held[0]);
@@ -280,7 +266,6 @@ static void stop_by(int number)
 
 Test(train_out, a_killed_run_leaves_whole_lines, .timeout = 120)
 {
-    scoped(folder_remove) folder f = enter(small_data());
     stop_by(SIGKILL);
     cr_expect_eq(r.status, 128 + SIGKILL);
     json_t *log = read_log("run/metrics.jsonl");
@@ -292,7 +277,6 @@ Test(train_out, a_killed_run_leaves_whole_lines, .timeout = 120)
 /* On Ctrl-C the report says so. */
 Test(train_out, an_interrupted_run_is_reported, .timeout = 120)
 {
-    scoped(folder_remove) folder f = enter(small_data());
     stop_by(SIGINT);
     cr_expect_eq(r.status, 130, "%s", r.err);
     expect_text(read_text("run/report.html"), "<p>Interrupted after ");
@@ -303,24 +287,20 @@ Test(train_out, one_training_at_a_time_replaces_a_file)
 {
     static const char *const options[] = {"--checkpoint link", /* --out's would be a folder */
                                           "--out w.safetensors"};
-    scoped(folder_remove) folder data = small_data(), f = enter(folder_new());
+    scoped(folder_remove) folder data = small_data();
     cr_assert_eq(symlink("w.safetensors", "link"), 0);
     put_file("before", "before", 6);
     for (int i = 0; i < 2; i++) {
-        char line[200];
-        snprintf(line, sizeof line, "train --data %s --epochs 1 %s", data.path, options[i]);
         cr_assert_eq(shell(&r, "cp before w.safetensors"), 0);
         put_file("w.safetensors.lock", "", 0);
         const int held = open("w.safetensors.lock", O_RDONLY);
         cr_assert_eq(flock(held, LOCK_EX), 0);
-        run_line(&r, line);
-        cr_expect_eq(r.status, 1);
+        complains(&r, 1, ": in use by another training run", "train --data %s --epochs 1 %s",
+                  data.path, options[i]);
         expect_text(r.err, i == 0 ? "--checkpoint" : "--out");
-        expect_text(r.err, ": in use by another training run");
         cr_expect(same_file("w.safetensors", "before"));
         close(held);
-        run_line(&r, line);
-        cr_expect_eq(r.status, 0, "%s", r.err);
+        tool(&r, 0, "train --data %s --epochs 1 %s", data.path, options[i]);
         cr_expect_not(same_file("w.safetensors", "before"));
         cr_expect_neq(access("w.safetensors.lock", F_OK), 0);
     }
@@ -331,12 +311,12 @@ Test(train_out, data_are_not_written_over)
 {
     static const char *const options[] = {"--log", "--checkpoint"},
                              *const names[] = {"data/train-labels-idx1-ubyte", "link"};
-    scoped(folder_remove) folder f = enter(folder_new()), data = small_data();
+    scoped(folder_remove) folder data = small_data();
     cr_assert_eq(symlink(data.path, "data"), 0);
     cr_assert_eq(symlink(names[0], "link"), 0);
     for (int i = 0; i < 4; i++) {
-        tool(&r, 3, "train --data data --epochs 1 %s %s", options[i / 2], names[i % 2]);
-        expect_text(r.err, options[i / 2]);
+        complains(&r, 3, options[i / 2], "train --data data --epochs 1 %s %s", options[i / 2],
+                  names[i % 2]);
         expect_text(r.err, ": belongs to the input --data");
     }
     for (int twice = 0; twice < 2; twice++)

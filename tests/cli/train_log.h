@@ -23,38 +23,22 @@ static inline json_t *read_log(const char *path)
     return lines;
 }
 
-/* Trains on f by one thread with what more says besides; the outcome in r, and the log, which is
- * empty if it did not begin. */
-static inline json_t *train_with(const folder *f, const char *const more[], finished *r)
+/* Trains on the working folder by one thread, with the words of the line besides, and expects that
+ * exit status. Returns the log, which is empty if the training did not begin. */
+__attribute__((format(printf, 3, 4))) static inline json_t *train_log(finished *r, int status,
+                                                                      const char *format, ...)
 {
-    const file_name log = in_folder(f, "log");
-    const char *words[ARGUMENTS] = {"train", "--data", f->path, "--threads", "1", "--log", log.s};
-    int n = 7;
-
-    remove(log.s);
-    for (int i = 0; more[i] != NULL; i++)
-        words[n++] = more[i];
-    run_tool(words, r);
-    json_t *lines = read_log(log.s);
-    remove(log.s);
+    char line[1 << 12] = "train --data . --threads 1 --log log ";
+    const size_t n = strlen(line);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line + n, sizeof line - n, format, args);
+    va_end(args);
+    remove("log");
+    run_to(status, r, line);
+    json_t *lines = read_log("log");
+    remove("log");
     return lines;
-}
-
-/* Trains likewise and expects success; out (NULL: none) is the file of the weights. */
-static inline json_t *train_to(const folder *f, const char *const more[], const char *out)
-{
-    static finished r;
-    const char *words[ARGUMENTS] = {NULL};
-    int n = 0;
-    if (out != NULL) {
-        words[n++] = "--out";
-        words[n++] = out;
-    }
-    for (int i = 0; more[i] != NULL; i++)
-        words[n++] = more[i];
-    json_t *log = train_with(f, words, &r);
-    cr_assert_eq(r.status, 0, "%s", r.err);
-    return log;
 }
 
 static inline const json_t *log_entry(const json_t *log, size_t i, const char *key)
