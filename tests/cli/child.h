@@ -213,6 +213,18 @@ static inline json_t *json_of(const char *text)
     return j;
 }
 
+/* The object of a list that has the name. */
+static inline json_t *named(json_t *list, const char *name)
+{
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        json_t *o = json_array_get(list, i);
+        if (strcmp(json_string_value(json_object_get(o, "name")), name) == 0)
+            return o;
+    }
+    cr_assert_fail("no %s", name);
+    return NULL;
+}
+
 /* ---- lines in which printf puts the arguments ---- */
 
 static inline const char *line_of(const char *format, va_list args)

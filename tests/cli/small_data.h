@@ -14,23 +14,29 @@
 #include "tests/io/scoped.h"
 #include "tests/plan.h"
 
+/* Writes an IDX file of n images, or with h 0 of n labels. */
+static inline void put_idx(const char *path, int n, int h, int w, int c, const uint8_t bytes[])
+{
+    const int rank = h == 0 ? 1 : c == 1 ? 3 : 4;
+    const uint8_t head[] = {0, 0, 8, (uint8_t)rank, 0, 0, 0, (uint8_t)n, 0, 0, 0, (uint8_t)h,
+                            0, 0, 0, (uint8_t)w,    0, 0, 0, (uint8_t)c};
+    FILE *f = fopen(path, "wb");
+    fwrite(head, 1, (size_t)(4 + 4 * rank), f);
+    fwrite(bytes, 1, (size_t)(h == 0 ? n : n * h * w * c), f);
+    fclose(f);
+}
+
 /* n of the drawn digits as a pair of IDX files. */
 static inline void put_images(const folder *f, const char *images, const char *labels,
-                              adj_dataset_part part, int64_t n)
+                              adj_dataset_part part, int n)
 {
     scoped(release_dataset) adj_dataset *d = NULL;
+    uint8_t y[UINT8_MAX];
     cr_assert_eq(adj_dataset_digits(part, n, 5, &d), ADJ_OK);
-    uint8_t x[16] = {0, 0, 8, 3, 0, 0, 0, (uint8_t)n, 0, 0, 0, 28, 0, 0, 0, 28};
-    uint8_t y[8] = {0, 0, 8, 1, 0, 0, 0, (uint8_t)n};
-    FILE *file = fopen(in_folder(f, images).s, "wb");
-    fwrite(x, 1, sizeof x, file);
-    fwrite(d->images, 784, (size_t)n, file);
-    fclose(file);
-    file = fopen(in_folder(f, labels).s, "wb");
-    fwrite(y, 1, sizeof y, file);
-    for (int64_t i = 0; i < n; i++)
-        fputc(d->labels[i], file);
-    fclose(file);
+    for (int i = 0; i < n; i++)
+        y[i] = (uint8_t)d->labels[i];
+    put_idx(in_folder(f, images).s, n, 28, 28, 1, d->images);
+    put_idx(in_folder(f, labels).s, n, 0, 0, 0, y);
 }
 
 /* 90 images to train on, 43 to test: neither fills its last batch. */

@@ -22,6 +22,13 @@ static double number(const json_t *j, const char *key)
     return json_number_value(v);
 }
 
+/* Measures with --json, and returns that. */
+static json_t *measure(const char *options)
+{
+    tool(&f, 0, BENCH "%s --json", options);
+    return json_of(f.out);
+}
+
 static int is_about(double a, double b) { return fabs(a - b) <= 1e-6 * fabs(b); }
 
 Test(bench_cli, wrong_usage)
@@ -92,16 +99,14 @@ static void check_step(const json_t *j, double batch, const char *dtype)
 
 Test(bench_cli, steps)
 {
-    tool(&f, 0, BENCH "--model lenet --batch 2 --json");
-    json_t *j = json_of(f.out);
+    json_t *j = measure("--model lenet --batch 2");
     check_step(j, 2, "f32");
     double gflop = number(j, "gflops") * number(j, "median_ms");
     cr_assert(json_is_false(json_object_get(j, "infer")));
     cr_assert(json_is_number(json_object_get(j, "loss")));
     json_decref(j);
 
-    tool(&f, 0, BENCH "--model lenet --batch 2 --infer --json");
-    j = json_of(f.out);
+    j = measure("--model lenet --batch 2 --infer");
     check_step(j, 2, "f32");
     cr_assert(json_is_true(json_object_get(j, "infer")));
     cr_assert(json_is_null(json_object_get(j, "loss")));
@@ -110,14 +115,12 @@ Test(bench_cli, steps)
     cr_assert_lt(number(j, "gflops") * number(j, "median_ms"), 0.5 * gflop);
     json_decref(j);
 
-    tool(&f, 0, BENCH "--model lenet --batch 1 --precision bf16 --json");
-    j = json_of(f.out);
+    j = measure("--model lenet --batch 1 --precision bf16");
     check_step(j, 1, "f32");
     cr_assert_str_eq(json_string_value(json_object_get(j, "precision")), "bf16");
     json_decref(j);
 
-    tool(&f, 0, BENCH "--model resnet8 --batch 1 --dtype bf16 --backend naive --json");
-    j = json_of(f.out);
+    j = measure("--model resnet8 --batch 1 --dtype bf16 --backend naive");
     check_step(j, 1, "bf16");
     cr_assert_eq(number(j, "naive_steps"), number(j, "steps"));
     json_decref(j);
@@ -129,8 +132,7 @@ Test(bench_cli, steps)
 Test(bench_cli, unasked)
 {
     unsetenv("ADJOINT_PLAN");
-    tool(&f, 0, BENCH "--model mobilenet_v1 --batch 8 --threads 1 --seconds 0 --json");
-    json_t *j = json_of(f.out);
+    json_t *j = measure("--model mobilenet_v1 --batch 8 --threads 1 --seconds 0");
     cr_expect_gt(number(j, "recomputed"), 0);
     json_decref(j);
 }
@@ -142,8 +144,7 @@ Test(bench_cli, tune)
     setenv("ADJOINT_TUNE", "tune", 1);
     put_file("tune", "adjoint tune 0\n", 15);
     for (int i = 0; i < 2; i++) {
-        tool(&f, 0, BENCH "--model lenet --batch 2 --infer --tune --json");
-        json_t *j = json_of(f.out);
+        json_t *j = measure("--model lenet --batch 2 --infer --tune");
         check_step(j, 2, "f32");
         cr_assert(json_is_true(json_object_get(j, "tune")));
         cr_assert((number(j, "timed") > 0) == (i == 0));
@@ -159,8 +160,7 @@ Test(bench_cli, tune)
 
 Test(bench_cli, profile)
 {
-    tool(&f, 0, BENCH "--model lenet --batch 4 --profile --json");
-    json_t *j = json_of(f.out), *rows = json_object_get(j, "profile");
+    json_t *j = measure("--model lenet --batch 4 --profile"), *rows = json_object_get(j, "profile");
     cr_assert_eq((double)json_array_size(rows), number(j, "steps"));
     json_decref(j);
     prints(&f, 0, "conv2d_backprop_filter", BENCH "--model lenet --batch 2 --profile");
@@ -188,8 +188,7 @@ Test(bench_cli, op)
     static const char *const three[] = {"conv2d", "conv2d_backprop_input",
                                         "conv2d_backprop_filter"};
     int n[3];
-    tool(&f, 0, BENCH "--op conv2d --in 2,8,8,16 --filter 3,3,16,16 --all --warm --json");
-    json_t *j = json_of(f.out);
+    json_t *j = measure("--op conv2d --in 2,8,8,16 --filter 3,3,16,16 --all --warm");
     cr_assert_str_eq(json_string_value(json_object_get(j, "buffers")), "warm");
     for (int i = 0; i < 3; i++) {
         count_rows(json_object_get(j, "rows"), three[i], n);
@@ -203,10 +202,8 @@ Test(bench_cli, op)
     json_decref(j);
 
     /* images in NCHW have the candidates of the node that an executor makes of it */
-    tool(&f, 0,
-         BENCH "--op conv2d --in 2,16,8,6 --filter 3,1,16,16 --attr padding=VALID,data_format=NCHW "
-               "--all --warm --json");
-    j = json_of(f.out);
+    j = measure("--op conv2d --in 2,16,8,6 --filter 3,1,16,16 --attr "
+                "padding=VALID,data_format=NCHW --all --warm");
     row = json_array_get(json_object_get(j, "rows"), 0);
     flop = 2.0 * 2 * (8 - 2) * 6 * 16 * 16 * 3;
     cr_assert(is_about(number(row, "gflops") * number(row, "us") * 1e3, flop));
@@ -216,14 +213,12 @@ Test(bench_cli, op)
     }
     json_decref(j);
 
-    tool(&f, 0, BENCH "--op max_pool --in 1,8,8,4 --json");
-    j = json_of(f.out);
+    j = measure("--op max_pool --in 1,8,8,4");
     cr_assert_str_eq(json_string_value(json_object_get(j, "buffers")), "cold");
     cr_assert_eq(json_array_size(json_object_get(j, "rows")), 2); /* and max_pool_grad */
     json_decref(j);
 
-    tool(&f, 0, BENCH "--op relu --all --backend onednn,direct --json");
-    j = json_of(f.out);
+    j = measure("--op relu --all --backend onednn,direct");
     for (size_t i = 0; i < json_array_size(json_object_get(j, "rows")); i++) {
         row = json_array_get(json_object_get(j, "rows"), i);
         cr_assert_str_neq(json_string_value(json_object_get(row, "backend")), "naive");
@@ -260,13 +255,14 @@ static void check_raw(const json_t *j, int convolutions)
     cr_assert_eq(number(j, "unmatched"), 0);
 }
 
+#define RAW "--model resnet8 --batch 1 --raw "
+
 Test(bench_cli, raw)
 {
-    static const char *const more[] = {"", "--tune", "--precision bf16", "--dtype bf16",
-                                       "--math fast --warm"};
+    static const char *const more[] = {RAW, RAW "--tune", RAW "--precision bf16",
+                                       RAW "--dtype bf16", RAW "--math fast --warm"};
     for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
-        tool(&f, 0, BENCH "--model resnet8 --batch 1 --raw --json %s", more[i]);
-        json_t *j = json_of(f.out);
+        json_t *j = measure(more[i]);
         check_raw(j, 9 + 8 + 9); /* no gradient of the images */
         cr_assert_eq(json_is_true(json_object_get(j, "tune")), i == 1);
         cr_assert_str_eq(json_string_value(json_object_get(j, "buffers")),

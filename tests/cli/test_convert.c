@@ -53,12 +53,7 @@ Test(convert, inspect)
     expect_calls("inspect", sizeof calls / sizeof *calls, calls);
 
     tool(&r, ANY_STATUS, "inspect --json %s", path);
-    json_t *j = json_of(r.out), *first = NULL;
-    for (size_t i = 0; i < TENSORS; i++)
-        if (strcmp(json_string_value(
-                       json_object_get(json_array_get(json_object_get(j, "tensors"), i), "name")),
-                   "layer/a b") == 0)
-            first = json_array_get(json_object_get(j, "tensors"), i);
+    json_t *j = json_of(r.out), *first = named(json_object_get(j, "tensors"), "layer/a b");
     cr_expect_eq(json_integer_value(json_object_get(first, "nan")), 1);
     cr_expect_eq(json_number_value(json_object_get(first, "min")), -1);
     cr_expect_str_eq(json_string_value(json_object_get(json_object_get(j, "metadata"), "note")),
@@ -293,12 +288,10 @@ Test(convert, says_whose_file_it_is)
 /* Labels 0 to classes - 1 in turn, in place of those of n digits. */
 static void put_labels(const char *name, int n, int classes)
 {
-    const unsigned char head[8] = {0, 0, 8, 1, 0, 0, 0, (unsigned char)n};
-    FILE *file = fopen(name, "wb");
-    fwrite(head, 1, sizeof head, file);
+    uint8_t y[UINT8_MAX];
     for (int i = 0; i < n; i++)
-        fputc(i % classes, file);
-    fclose(file);
+        y[i] = (uint8_t)(i % classes);
+    put_idx(name, n, 0, 0, 0, y);
 }
 
 /* train --weights names the file, and what to do about it. */

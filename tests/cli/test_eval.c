@@ -130,10 +130,9 @@ Test(eval, what_train_found)
 /* EMNIST's letters have the labels 1 to 26. */
 Test(eval, labels_from_one)
 {
-    uint8_t x[16 + 9] = {0, 0, 8, 3, 0, 0, 0, 9, 0, 0, 0, 1, 0, 0, 0, 1};
-    uint8_t y[8 + 9] = {0, 0, 8, 1, 0, 0, 0, 9, 1, 2, 3, 1, 2, 3, 1, 2, 3};
-    put_file("train-images-idx3-ubyte", x, sizeof x);
-    put_file("train-labels-idx1-ubyte", y, sizeof y);
+    static const uint8_t x[9], y[9] = {1, 2, 3, 1, 2, 3, 1, 2, 3};
+    put_idx("train-images-idx3-ubyte", 9, 1, 1, 1, x);
+    put_idx("train-labels-idx1-ubyte", 9, 0, 0, 0, y);
     tool(&r, 0,
          "train --data . --epochs 1 --size 8 --model lenet5 --threads 1 --out w.safetensors");
     put_classes("named/a 2, named/b 2, named/c 2, named/d 2", 12, 1);
@@ -152,7 +151,7 @@ Test(eval, labels_from_one)
 /* Without mean and deviation eval takes pixels as predict does. */
 Test(eval_digits, weights_without_mean_and_deviation)
 {
-    static char expected[PRINTED];
+    static finished zero;
     static const adj_metadata card[] = {{"model", "lenet5"},
                                         {"input", "[28,28,1]"},
                                         {"classes", "10"},
@@ -161,11 +160,10 @@ Test(eval_digits, weights_without_mean_and_deviation)
     tool(&r, 0, "train --data . --model lenet5 --size 28 --epochs 2 --out w.safetensors");
     copy_tensors("w.safetensors", "bare", 3, card);
     copy_tensors("w.safetensors", "zero", 5, card);
-    tool(&r, 0, "eval --weights zero --data . --threads 1");
-    cr_expect_null(strstr(r.err, "mean and deviation"), "%s", r.err);
-    memcpy(expected, r.out, sizeof expected);
+    tool(&zero, 0, "eval --weights zero --data . --threads 1");
+    cr_expect_null(strstr(zero.err, "mean and deviation"), "%s", zero.err);
     tool(&r, 0, "eval --weights bare --data . --threads 1");
-    cr_expect_str_eq(r.out, expected);
+    cr_expect_str_eq(r.out, zero.out);
     expect_text(r.err, "bare has no mean or deviation; pixels are used unscaled, 0 to 255");
     cr_expect_eq(strncmp(r.err, "note: ", 6), 0, "%s", r.err); /* as those on the output */
 }
@@ -173,20 +171,18 @@ Test(eval_digits, weights_without_mean_and_deviation)
 /* A checkpoint at the end of a run is evaluated like its weights file. */
 Test(eval_digits, checkpoint_like_weights)
 {
-    static char expected[PRINTED];
+    static finished before;
     put_classes("png 3", 28, 1);
     tool(&r, 0,
          "train --data . --model lenet5 --epochs 2 --checkpoint checkpoint --out w.safetensors");
-    tool(&r, 0, "eval --threads 1 --data . --weights w.safetensors");
-    cr_expect_str_eq(r.err, "");
-    memcpy(expected, r.out, sizeof expected);
+    tool(&before, 0, "eval --threads 1 --data . --weights w.safetensors");
+    cr_expect_str_eq(before.err, "");
     tool(&r, 0, "eval --threads 1 --data . --weights checkpoint");
     cr_expect_str_eq(r.err, "");
-    cr_expect_str_eq(r.out, expected);
-    tool(&r, 0, "predict --threads 1 --json --top 10 --weights w.safetensors png");
-    memcpy(expected, r.out, sizeof expected);
+    cr_expect_str_eq(r.out, before.out);
+    tool(&before, 0, "predict --threads 1 --json --top 10 --weights w.safetensors png");
     tool(&r, 0, "predict --threads 1 --json --top 10 --weights checkpoint png");
-    cr_expect_str_eq(r.out, expected);
+    cr_expect_str_eq(r.out, before.out);
 }
 
 /* eval computes in the precision of the training: it prints train's last held-out numbers. */

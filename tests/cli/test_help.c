@@ -62,16 +62,6 @@ Test(help, examples_statuses_variables)
 
 /* ---- lists ---- */
 
-static json_t *named(json_t *list, const char *name)
-{
-    size_t i;
-    json_t *o;
-    json_array_foreach(
-        list, i, o) if (strcmp(json_string_value(json_object_get(o, "name")), name) == 0) return o;
-    cr_assert_fail("no %s", name);
-    return NULL;
-}
-
 Test(help, models_as_json)
 {
     tool(&f, ANY_STATUS, "models --json");

@@ -44,7 +44,9 @@ static void eval(const trained *t, const char *data)
     tool(&r, ANY_STATUS, "eval --data %s --weights %s --threads 1", data, t->weights.s);
 }
 
-Test(normalized, eval_gives_the_held_out_number, .timeout = 120)
+TestSuite(normalized, .timeout = 120);
+
+Test(normalized, eval_gives_the_held_out_number)
 {
     static const int size[][3] = {{28, 28, 1}, {20, 24, 1}, {30, 26, 3}};
     for (int i = 0; i < 3; i++) {
@@ -66,7 +68,7 @@ static void expect_refused(const char *says)
     expect_text(r.err, says);
 }
 
-Test(normalized, the_card_says_it, .timeout = 120)
+Test(normalized, the_card_says_it)
 {
     trained t = train(MINUS_ONE_TO_ONE, 28, 28, 1), of_pixels = train(ZERO_TO_ONE, 28, 28, 1);
     scoped(folder_remove) const folder idx = folder_new(), png = folder_new();
@@ -100,16 +102,10 @@ Test(normalized, the_card_says_it, .timeout = 120)
  * with the end of names. */
 static void put_values(const folder *f, const char *end, int is_bytes, const float v[4])
 {
-    static const char *const header[] = {
-        "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 1, 2), }",
-        "{'descr': '|u1', 'fortran_order': False, 'shape': (2, 1, 2), }"};
-    static const char labels[] = "{'descr': '|u1', 'fortran_order': False, 'shape': (2,), }";
-    uint8_t x[128 + 16] = "\x93NUMPY\x01\x00\x76", y[128 + 2] = "\x93NUMPY\x01\x00\x76";
+    uint8_t x[128 + 16], y[128 + 2];
     char name[20];
-    memset(x + 10, ' ', 118);
-    memset(y + 10, ' ', 118);
-    memcpy(x + 10, header[is_bytes], strlen(header[is_bytes]));
-    memcpy(y + 10, labels, sizeof labels - 1);
+    npy(is_bytes ? "|u1" : "<f4", 2, 3, 1, 2, 1, x);
+    npy("|u1", 2, 1, 0, 0, 0, y);
     memcpy(x + 128, v, 16);
     for (int i = 0; i < 4 && is_bytes; i++)
         x[128 + i] = (uint8_t)v[i];
@@ -224,7 +220,7 @@ Test(normalized, the_training_part_decides)
 
 /* The card keeps the range of the training split: eval, which does not open that part, decides by
  * it. */
-Test(normalized, the_card_keeps_the_range, .timeout = 120)
+Test(normalized, the_card_keeps_the_range)
 {
     static const float black_and_white[4] = {0, 1, 1, 0}, gray[4] = {0, 3, 200, 0},
                        dark[4] = {0, 3, 100, 0};
@@ -251,7 +247,7 @@ Test(normalized, the_card_keeps_the_range, .timeout = 120)
 }
 
 /* The library refuses pixels for a net of normalized data, and the other way round. */
-Test(normalized, the_library_refuses, .timeout = 120)
+Test(normalized, the_library_refuses)
 {
     const trained t = train(MINUS_ONE_TO_ONE, 28, 28, 1);
     scoped(folder_remove) const folder idx = folder_new();

@@ -239,19 +239,16 @@ static void put_color_weights(const char *path)
     cr_assert_eq(adj_tensors_write(path, TENSORS, t, 1, &pytorch, NULL), ADJ_OK);
 }
 
-/* Expects the probabilities of the classes in a line of predict --json --top 10. */
-static void expect_probabilities(const char *line, const double expected[CLASSES])
+/* Expects the probabilities of two images in the lines of predict --json --top 10. */
+static void expect_probabilities(const double expected[2][CLASSES])
 {
-    json_t *j = json_loads(line, JSON_DISABLE_EOF_CHECK, NULL);
-    const json_t *top = json_object_get(j, "top");
-    cr_assert_eq(json_array_size(top), CLASSES, "%s", line);
-    for (size_t i = 0; i < CLASSES; i++) {
-        const json_t *one = json_array_get(top, i);
-        const int class = atoi(json_string_value(json_object_get(one, "class")));
-        cr_expect_float_eq(json_number_value(json_object_get(one, "probability")), expected[class],
-                           2e-5, "class %d: %s", class, line);
+    const char *at = r.out;
+    for (int i = 0; i < 2; i++) {
+        double got[CLASSES];
+        at = read_probabilities(at, got);
+        for (int k = 0; k < CLASSES; k++)
+            cr_expect_float_eq(got[k], expected[i][k], 2e-5, "class %d: %s", k, r.out);
     }
-    json_decref(j);
 }
 
 static const double raw[2][CLASSES] = {{0.041746, 0.030932, 0.059585, 0.271283, 0.080628, 0.039577,
@@ -274,8 +271,7 @@ Test(imported, predict_and_eval_as_pytorch, .timeout = 60)
         &r, 0, "convert --mean --deviation",
         "predict --weights theirs.safetensors --map pytorch --model lenet5 --json --top 10 %s %s",
         first.s, second.s);
-    expect_probabilities(r.out, raw[0]);
-    expect_probabilities(strchr(r.out, '\n') + 1, raw[1]);
+    expect_probabilities(raw);
     prints(&r, 0, "test loss 2.8536  test accuracy 10.00 % (1 of 10)",
            "eval --weights theirs.safetensors --map pytorch --model lenet5 --data data.npz");
 
@@ -287,8 +283,7 @@ Test(imported, predict_and_eval_as_pytorch, .timeout = 60)
              i == 0 ? "theirs.safetensors" : "bare.npz", i == 0 ? "--map=pytorch" : "");
         tool(&r, 0, "predict --weights ours.safetensors --json --top 10 %s %s", first.s, second.s);
         cr_expect_str_eq(r.err, "");
-        expect_probabilities(r.out, normalized[0]);
-        expect_probabilities(strchr(r.out, '\n') + 1, normalized[1]);
+        expect_probabilities(normalized);
         prints(&r, 0, "test loss 2.6160  test accuracy 10.00 % (1 of 10)",
                "eval --weights ours.safetensors --data data.npz");
         cr_expect_str_eq(r.err, "");

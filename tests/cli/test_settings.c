@@ -119,10 +119,10 @@ Test(settings, all_have_an_effect)
 static void put_labels(const char *name, int zeros, int ones, int twos)
 {
     const int n = zeros + ones + twos;
-    uint8_t bytes[200] = {0, 0, 8, 1, 0, 0, 0, (uint8_t)n};
-    for (int i = zeros; i < n; i++)
-        bytes[8 + i] = i < zeros + ones ? 1 : 2;
-    put_file(name, bytes, (size_t)(8 + n));
+    uint8_t labels[UINT8_MAX];
+    for (int i = 0; i < n; i++)
+        labels[i] = i < zeros ? 0 : i < zeros + ones ? 1 : 2;
+    put_idx(name, n, 0, 0, 0, labels);
 }
 
 /* 60, 20 and 10 images: 90 / (3 * 60), 90 / (3 * 20), 90 / (3 * 10). */

@@ -125,27 +125,26 @@ Test(train_out, full_disk)
 }
 
 /* Writes 150 images as IDX: a disc, an upright and a level bar in turn, at varying places. */
-static void put_shapes(const folder *f, const char *images, const char *labels)
+static void put_shapes(const char *images, const char *labels)
 {
-    static uint8_t x[16 + 150 * 784] = {0, 0, 8, 3, 0, 0, 0, 150, 0, 0, 0, 28, 0, 0, 0, 28};
-    uint8_t y[8 + 150] = {0, 0, 8, 1, 0, 0, 0, 150};
+    static uint8_t x[150 * 784], y[150];
     for (int k = 0; k < 150 * 784; k++) {
         const int i = k / 784, v = k % 784 / 28 - 11 - i % 7, h = k % 28 - 11 - i % 5;
         const int is_inside = i % 3 == 0   ? v * v + h * h < 49
                               : i % 3 == 1 ? v * v < 49 && h * h < 4
                                            : v * v < 4 && h * h < 49;
-        x[16 + k] = (uint8_t)((is_inside ? 230 : 20) + k * 7 % 17);
-        y[8 + i] = (uint8_t)(i % 3);
+        x[k] = (uint8_t)((is_inside ? 230 : 20) + k * 7 % 17);
+        y[i] = (uint8_t)(i % 3);
     }
-    put_file(in_folder(f, images).s, x, sizeof x);
-    put_file(in_folder(f, labels).s, y, sizeof y);
+    put_idx(images, 150, 28, 28, 1, x);
+    put_idx(labels, 150, 0, 0, 0, y);
 }
 
 /* The test's 300 steps repeat the few images: a tenth of the rate of the least loss is too much. */
 Test(train_out, range_test_of_few_images, .timeout = 300)
 {
-    put_shapes(&here, "train-images-idx3-ubyte", "train-labels-idx1-ubyte");
-    put_shapes(&here, "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte");
+    put_shapes("train-images-idx3-ubyte", "train-labels-idx1-ubyte");
+    put_shapes("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte");
     for (int seed = 1; seed <= 2; seed++) {
         tool(&r, 0, "train --data . --lr auto --seed %d --epochs 5", seed);
         const char *last = strstr(r.out, "\nepoch  5/5");
