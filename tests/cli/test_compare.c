@@ -27,7 +27,7 @@ Test(compare_cli, wrong_usage)
         {3, NULL, "--precision: set it per configuration", "--precision bf16"},
         {3, NULL, "--size: expected N or HxW", "--size 8x"},
         {3, NULL, "--json and --junit cannot both be standard output", "--junit - --json=-"},
-        {3, NULL, "mutually exclusive", "--op relu"},
+        {3, NULL, "expected one of --model NAME and --op NAME", "--op relu"},
         {3, NULL, "expected 1 to", "--batch 0"},
         {3, NULL, "did you mean avx2?", "--configs naive:f64,onednn:isa=avx22"},
         {3, NULL, "did you mean threads=?", "--configs naive:f64,onednn:thread=2"},

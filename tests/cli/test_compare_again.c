@@ -144,8 +144,9 @@ static char *written(int (*write)(FILE *f, const void *source), int alone, int b
 {
     static reproducer none[2];
     const comparison five = compare(5, alone), two = compare(2, alone);
-    const compare_source second = {five.c, "five", "again five", none, 0, NULL},
-                         first = {two.c, "two", "again two", none, 0, both ? &second : NULL};
+    const compare_run second = {.comparison = five.c, .again = none, .title = "five"};
+    const compare_run first = {
+        .comparison = two.c, .again = none, .title = "two", .also = both ? &second : NULL};
     char *text = NULL;
     size_t size;
     FILE *f = open_memstream(&text, &size);
