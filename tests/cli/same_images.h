@@ -171,19 +171,16 @@ static inline void write_png(const folder *to, int h, int w, int c)
  * line. */
 static inline const char *read_probabilities(const char *line, double probability[CLASSES])
 {
-    json_t *j = json_loads(line, JSON_DISABLE_EOF_CHECK, NULL);
-    const json_t *top = json_object_get(j, "top");
+    const json_t *top = json_object_get(json_first(line, JSON_DISABLE_EOF_CHECK), "top");
     cr_assert_eq(json_array_size(top), CLASSES, "%s", line);
     for (size_t i = 0; i < CLASSES; i++) {
         const json_t *one = json_array_get(top, i);
-        const char *name = json_string_value(json_object_get(one, "class"));
+        const char *name = word_in(one, "class");
         int class = 0;
         while (class < CLASSES && strcmp(names[class], name) != 0)
             class ++;
-        probability[class < CLASSES ? class : atoi(name)] =
-            json_number_value(json_object_get(one, "probability"));
+        probability[class < CLASSES ? class : atoi(name)] = number_in(one, "probability");
     }
-    json_decref(j);
     return strchr(line, '\n') + 1;
 }
 

@@ -89,8 +89,7 @@ static inline const char *entry_of(const char *path, const char *key)
 {
     static char value[2][400];
     static int turn;
-    scoped(release_tensors) adj_tensors *t = NULL;
-    cr_assert_eq(adj_tensors_read(path, &t), ADJ_OK, "%s", t->message);
+    scoped(release_tensors) adj_tensors *t = tensors_of(path);
     const char *text = adj_tensors_metadata(t, key);
     if (text == NULL)
         return NULL;
@@ -102,17 +101,14 @@ static inline const char *entry_of(const char *path, const char *key)
 /* Writes the tensors of a file to another one, with these entries. */
 static inline void copy_tensors(const char *from, const char *to, int n, const adj_metadata entry[])
 {
-    scoped(release_tensors) adj_tensors *t = NULL;
-    cr_assert_eq(adj_tensors_read(from, &t), ADJ_OK, "%s", t->message);
+    scoped(release_tensors) adj_tensors *t = tensors_of(from);
     cr_assert_eq(adj_tensors_write(to, t->n, t->tensor, n, entry, NULL), ADJ_OK);
 }
 
 /* Expects equal tensors; what the files say beside them may differ. */
 static inline void expect_same_tensors(const char *left, const char *right)
 {
-    scoped(release_tensors) adj_tensors *a = NULL, *b = NULL;
-    cr_assert_eq(adj_tensors_read(left, &a), ADJ_OK, "%s", a->message);
-    cr_assert_eq(adj_tensors_read(right, &b), ADJ_OK, "%s", b->message);
+    scoped(release_tensors) adj_tensors *a = tensors_of(left), *b = tensors_of(right);
     cr_assert(a->n > 5 && a->n == b->n, "%d and %d tensors", a->n, b->n);
     for (int i = 0; i < a->n; i++) {
         const adj_tensor x = a->tensor[i];

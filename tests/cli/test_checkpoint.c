@@ -11,8 +11,6 @@
 
 enum { TEXT = 1 << 20 };
 
-static finished r;
-
 /* Cuts a line of the log behind its losses; 0: it is no epoch's. */
 static int cut_epoch(char *line)
 {
@@ -90,10 +88,10 @@ static int wait_for_changes(const watched *r)
     return n;
 }
 
-static void stop(watched *r, int number, finished *f)
+static void stop(watched *r, int number)
 {
     kill(r->c.pid, number);
-    child_finish(&r->c, f);
+    child_finish(&r->c);
     close(r->changes);
     close(r->output);
 }
@@ -123,7 +121,7 @@ Test(checkpoint, killed_again_and_again)
     char first[300];
     snprintf(first, sizeof first,
              MODEL "--epochs %d --checkpoint checkpoint --log log --checkpoint-every 1", epochs);
-    tool(&r, 0, MODEL "--epochs %d --log log0 --out out0.safetensors", epochs);
+    tool(0, MODEL "--epochs %d --log log0 --out out0.safetensors", epochs);
 
     unsigned random = 1;
     long before = -1;
@@ -135,8 +133,8 @@ Test(checkpoint, killed_again_and_again)
         random = random * 1103515245 + 12345;
         for (int left = (int)(random >> 16) % 60, n = 1; left > 0 && n > 0; left -= n)
             n = wait_for_changes(&run);
-        stop(&run, SIGKILL, &r);
-        cr_assert(r.status == 128 + SIGKILL || r.status == 0, "%d: %s", r.status, r.err);
+        stop(&run, SIGKILL);
+        cr_assert(ran.status == 128 + SIGKILL || ran.status == 0, "%d: %s", ran.status, ran.err);
         const long now = progress();
         cr_assert_geq(now, before);
         moved += now > before;
@@ -147,7 +145,7 @@ Test(checkpoint, killed_again_and_again)
     cr_expect_leq(files_in(&here), 10, "more than one file was left half written, and the lock");
     put_file("checkpoint.partial", "left behind", 11);
     cr_expect_geq(4 * moved, kills, "only %d of %d runs came to a checkpoint", moved, kills);
-    tool(&r, 0, RESUME "--log log --out out.safetensors");
+    tool(0, RESUME "--log log --out out.safetensors");
     expect_same_tensors("out0.safetensors", "out.safetensors");
     expect_same_losses("log0", "log");
     cr_expect(progress() == before || files_in(&here) == 9, "%d files are left", files_in(&here));
@@ -162,14 +160,14 @@ static void stop_and_resume(const char *settings)
 {
     static const char again[] = RESUME "--log log --out out.safetensors";
     char line[600];
-    tool(&r, 0, CHANGED "%s --log log0 --out out0.safetensors", settings);
+    tool(0, CHANGED "%s --log log0 --out out0.safetensors", settings);
     snprintf(line, sizeof line, CHANGED "%s --log log --checkpoint checkpoint", settings);
     for (int i = 0; i < 2; i++) {
         watched run = start_to_checkpoint(i == 0 ? line : again);
-        stop(&run, SIGINT, &r);
-        cr_expect_eq(r.status, 130, "%d: %s", r.status, r.err);
+        stop(&run, SIGINT);
+        cr_expect_eq(ran.status, 130, "%d: %s", ran.status, ran.err);
     }
-    prints(&r, 0, "resumed after epoch", RESUME "--log log --out out.safetensors");
+    prints(0, "resumed after epoch", RESUME "--log log --out out.safetensors");
     expect_same_tensors("out0.safetensors", "out.safetensors");
     expect_same_losses("log0", "log");
 }
@@ -298,27 +296,25 @@ static const char *const others[] = {"--model lenet",
 /* --resume from the file, with this option, fails with a sentence. */
 static void expect_refused(const char *path, const char *option, const char *expected)
 {
-    tool(&r, ANY_STATUS, TRAIN "--resume --checkpoint %s %s", path, option);
-    cr_expect(r.status == 1 || r.status == 3, "%s: status %d", expected, r.status);
-    expect_text(r.err, expected);
-    cr_expect_eq(strncmp(r.err, "adjoint train: ", 15), 0);
-    cr_expect_null(strchr(r.err, '\033'));
+    tool(ANY_STATUS, TRAIN "--resume --checkpoint %s %s", path, option);
+    cr_expect(ran.status == 1 || ran.status == 3, "%s: status %d", expected, ran.status);
+    expect_text(ran.err, expected);
+    cr_expect_eq(strncmp(ran.err, "adjoint train: ", 15), 0);
+    cr_expect_null(strchr(ran.err, '\033'));
 }
 
 Test(checkpoint, distrusted)
 {
-    tool(&r, 0,
-         TRAIN "--model lenet5 --optimizer adam --epochs 2 --batch 16 --checkpoint checkpoint");
+    tool(0, TRAIN "--model lenet5 --optimizer adam --epochs 2 --batch 16 --checkpoint checkpoint");
 
-    scoped(release_tensors) adj_tensors *t = NULL;
-    cr_assert_eq(adj_tensors_read("checkpoint", &t), ADJ_OK);
+    scoped(release_tensors) adj_tensors *t = tensors_of("checkpoint");
     expect_refused("none", "", "No such file");
     for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
         put_changed(t, "bad", changes[i].key, changes[i].value);
         expect_refused("bad", "", changes[i].words);
     }
     put_changed(t, "bad", "threads", "0"); /* as it was written once */
-    complains(&r, 0, "does not record its number of threads", TRAIN "--resume --checkpoint bad");
+    complains(0, "does not record its number of threads", TRAIN "--resume --checkpoint bad");
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         expect_refused("checkpoint", others[i], "differs from the checkpoint");
 
@@ -330,7 +326,7 @@ Test(checkpoint, distrusted)
     }
     put_images(&here, "train-images-idx3-ubyte", "train-labels-idx1-ubyte", ADJ_TRAIN, 89);
     expect_refused("checkpoint", "", "trained on other data\n");
-    complains(&r, 1,
+    complains(1,
               "it was trained on other data (--data is missing; its default "
               "is the embedded digits)\n",
               "train --resume --checkpoint checkpoint");
@@ -339,9 +335,9 @@ Test(checkpoint, distrusted)
 /* Trains an epoch with a checkpoint and another option, and expects this first line. */
 static void expect_first_line(const char *option, const char *expected)
 {
-    tool(&r, 0, TRAIN "--model lenet5 --epochs 1 --checkpoint run.ckpt %s", option);
-    cr_expect_eq(strncmp(r.out, expected, strlen(expected)), 0, "expected %s, got %s", expected,
-                 r.out);
+    tool(0, TRAIN "--model lenet5 --epochs 1 --checkpoint run.ckpt %s", option);
+    cr_expect_eq(strncmp(ran.out, expected, strlen(expected)), 0, "expected %s, got %s", expected,
+                 ran.out);
 }
 
 Test(checkpoint, replacing_one_is_noted)

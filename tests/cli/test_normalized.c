@@ -10,8 +10,6 @@
 #include "cli/small_data.h"
 #include "tests/io/scoped.h"
 
-static finished r;
-
 /* Weights, and the data on which they were trained. */
 typedef struct {
     folder f;
@@ -24,7 +22,7 @@ static trained train(npz_kind kind, int h, int w, int c)
     t.npz = in_folder(&t.f, "data.npz");
     t.weights = in_folder(&t.f, "w.safetensors");
     write_npz(&t.f, h, w, c, kind);
-    tool(&r, 0, "train --data %s --model lenet --threads 1 --epochs 2 --batch 8 --out %s", t.npz.s,
+    tool(0, "train --data %s --model lenet --threads 1 --epochs 2 --batch 8 --out %s", t.npz.s,
          t.weights.s);
     return t;
 }
@@ -33,15 +31,15 @@ static trained train(npz_kind kind, int h, int w, int c)
 static void held_out(char line[60])
 {
     const char *at = NULL;
-    for (const char *next = r.out; (next = strstr(next, "test loss")) != NULL; next++)
+    for (const char *next = ran.out; (next = strstr(next, "test loss")) != NULL; next++)
         at = next;
-    cr_assert_not_null(at, "%s", r.out);
+    cr_assert_not_null(at, "%s", ran.out);
     snprintf(line, 60, "%.*s", (int)strcspn(at, "%"), at);
 }
 
 static void eval(const trained *t, const char *data)
 {
-    tool(&r, ANY_STATUS, "eval --data %s --weights %s --threads 1", data, t->weights.s);
+    tool(ANY_STATUS, "eval --data %s --weights %s --threads 1", data, t->weights.s);
 }
 
 TestSuite(normalized, .timeout = 120);
@@ -52,10 +50,10 @@ Test(normalized, eval_gives_the_held_out_number)
     for (int i = 0; i < 3; i++) {
         char line[60], again[60];
         trained t = train(MINUS_ONE_TO_ONE, size[i][0], size[i][1], size[i][2]);
-        expect_text(r.out, "values below 0 are taken as normalized");
+        expect_text(ran.out, "values below 0 are taken as normalized");
         held_out(line);
         eval(&t, t.npz.s);
-        cr_assert_eq(r.status, 0, "%s", r.err);
+        cr_assert_eq(ran.status, 0, "%s", ran.err);
         held_out(again);
         cr_expect_str_eq(line, again);
         folder_remove(&t.f);
@@ -64,8 +62,8 @@ Test(normalized, eval_gives_the_held_out_number)
 
 static void expect_refused(const char *says)
 {
-    cr_expect_eq(r.status, 1, "%d", r.status);
-    expect_text(r.err, says);
+    cr_expect_eq(ran.status, 1, "%d", ran.status);
+    expect_text(ran.err, says);
 }
 
 Test(normalized, the_card_says_it)
@@ -88,11 +86,11 @@ Test(normalized, the_card_says_it)
     expect_refused("expected that of the training, -1 to 0.992157)");
     eval(&of_pixels, t.npz.s);
     expect_refused("expected that of the training, 0 to 0.996078)");
-    tool(&r, ANY_STATUS, "predict --weights %s %s", t.weights.s, png_name(&png, 1, 0).s);
+    tool(ANY_STATUS, "predict --weights %s %s", t.weights.s, png_name(&png, 1, 0).s);
     expect_refused("trained on normalized values, not on pixels (use eval on such arrays");
-    tool(&r, ANY_STATUS, "train --data %s --model lenet --augment jitter=0.2", t.npz.s);
+    tool(ANY_STATUS, "train --data %s --model lenet --augment jitter=0.2", t.npz.s);
     expect_refused("jitter requires pixels, not normalized values (got 0.2");
-    tool(&r, ANY_STATUS, "train --data %s --model lenet --size channels=4", t.npz.s);
+    tool(ANY_STATUS, "train --data %s --model lenet --size channels=4", t.npz.s);
     expect_refused("normalized values cannot change channels (got 1, expected 4)");
     folder_remove(&t.f);
     folder_remove(&of_pixels.f);
@@ -191,11 +189,11 @@ Test(normalized, the_training_part_decides)
     };
     scoped(folder_remove) folder f = folder_new();
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        adj_dataset *d = NULL, *test = NULL;
+        adj_dataset *test = NULL;
         float got[2];
         put_values(&f, "_train", cases[i].is_bytes[0], cases[i].values[0]);
         put_values(&f, "_test", cases[i].is_bytes[1], cases[i].values[1]);
-        cr_assert_eq(adj_dataset_open(f.path, ADJ_TRAIN, NULL, &d), ADJ_OK, "%s", d->message);
+        scoped(release_dataset) adj_dataset *d = dataset_of(f.path, ADJ_TRAIN, NULL);
         const adj_status status =
             adj_dataset_open(f.path, ADJ_TEST, &(adj_dataset_opts){.like = d}, &test);
         cr_expect_eq(status, cases[i].factor > 0 ? ADJ_OK : ADJ_EIO, "%zu: %s", i, test->message);
@@ -211,7 +209,6 @@ Test(normalized, the_training_part_decides)
             cr_expect_eq(got[k], cases[i].factor * cases[i].values[1][2 + k], "%zu", i);
         }
         adj_dataset_free(test);
-        adj_dataset_free(d);
     }
 }
 
@@ -229,20 +226,19 @@ Test(normalized, the_card_keeps_the_range)
     cr_assert_eq(mkdir(test.path, 0700), 0);
     put_values(&here, "_train", 1, black_and_white);
     put_values(&here, "_test", 1, black_and_white);
-    prints(&r, 0, "x_train: values from 0 to 1 are taken as pixels divided by 255", TRAIN);
+    prints(0, "x_train: values from 0 to 1 are taken as pixels divided by 255", TRAIN);
     cr_expect_str_eq(entry_of("w.safetensors", "adjoint.range"), "[0.0,1.0]");
     cr_expect_str_eq(entry_of("w.safetensors", "mean"), "[127.5]");
     put_values(&test, "_test", 1, gray);
-    complains(&r, 1, "(got 0 to 200, expected that of the training, 0 to 1; divide by 255)", EVAL);
+    complains(1, "(got 0 to 200, expected that of the training, 0 to 1; divide by 255)", EVAL);
 
     put_values(&here, "_train", 0, gray);
     put_values(&here, "_test", 0, dark);
     put_values(&test, "_test", 0, dark);
-    tool(&r, 0, TRAIN);
-    tool(&r, 0, EVAL);
+    tool(0, TRAIN);
+    tool(0, EVAL);
     put_values(&test, "_test", 0, black_and_white);
-    complains(&r, 1, "(got 0 to 1, expected that of the training, 0 to 200; multiply by 255)",
-              EVAL);
+    complains(1, "(got 0 to 1, expected that of the training, 0 to 200; multiply by 255)", EVAL);
     leave();
 }
 
@@ -253,17 +249,16 @@ Test(normalized, the_library_refuses)
     scoped(folder_remove) const folder idx = folder_new();
     const uint8_t pixels[28 * 28] = {0};
     float probability[CLASSES];
-    adj_dataset *d = NULL, *other = NULL;
-    adj_predictor *p = NULL, *q = NULL;
+    scoped(release_predictor) adj_predictor *p = predictor_from(t.weights.s);
+    scoped(release_dataset) adj_dataset *d = dataset_of(t.npz.s, ADJ_TRAIN, NULL);
+    adj_predictor *q = NULL;
     adj_score score;
     adj_error error = {0};
     write_idx(&idx, 28, 28, 1);
-    cr_assert_eq(adj_predictor_load(t.weights.s, NULL, NULL, &p, &error), ADJ_OK);
     cr_expect_eq(adj_predictor_card(p)->normalized, 1);
     cr_expect_eq(adj_predict(p, 1, pixels, probability, &error), ADJ_EARG);
     expect_text(error.message, "adj_predict_floats");
-    cr_assert_eq(adj_dataset_open(t.npz.s, ADJ_TRAIN, NULL, &d), ADJ_OK);
-    cr_assert_eq(adj_dataset_open(idx.path, ADJ_TEST, NULL, &other), ADJ_OK);
+    adj_dataset *other = dataset_of(idx.path, ADJ_TEST, NULL);
     cr_expect_eq(adj_predictor_evaluate(p, other, &score, NULL, &error), ADJ_ESHAPE);
     expect_text(error.message, "(the data are pixels)");
     const adj_net lenet = {.name = "lenet"};
@@ -274,7 +269,5 @@ Test(normalized, the_library_refuses)
     cr_expect_eq(adj_dataset_open(idx.path, ADJ_TEST, &(adj_dataset_opts){.like = d}, &other),
                  ADJ_EIO);
     adj_dataset_free(other);
-    adj_dataset_free(d);
-    adj_predictor_free(p);
     folder_remove(&t.f);
 }

@@ -12,8 +12,6 @@
 
 enum { CHANNELS = 4, CLASSES = 10 };
 
-static finished r;
-
 /* Values of the file: numbers from one on; those of bn are far from the statistics of the data. The
  * first five leaves can be frozen. */
 static struct {
@@ -76,70 +74,58 @@ static int same_as_file(const adj_tensors *t, int i)
     return memcmp(now, ours, (size_t)leaf[i].n * sizeof *now) == 0;
 }
 
-static adj_tensors *read_weights(void)
-{
-    adj_tensors *t = NULL;
-    cr_assert_eq(adj_tensors_read("out.safetensors", &t), ADJ_OK, "%s", t->message);
-    return t;
-}
-
 Test(onnx_train, freeze_and_new_head)
 {
-    json_t *log = train_log(&r, 0,
-                            "--model net.onnx --head new --freeze conv1.weight,bn1.* --epochs 4 "
-                            "--lr 0.05 --out out.safetensors");
+    json_t *log = train_log(0, "--model net.onnx --head new --freeze conv1.weight,bn1.* --epochs 4 "
+                               "--lr 0.05 --out out.safetensors");
     const double first = log_event_number(log, "epoch", 0, "loss");
     const double last = log_event_number(log, "epoch", 3, "loss");
     cr_expect(last < first, "%g, then %g", first, last);
-    json_decref(log);
 
-    adj_tensors *t = read_weights();
+    scoped(release_tensors) adj_tensors *t = tensors_of("out.safetensors");
     for (int i = 0; i < N_FROZEN; i++)
         cr_expect(same_as_file(t, i), "%s", leaf[i].name);
     const float *w = trained(t, "fc.weight", (adj_shape){2, {CLASSES, CHANNELS}});
     trained(t, "fc.bias", (adj_shape){1, {CLASSES}});
     cr_expect_neq(memcmp(w, leaf[FC_WEIGHT].value, (size_t)leaf[FC_WEIGHT].n * sizeof *w), 0);
-    adj_tensors_free(t);
 
-    prints(&r, 0, "net.onnx on ", "eval --model net.onnx --weights out.safetensors --data .");
+    prints(0, "net.onnx on ", "eval --model net.onnx --weights out.safetensors --data .");
 }
 
 /* Without --freeze every parameter and both statistics move; with weights of its own the tool says
  * which last layer is new, and that of the same number of classes is, too. */
 Test(onnx_train, new_head_alone)
 {
-    prints(&r, 0, "new last layer of 10 classes: fc.weight, fc.bias\n",
+    prints(0, "new last layer of 10 classes: fc.weight, fc.bias\n",
            "train --model net.onnx --data . --head new --epochs 1 --out out.safetensors");
-    adj_tensors *t = read_weights();
+    scoped(release_tensors) adj_tensors *t = tensors_of("out.safetensors");
     for (int i = 0; i < N_FROZEN; i++)
         cr_expect_not(same_as_file(t, i), "%s", leaf[i].name);
-    adj_tensors_free(t);
 
     /* on, from the trained weights: their last layer is kept, or new again */
-    prints(&r, 0, "7 parameters and states loaded from",
+    prints(0, "7 parameters and states loaded from",
            "train --model net.onnx --data . --weights out.safetensors --epochs 1 --out "
            "more.safetensors");
-    prints(&r, 0, "  fc.weight: new\n",
+    prints(0, "  fc.weight: new\n",
            "train --model net.onnx --data . --weights out.safetensors --epochs 1 --head new --out "
            "more.safetensors");
-    expect_text(r.out, "  conv1.weight: loaded from conv1.weight\n");
+    expect_text(ran.out, "  conv1.weight: loaded from conv1.weight\n");
     complains(
-        &r, 3, "fc.bias would stay random, as it is not loaded (1 such)",
+        3, "fc.bias would stay random, as it is not loaded (1 such)",
         "train --model net.onnx --data . --weights out.safetensors --head new --freeze fc.bias");
 }
 
 Test(onnx_train, refused)
 {
-    complains(&r, 1,
+    complains(1,
               "net.onnx has 7 classes, the data 10 (--head new trains a new "
               "last layer)",
               "train --model net.onnx --data .");
-    complains(&r, 3,
+    complains(3,
               "--freeze fc*: fc.weight would stay random, as the last layer "
               "is new",
               "train --model net.onnx --data . --head new --freeze fc*");
-    complains(&r, 3, "--map requires --weights FILE",
-              "train --model net.onnx --data . --map pytorch");
+    complains(3, "--map requires --weights FILE", "train --model net.onnx --data . --map pytorch");
 }
 
 /* The first step of a range test shows NaN in the file. */
@@ -147,7 +133,7 @@ Test(onnx_train, rate_for_weights_of_nan)
 {
     leaf[BN_BIAS].from = NAN;
     write_net();
-    complains(&r, 1, "--lr auto: the loss is not finite in the first step",
+    complains(1, "--lr auto: the loss is not finite in the first step",
               "train --model net.onnx --data . --head new --lr auto");
 }
 
@@ -157,7 +143,7 @@ Test(onnx_train, resumed)
     static const char *const parts[] = {"2 --out w.safetensors", "1 --checkpoint run.ckpt",
                                         "2 --checkpoint run.ckpt --resume --out out.safetensors"};
     for (int i = 0; i < 3; i++)
-        tool(&r, 0,
+        tool(0,
              "train --data . --threads 1 --model net.onnx --head new --freeze bn1.* --schedule "
              "constant --epochs %s",
              parts[i]);

@@ -16,8 +16,6 @@
 #include "tests/plan.h"
 
 enum { MAX_TENSORS = 32 };
-static finished r;
-
 static const char ten_names[] = "[\"n0\",\"n1\",\"n2\",\"n3\",\"n4\",\"n5\",\"n6\",\"n7\",\"n8\","
                                 "\"n nine\"]";
 
@@ -26,14 +24,13 @@ enum { NO_SCALE = 2, NO_NAMES = 5, WHOLE = 6 };
 static void put_weights(const char *path, int entries, float first)
 {
     static float values[MAX_TENSORS][60000];
-    scoped(release_tensors) adj_tensors *t = NULL;
     adj_tensor tensor[MAX_TENSORS];
     const adj_metadata card[] = {{"model", "lenet5"}, {"input", "[32,32,1]"},
                                  {"mean", "[33.5]"},  {"deviation", "[78.25]"},
                                  {"classes", "10"},   {"class_names", ten_names}};
 
-    tool(&r, 0, "train --model lenet5 --data . --epochs 1 --out trained.safetensors");
-    cr_assert_eq(adj_tensors_read("trained.safetensors", &t), ADJ_OK);
+    tool(0, "train --model lenet5 --data . --epochs 1 --out trained.safetensors");
+    scoped(release_tensors) adj_tensors *t = tensors_of("trained.safetensors");
     int n = t->n;
     cr_assert_leq(n, MAX_TENSORS);
     for (int i = 0; i < n; i++) {
@@ -65,37 +62,36 @@ Test(predict, one_and_many)
     put_weights("plain", NO_NAMES, 0);
     put_file("._gray.png", "Mac OS X", 8);
     put_file("scan.bmp", "BM", 2);
-    cr_assert_eq(shell(&r, "head -c 40 gray.png >bad"), 0);
-    tool(&r, 0, "predict --weights weights gray.png");
-    cr_expect_str_eq(r.out, "gray.png: n nine 18.18 %\n");
-    tool(&r, 0, "predict --weights plain --top 3 gray.png");
-    cr_expect_str_eq(r.out, "gray.png: 9 18.18 %, 8 16.36 %, 7 14.55 %\n");
+    cr_assert_eq(shell("head -c 40 gray.png >bad"), 0);
+    tool(0, "predict --weights weights gray.png");
+    cr_expect_str_eq(ran.out, "gray.png: n nine 18.18 %\n");
+    tool(0, "predict --weights plain --top 3 gray.png");
+    cr_expect_str_eq(ran.out, "gray.png: 9 18.18 %, 8 16.36 %, 7 14.55 %\n");
     /* an unreadable file is reported, the others are classified */
-    tool(&r, 1, "predict --weights weights none.png bad gray.png");
-    cr_expect_str_eq(r.out, "gray.png: n nine 18.18 %\n");
-    expect_text(r.err, "none.png");
-    expect_text(r.err, "bad");
+    tool(1, "predict --weights weights none.png bad gray.png");
+    cr_expect_str_eq(ran.out, "gray.png: n nine 18.18 %\n");
+    expect_text(ran.err, "none.png");
+    expect_text(ran.err, "bad");
     /* a folder: by name, and only images */
-    tool(&r, 0, "predict --weights weights .");
-    cr_expect_str_eq(r.out, "./gray.png: n nine 18.18 %\n./rgb.PNG: n nine 18.18 %\n");
-    expect_text(r.err, "note: left out ");
-    expect_text(r.err, "predict: 2 images, 2 of them resized to 32x32: ");
+    tool(0, "predict --weights weights .");
+    cr_expect_str_eq(ran.out, "./gray.png: n nine 18.18 %\n./rgb.PNG: n nine 18.18 %\n");
+    expect_text(ran.err, "note: left out ");
+    expect_text(ran.err, "predict: 2 images, 2 of them resized to 32x32: ");
 }
 
 Test(predict, json)
 {
-    tool(&r, 0, "predict --weights weights --json --top 20 gray.png");
-    json_t *j = json_of(r.out);
+    tool(0, "predict --weights weights --json --top 20 gray.png");
+    json_t *j = json_of(ran.out);
     cr_expect_eq(json_object_size(j), 4);
-    cr_expect_str_eq(json_string_value(json_object_get(j, "file")), "gray.png");
-    cr_expect_str_eq(json_string_value(json_object_get(j, "class")), "n nine");
-    cr_expect_float_eq(json_real_value(json_object_get(j, "probability")), 10.0 / 55, 1e-6);
+    cr_expect_str_eq(word_in(j, "file"), "gray.png");
+    cr_expect_str_eq(word_in(j, "class"), "n nine");
+    cr_expect_float_eq(number_in(j, "probability"), 10.0 / 55, 1e-6);
     const json_t *top = json_object_get(j, "top");
     cr_expect_eq(json_array_size(top), 10);
     for (size_t i = 0; i < 10; i++)
-        cr_expect_float_eq(json_real_value(json_object_get(json_array_get(top, i), "probability")),
-                           (double)(10 - i) / 55, 1e-6);
-    json_decref(j);
+        cr_expect_float_eq(number_in(json_array_get(top, i), "probability"), (double)(10 - i) / 55,
+                           1e-6);
 }
 
 Test(predict, standard_input)
@@ -130,8 +126,8 @@ Test(predict, what_is_missing)
     cr_assert_eq(mkdir("empty", 0700), 0);
     put_weights("bare", NO_SCALE, 0);
     expect_calls("predict", sizeof calls / sizeof *calls, calls);
-    tool(&r, 0, "predict --weights weights gray.png");
-    cr_expect_str_eq(r.err, "");
+    tool(0, "predict --weights weights gray.png");
+    cr_expect_str_eq(ran.err, "");
 }
 
 /* Several images are refused before the weights are read. */
@@ -173,11 +169,10 @@ Test(predict, weights_with_nan)
     };
     const uint8_t pixels[3 * 32 * 32] = {0};
     float probability[30];
-    scoped(release_predictor) adj_predictor *p = NULL;
     adj_error error = {0};
     put_weights("weights", WHOLE, NAN);
     expect_calls("", sizeof calls / sizeof *calls, calls);
-    cr_assert_eq(adj_predictor_load("weights", NULL, NULL, &p, &error), ADJ_OK);
+    scoped(release_predictor) adj_predictor *p = predictor_from("weights");
     cr_expect_eq(adj_predict(p, 3, pixels, probability, &error), ADJ_EARG);
     cr_expect_str_eq(error.message, "predict: the net's result for image 0 is not finite: its "
                                     "weights or the image hold NaN or infinities");
@@ -188,9 +183,8 @@ Test(predict, an_image_with_nan)
 {
     static float pixels[3 * 32 * 32];
     float probability[30];
-    scoped(release_predictor) adj_predictor *p = NULL;
+    scoped(release_predictor) adj_predictor *p = predictor_from("weights");
     adj_error error = {0};
-    cr_assert_eq(adj_predictor_load("weights", NULL, NULL, &p, &error), ADJ_OK);
     for (int i = 0; i < 32 * 32; i++)
         pixels[32 * 32 + i] = NAN;
     const adj_status status = adj_predict_floats(p, 3, pixels, probability, &error);
@@ -242,12 +236,12 @@ static void put_color_weights(const char *path)
 /* Expects the probabilities of two images in the lines of predict --json --top 10. */
 static void expect_probabilities(const double expected[2][CLASSES])
 {
-    const char *at = r.out;
+    const char *at = ran.out;
     for (int i = 0; i < 2; i++) {
         double got[CLASSES];
         at = read_probabilities(at, got);
         for (int k = 0; k < CLASSES; k++)
-            cr_expect_float_eq(got[k], expected[i][k], 2e-5, "class %d: %s", k, r.out);
+            cr_expect_float_eq(got[k], expected[i][k], 2e-5, "class %d: %s", k, ran.out);
     }
 }
 
@@ -268,25 +262,25 @@ Test(imported, predict_and_eval_as_pytorch, .timeout = 60)
     write_png(&here, 32, 32, 3);
 
     complains(
-        &r, 0, "convert --mean --deviation",
+        0, "convert --mean --deviation",
         "predict --weights theirs.safetensors --map pytorch --model lenet5 --json --top 10 %s %s",
         first.s, second.s);
     expect_probabilities(raw);
-    prints(&r, 0, "test loss 2.8536  test accuracy 10.00 % (1 of 10)",
+    prints(0, "test loss 2.8536  test accuracy 10.00 % (1 of 10)",
            "eval --weights theirs.safetensors --map pytorch --model lenet5 --data data.npz");
 
-    tool(&r, 0, "convert --map pytorch --model lenet5 theirs.safetensors bare.npz");
+    tool(0, "convert --map pytorch --model lenet5 theirs.safetensors bare.npz");
     for (int i = 0; i < 2; i++) { /* with their names, and with ours */
-        tool(&r, 0,
+        tool(0,
              "convert --model lenet5 --mean 0.485,0.456,0.406 --deviation 0.229,0.224,0.225 %s "
              "ours.safetensors %s",
              i == 0 ? "theirs.safetensors" : "bare.npz", i == 0 ? "--map=pytorch" : "");
-        tool(&r, 0, "predict --weights ours.safetensors --json --top 10 %s %s", first.s, second.s);
-        cr_expect_str_eq(r.err, "");
+        tool(0, "predict --weights ours.safetensors --json --top 10 %s %s", first.s, second.s);
+        cr_expect_str_eq(ran.err, "");
         expect_probabilities(normalized);
-        prints(&r, 0, "test loss 2.6160  test accuracy 10.00 % (1 of 10)",
+        prints(0, "test loss 2.6160  test accuracy 10.00 % (1 of 10)",
                "eval --weights ours.safetensors --data data.npz");
-        cr_expect_str_eq(r.err, "");
+        cr_expect_str_eq(ran.err, "");
         remove("ours.safetensors");
     }
 }

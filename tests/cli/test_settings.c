@@ -12,8 +12,6 @@
 #include "ops/nn/range_test.h"
 #include "tests/plan.h"
 
-static finished r;
-
 TestSuite(settings, .init = enter_small_data, .fini = leave);
 TestSuite(train_f16, .init = enter_small_data, .fini = leave);
 
@@ -48,13 +46,12 @@ Test(settings, as_the_recipe_says)
                                   {"jitter", 0},
                                   {"mixup", 0},
                                   {"patience", 0}};
-        json_t *log = train_log(&r, 0, "--model %s --epochs 1", models[i]);
+        json_t *log = train_log(0, "--model %s --epochs 1", models[i]);
         expect_logged(log, adj_optimizer_name(&recipe.optimizer),
                       adj_schedule_name_at((int)recipe.schedule), sizeof numbers / sizeof *numbers,
                       numbers);
         cr_expect(json_is_false(log_entry(log, 0, "flip")));
         cr_expect_str_eq(log_word(log, 0, "class_weights"), "none");
-        json_decref(log);
     }
 }
 
@@ -67,29 +64,26 @@ Test(settings, as_the_command_line_says)
                                      {"smoothing", 0.25}, {"cutout", 5},   {"jitter", 0.5},
                                      {"mixup", 0.75},     {"patience", 9}};
     json_t *log = train_log(
-        &r, 0,
-        SMALL "--optimizer adam,weight-decay=0.125,clip=3 --lr 0.002 --schedule "
-              "warmup=1.5,constant --smoothing 0.25 --augment shift=3,flip,cutout=5 --augment "
-              "jitter=0.5,mixup=0.75 --class-weights 1,1,2,1,1,0.5,1,1,1,3 --epochs patience=9");
+        0, SMALL "--optimizer adam,weight-decay=0.125,clip=3 --lr 0.002 --schedule "
+                 "warmup=1.5,constant --smoothing 0.25 --augment shift=3,flip,cutout=5 --augment "
+                 "jitter=0.5,mixup=0.75 --class-weights 1,1,2,1,1,0.5,1,1,1,3 --epochs patience=9");
     expect_logged(log, "adam", "constant", sizeof numbers / sizeof *numbers, numbers);
     cr_expect(json_is_true(log_entry(log, 0, "flip")));
     cr_expect_str_eq(log_word(log, 0, "class_weights"), "1,1,2,1,1,0.5,1,1,1,3");
     /* 3 steps an epoch, 4 of warm-up: the third has three quarters of the rate */
     cr_expect_float_eq(log_number(log, 1, "lr"), 0.0015, 1e-15);
     cr_expect_float_eq(log_number(log, 2, "lr"), 0.002, 1e-15);
-    json_decref(log);
 
     /* another optimizer than the recipe's: its default rate and decay */
-    log = train_log(&r, 0, SMALL "--optimizer adamw");
+    log = train_log(0, SMALL "--optimizer adamw");
     cr_expect_eq(log_number(log, 0, "lr"), 0.001);
     cr_expect_eq(log_number(log, 0, "weight_decay"), 0.01);
-    json_decref(log);
 }
 
 /* Trains with the options and writes the weights to a file. */
 static void train(const char *out, const char *options)
 {
-    tool(&r, 0, "train --data . --threads 1 %s --out %s", options, out);
+    tool(0, "train --data . --threads 1 %s --out %s", options, out);
 }
 
 #define PLAIN                                                                                      \
@@ -141,30 +135,27 @@ Test(settings, balanced_class_weights)
 Test(settings, patience)
 {
     static const char again[] = "--resume --checkpoint checkpoint";
-    json_t *log = train_log(&r, 0,
-                            "--model lenet5 --batch 32 --optimizer sgd,weight-decay=0 --lr 1e-12 "
-                            "--schedule constant --epochs 7,patience=3 --checkpoint checkpoint");
+    json_t *log =
+        train_log(0, "--model lenet5 --batch 32 --optimizer sgd,weight-decay=0 --lr 1e-12 "
+                     "--schedule constant --epochs 7,patience=3 --checkpoint checkpoint");
     cr_expect_eq(log_count(log, "epoch"), 4);
     cr_expect_eq(log_event_number(log, "end", 0, "best_epoch"), 1);
-    expect_text(r.out, "stopped early after epoch 4 of 7 (patience 3): no better test accuracy");
-    json_decref(log);
+    expect_text(ran.out, "stopped early after epoch 4 of 7 (patience 3): no better test accuracy");
 
     /* it has come to its end; with more patience it goes on */
-    log = train_log(&r, 0, "%s", again);
+    log = train_log(0, "%s", again);
     cr_expect_eq(log_count(log, "epoch"), 0);
     cr_expect_eq(log_number(log, 0, "patience"), 3);
-    expect_text(r.out, "stopped early after epoch 4 of 7 (patience 3)");
-    json_decref(log);
-    log = train_log(&r, 0, "%s --epochs patience=5", again);
+    expect_text(ran.out, "stopped early after epoch 4 of 7 (patience 3)");
+    log = train_log(0, "%s --epochs patience=5", again);
     cr_expect_eq(log_count(log, "epoch"), 2);
     cr_expect_eq(log_event_number(log, "epoch", 1, "epoch"), 6);
-    json_decref(log);
 }
 
 /* The run is the one that is given the rate which was found: the test leaves nothing behind. */
 Test(settings, rate_from_a_range_test)
 {
-    json_t *log = train_log(&r, 0, SMALL "--lr auto --out found.safetensors");
+    json_t *log = train_log(0, SMALL "--lr auto --out found.safetensors");
     cr_expect_str_eq(log_word(log, 1, "event"), "range_test");
     double lr = log_number(log, 0, "lr");
     cr_expect_eq(log_number(log, 1, "lr"), lr);
@@ -175,8 +166,7 @@ Test(settings, rate_from_a_range_test)
     cr_expect_eq(json_array_size(log_entry(log, 1, "losses")), n);
     cr_expect_eq(json_array_size(log_entry(log, 1, "smooth")), n);
     cr_expect_float_eq(json_number_value(json_array_get(rates, 0)), 1e-6, 1e-18);
-    json_decref(log);
-    tool(&r, 0, "train --data . --threads 1 " SMALL "--lr %.17g --out given.safetensors", lr);
+    tool(0, "train --data . --threads 1 " SMALL "--lr %.17g --out given.safetensors", lr);
     cr_expect(same_file("found.safetensors", "given.safetensors"));
 }
 
@@ -220,16 +210,14 @@ Test(settings, refused) { expect_calls("train", sizeof refused / sizeof *refused
 /* PyTorch's 65536, which stays for 2,000 steps. */
 Test(train_f16, scale_is_told)
 {
-    json_t *log = train_log(&r, 0, SMALL "--precision f16");
+    json_t *log = train_log(0, SMALL "--precision f16");
     for (int i = 0; i < 2; i++) {
         cr_expect_eq(log_event_number(log, "epoch", i, "loss_scale"), 65536);
         cr_expect_eq(log_event_number(log, "epoch", i, "skipped_steps"), 0);
     }
-    expect_text(r.out, "loss scale 65536, 0 skipped\n");
-    json_decref(log);
-    log = train_log(&r, 0, SMALL);
-    cr_expect_null(strstr(r.out, "loss scale"), "%s", r.out);
+    expect_text(ran.out, "loss scale 65536, 0 skipped\n");
+    log = train_log(0, SMALL);
+    cr_expect_null(strstr(ran.out, "loss scale"), "%s", ran.out);
     for (size_t i = 0; i < json_array_size(log); i++)
         cr_expect_null(json_object_get(json_array_get(log, i), "loss_scale"));
-    json_decref(log);
 }

@@ -11,12 +11,12 @@
 static inline json_t *read_log(const char *path)
 {
     static char line[1 << 16];
-    json_t *lines = json_array();
+    json_t *lines = json_kept(json_array());
     FILE *file = fopen(path, "r");
     while (file != NULL && fgets(line, sizeof line, file) != NULL) {
         json_t *object = json_of(line);
         cr_assert(strchr(line, '\n') != NULL && json_is_object(object), "%s", line);
-        json_array_append_new(lines, object);
+        json_array_append(lines, object);
     }
     if (file != NULL)
         fclose(file);
@@ -25,7 +25,7 @@ static inline json_t *read_log(const char *path)
 
 /* Trains on the working folder by one thread, with the words of the line besides, and expects that
  * exit status. Returns the log, which is empty if the training did not begin. */
-__attribute__((format(printf, 3, 4))) static inline json_t *train_log(finished *r, int status,
+__attribute__((format(printf, 2, 3))) static inline json_t *train_log(int status,
                                                                       const char *format, ...)
 {
     char line[1 << 12] = "train --data . --threads 1 --log log ";
@@ -35,7 +35,7 @@ __attribute__((format(printf, 3, 4))) static inline json_t *train_log(finished *
     vsnprintf(line + n, sizeof line - n, format, args);
     va_end(args);
     remove("log");
-    run_to(status, r, line);
+    run_to(status, line);
     json_t *lines = read_log("log");
     remove("log");
     return lines;
@@ -66,6 +66,17 @@ static inline double log_event_number(const json_t *log, const char *event, int 
             return log_number(log, k, key);
     cr_assert_fail("there is no such %s", event);
     return 0;
+}
+
+/* The end of the line that eval prints of so many images by the weights of that epoch, from 0. */
+static inline const char *scores_of(const json_t *log, int epoch, const char *part, int images)
+{
+    static char text[120];
+    const double percent = log_event_number(log, "epoch", epoch, "held_out_accuracy");
+    snprintf(text, sizeof text, "%s loss %.4f  %s accuracy %.2f %% (%.0f of %d)", part,
+             log_event_number(log, "epoch", epoch, "held_out_loss"), part, percent,
+             percent * images / 100, images);
+    return text;
 }
 
 static inline int log_count(const json_t *log, const char *event)
