@@ -59,6 +59,9 @@ typedef struct option {
     const struct option *items;
     /* Not NULL: the option does not exist, and this message says why. It is not listed. */
     const char *instead;
+    /* Another option of the command, without which, or beside which, this one has no effect: it is
+     * then refused. NULL: none. */
+    const char *needs, *excludes;
 } option;
 
 typedef enum { NO_FAULT, NO_SUCH_WORD, NO_NUMBER, OUT_OF_RANGE } option_fault;

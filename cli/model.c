@@ -77,12 +77,7 @@ static int complain_of_file(const char *command, const char *path)
 int check_model(const char *command, const char *name)
 {
     adj_error error = {0};
-    adj_model_opts sizes;
-    if (is_onnx_file(name))
-        return onnx_sizes(name, &sizes, &error) == ADJ_OK
-                   ? CONTINUE
-                   : complain(command, EXIT_FAILED, "%s", error.message);
-    if (adj_model_find(name, NULL) != NULL)
+    if (is_onnx_file(name) || adj_model_find(name, NULL) != NULL)
         return CONTINUE;
     if (strchr(name, '.') != NULL && access(name, R_OK) == 0)
         return complain_of_file(command, name);
@@ -111,7 +106,8 @@ const char *model_hint(const char *model, const char *weights)
 static adj_status add_onnx(model_graph *m, const char *path, const adj_model_opts *o)
 {
     adj_onnx_net *net;
-    const adj_onnx_opts options = {.batch = o->batch, .dtype = o->dtype, .training = o->training};
+    const adj_onnx_opts options = {
+        .batch = o->batch, .size = o->size, .dtype = o->dtype, .training = o->training};
     const adj_status status = adj_onnx_load(m->graph, path, &options, &net, &m->error);
     if (status != ADJ_OK)
         return m->error.status = ADJ_EIO; /* of the file, not of an argument */

@@ -17,15 +17,16 @@ typedef struct {
     adj_error error;
 } model_graph;
 
-/* Returns CONTINUE if the model exists; else prints an error and returns EXIT_USAGE. */
+/* Returns CONTINUE if the model exists or is an ONNX file's, which is read later; else prints an
+ * error and returns EXIT_USAGE. */
 int check_model(const char *command, const char *name);
 /* Returns what to do about a weights file that cannot be loaded without --model: " (set --model
  * ...)", or "" if --model is given or the file names a built-in model. */
 const char *model_hint(const char *model, const char *weights);
 /* Builds it in g (NULL: out of memory), which stays the caller's. An unknown name is ADJ_EARG.
- * Sizes in the options override those in the name; an ONNX file has its own sizes and format. A net
- * whose result is not [batch, classes] gets the mean of its result's squares as a loss. optimizer
- * NULL: no updates. */
+ * Sizes in the options override those in the name; an ONNX file has its own format, and its own
+ * sizes but for symbolic ones. A net whose result is not [batch, classes] gets the mean of its
+ * result's squares as a loss. optimizer NULL: no updates. */
 adj_status model_build(model_graph *m, adj_graph *g, const char *name,
                        const adj_model_opts *options, const adj_optimizer_opts *optimizer);
 /* Prints a note if the map is keras and the model has batch norms, whose epsilon Keras's files do

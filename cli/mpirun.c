@@ -107,7 +107,8 @@ int mpirun_join(const char *command, double patience, mpirun_group *g)
 {
     *g = (mpirun_group){0};
     if (!is_started_together())
-        return CONTINUE;
+        return patience > 0 ? complain(command, EXIT_USAGE, "--parallel timeout requires mpirun")
+                            : CONTINUE;
     g->library = open_library();
     if (g->library == NULL)
         return complain(command, EXIT_FAILED,

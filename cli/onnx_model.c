@@ -50,9 +50,10 @@ static adj_status read_sizes(const char *path, const adj_onnx_net *net, adj_mode
 
 adj_status onnx_sizes(const char *path, adj_model_opts *sizes, adj_error *error)
 {
+    const adj_onnx_opts o = {.size = sizes->size};
     adj_onnx_net *net = NULL;
     adj_graph *g = adj_graph_new();
-    adj_status status = g != NULL ? adj_onnx_load(g, path, NULL, &net, error)
+    adj_status status = g != NULL ? adj_onnx_load(g, path, &o, &net, error)
                                   : adj_error_set(error, ADJ_ENOMEM, "out of memory");
     if (status == ADJ_OK && net != NULL)
         status = read_sizes(path, net, sizes, error);
@@ -92,9 +93,10 @@ static adj_node *build_onnx(adj_node *images, int64_t classes, int training, voi
     return logits;
 }
 
-adj_status net_named(const char *model, onnx_source *source, adj_net *net, adj_error *error)
+adj_status net_named(const char *model, adj_image_size size, onnx_source *source, adj_net *net,
+                     adj_error *error)
 {
-    adj_model_opts sizes = {0};
+    adj_model_opts sizes = {.size = size};
     *net = (adj_net){.name = model};
     if (!is_onnx_file(model))
         return ADJ_OK;
@@ -234,17 +236,32 @@ int open_weights(const char *command, const char *model, input_file in[2])
     return open_onnx(command, &in[0], 1);
 }
 
+/* Returns the size of the images in the model card of a file of tensors; zeros if it has none. */
+static adj_image_size size_in_card(const char *path)
+{
+    adj_tensors *t = NULL;
+    adj_model_card *card = NULL;
+    adj_image_size size = {0};
+    if (adj_tensors_read(path, &t) == ADJ_OK && adj_model_card_read(t, &card, NULL) == ADJ_OK)
+        size = card->options.size;
+    free(card);
+    adj_tensors_free(t);
+    return size;
+}
+
 int open_predictor(const char *command, named_weights *w, adj_predictor **p)
 {
     input_file in[] = {{.option = "--weights", .path = w->weights},
                        {.option = "--map", .path = w->map}};
     adj_net net;
     adj_error error = {0};
-    int status = open_weights(command, w->model, in);
-    if (status == CONTINUE && net_named(w->model, &w->source, &net, &error) != ADJ_OK)
-        status = complain(command, EXIT_FAILED, "%s", error.message);
+    const int status = open_weights(command, w->model, in);
     if (status != CONTINUE)
         return status;
+    const adj_image_size size =
+        is_onnx_file(w->model) ? size_in_card(in[0].name) : (adj_image_size){0};
+    if (net_named(w->model, size, &w->source, &net, &error) != ADJ_OK)
+        return complain(command, EXIT_FAILED, "%s", error.message);
     w->weights = in[0].path;
     const adj_weights_opts load = {.map = in[1].name};
     const adj_predictor_opts options = {.exec = w->exec, .weights = &load};

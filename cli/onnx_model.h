@@ -12,7 +12,8 @@ const char *onnx_name(const char *path);
 /* Returns the node before a softmax that y ends in, which losses and probabilities add themselves;
  * y if it does not end in one. */
 adj_node *before_softmax(adj_node *y);
-/* Sets format, height, width, channels and classes to those of the file's network: one input
+/* Sets format, height, width, channels and classes to those of the file's network; a symbolic
+ * height or width is the one that sizes has. The network has one input
  * [batch, channels, height, width], or [batch, height, width, channels] if the second axis is too
  * long for channels and the last is not; and one output [batch, classes]. */
 adj_status onnx_sizes(const char *path, adj_model_opts *sizes, adj_error *error);
@@ -48,8 +49,10 @@ typedef struct {
 int open_predictor(const char *command, named_weights *w, adj_predictor **p);
 
 /* Sets *net to that of the name: a built-in model, or that of an ONNX file, whose name without
- * folders is the net's. For another number of classes than the file's the last layer is new. model
- * and *source, which it sets, must outlive the net. */
-adj_status net_named(const char *model, onnx_source *source, adj_net *net, adj_error *error);
+ * folders is the net's. size: of a symbolic height and width, 0: not known. For another number of
+ * classes than the file's the last layer is new. model and *source, which it sets, must outlive the
+ * net. */
+adj_status net_named(const char *model, adj_image_size size, onnx_source *source, adj_net *net,
+                     adj_error *error);
 
 #endif

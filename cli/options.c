@@ -276,11 +276,13 @@ static int take_option(const usage *u, const option *o, char **argv, int *i, cha
     return option_read(u->command, o, text);
 }
 
-static int take_word(const usage *u, char **argv, int *i, int *options_end)
+/* Takes argv[*i], and the next word if it is the value of this one. *taken: the option, or NULL. */
+static int take_word(const usage *u, char **argv, int *i, int *options_end, const option **taken)
 {
     char *word = argv[*i], *equals = strchr(word, '=');
     size_t length = equals != NULL ? (size_t)(equals - word) : strlen(word);
     int n = 0;
+    *taken = NULL;
     if (*options_end || word[0] != '-' || word[1] == '\0')
         return take_argument(u, word);
     if (strcmp(word, "--") == 0)
@@ -293,16 +295,54 @@ static int take_word(const usage *u, char **argv, int *i, int *options_end)
     if (n > 1)
         return ambiguous(u, word, length, n);
     if (o != NULL && o != &help_option)
-        return take_option(u, o, argv, i, equals);
+        return take_option(u, *taken = o, argv, i, equals);
     if (equals != NULL)
         *equals = '\0';
     return unknown(u, word);
 }
 
+/* ---- options that belong together ---- */
+
+/* Returns the number of the option of that name; negative if there is none. */
+static int number_of(const usage *u, const char *name)
+{
+    const option *o = NULL;
+    for (int i = 0; i < MAX_OPTIONS && name != NULL && (o = option_at(u, i)) != NULL; i++)
+        if (strcmp(o->name, name) == 0)
+            return i;
+    return -1;
+}
+
+/* Refuses the first given option that has no effect beside the others. is_given: by number. */
+static int check_effect(const usage *u, const char is_given[MAX_OPTIONS])
+{
+    const option *o = NULL;
+    for (int i = 0; i < MAX_OPTIONS && (o = option_at(u, i)) != NULL; i++) {
+        const int needs = number_of(u, o->needs), excludes = number_of(u, o->excludes);
+        if (is_given[i] && needs >= 0 && !is_given[needs]) {
+            const char *value = option_at(u, needs)->value;
+            return complain(u->command, EXIT_USAGE, "%s requires %s%s%s", o->name, o->needs,
+                            value[0] != '\0' ? " " : "", value);
+        }
+        if (is_given[i] && excludes >= 0 && is_given[excludes])
+            return complain(u->command, EXIT_USAGE, "%s cannot be combined with %s", o->name,
+                            o->excludes);
+    }
+    return CONTINUE;
+}
+
 int parse_options(const usage *u, int argc, char **argv)
 {
+    char is_given[MAX_OPTIONS] = {0};
+    const option *taken = NULL;
     int status = CONTINUE, options_end = 0;
-    for (int i = 1; i < argc && status == CONTINUE; i++)
-        status = take_word(u, argv, &i, &options_end);
+    for (int i = 1; i < argc && status == CONTINUE; i++) {
+        status = take_word(u, argv, &i, &options_end, &taken);
+        const int number = taken != NULL ? number_of(u, taken->name) : -1;
+        if (number >= 0)
+            is_given[number] = 1;
+    }
+    if (status == CONTINUE)
+        status = check_effect(u, is_given);
     return status == CONTINUE ? check_variables(u) : status;
 }

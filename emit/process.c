@@ -92,22 +92,36 @@ void describe_failure(const streams *s, int status, const char *name, char why[A
         snprintf(why, ADJ_WHY, "%s: exit status %d", name, WEXITSTATUS(status));
 }
 
+/* The compiler in the folder $1, its program on standard output. The shell removes the folder, also
+ * when it is stopped or adjoint is. */
+static const char script[] =
+    "trap 'rm -rf \"$1\"' EXIT\n"
+    "trap 'exit 1' HUP INT TERM\n"
+    "cc -std=c99 -O2 -w -x c - -o \"$1/program\" -lm && cat \"$1/program\"\n";
+
 int compile_input(const streams *s, char why[ADJ_WHY])
 {
-    char folder[1024], path[sizeof folder + 8];
+    enum { NOT_FOUND = 127 << 8 }; /* status of a shell that finds no cc */
+    char folder[1024], path[sizeof folder + 8], again[40];
     if (!temporary_folder_new(folder, sizeof folder)) {
         snprintf(why, ADJ_WHY, "cannot create the temporary folder %.100s", folder);
         return -1;
     }
-    snprintf(path, sizeof path, "%s/program", folder);
-    char *const words[] = {(char *)"cc", (char *)"-std=c99", (char *)"-O2", (char *)"-w",
-                           (char *)"-x", (char *)"c",        (char *)"-",   (char *)"-o",
-                           path,         (char *)"-lm",      NULL};
-    const int status = run_program(s, "cc", words);
-    const int program = status == 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    snprintf(path, sizeof path, "%s/file", folder);
+    streams own = *s;
+    own.out = open(path, O_RDWR | O_CREAT | O_CLOEXEC, S_IRWXU);
+    (void)unlink(path);
+    char *const words[] = {(char *)"sh", (char *)"-c", (char *)script, (char *)"sh", folder, NULL};
+    int status = own.out >= 0 ? run_program(&own, "/bin/sh", words) : -1;
+    if (status == NOT_FOUND)
+        status = -1;
+    (void)rmdir(folder); /* where the shell did not start */
+    snprintf(again, sizeof again, "/proc/self/fd/%d", own.out);
+    /* Opened again for reading: a file that is open for writing cannot run. */
+    const int program = status == 0 ? open(again, O_RDONLY | O_CLOEXEC) : -1;
+    if (own.out >= 0)
+        close(own.out);
     if (program < 0)
         describe_failure(s, status, status == -1 ? "the C compiler cc" : "cc", why);
-    (void)unlink(path);
-    (void)rmdir(folder);
     return program;
 }

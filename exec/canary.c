@@ -71,9 +71,9 @@ static adj_status tell_overrun(adj_exec *e, int step, const slot *s, int is_behi
     name_slot(e, s, of);
     if (next != NULL)
         name_slot(e, next, other);
-    return call_error(e, ADJ_EBACKEND,
-                      "adj_run: step %d (%s, %s) wrote %s the %zu bytes of %s, towards %s", step,
-                      n->op->name, p->step[step].prep.impl, where, s->bytes, of, other);
+    return adj_exec_fail(e, ADJ_EBACKEND,
+                         "adj_run: step %d (%s, %s) wrote %s the %zu bytes of %s, towards %s", step,
+                         n->op->name, p->step[step].prep.impl, where, s->bytes, of, other);
 }
 
 adj_status check_canaries(adj_exec *e, int step)

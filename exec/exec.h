@@ -74,9 +74,6 @@ struct adj_exec {
 /* Records the executor's first error. */
 adj_status set_error(adj_exec *e, adj_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Records the newest error of a call on an executor that stays usable. */
-adj_status call_error(adj_exec *e, adj_status status, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
 /* Records ADJ_ENOMEM. */
 adj_status no_memory(adj_exec *e);
 /* Returns zeroed memory that lives as long as the executor; NULL: ADJ_ENOMEM is recorded. */

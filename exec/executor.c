@@ -47,8 +47,10 @@ void *planning_alloc(adj_exec *e, size_t count, size_t size)
     return alloc_in(e, &e->planning->region, count, size);
 }
 
-adj_status call_error(adj_exec *e, adj_status status, const char *format, ...)
+adj_status adj_exec_fail(adj_exec *e, adj_status status, const char *format, ...)
 {
+    if (e == NULL || e->status != ADJ_OK)
+        return e != NULL ? e->status : status;
     va_list args;
     va_start(args, format);
     c_vsnprintf(e->message, sizeof e->message, format, args);

@@ -32,8 +32,9 @@ static adj_status step_failed(adj_exec *e, const step *s, adj_status status)
 {
     const adj_node *n = e->plan.buffer[s->out[0]].value;
     const char *reason = e->run.message[0] != '\0' ? e->run.message : adj_status_name(status);
-    return call_error(e, status, "adj_run: %s \"%s\" on %s: %s", n->op->name, adj_node_name(n),
-                      s->kind == STEP_COPY ? "copy" : e->backends.list[s->backend]->name, reason);
+    return adj_exec_fail(e, status, "adj_run: %s \"%s\" on %s: %s", n->op->name, adj_node_name(n),
+                         s->kind == STEP_COPY ? "copy" : e->backends.list[s->backend]->name,
+                         reason);
 }
 
 void progress_backends(const adj_exec *e)
@@ -104,11 +105,11 @@ static adj_status check_ready(adj_exec *e)
     if (e->status != ADJ_OK)
         return e->status;
     if (omp_in_parallel())
-        return call_error(e, ADJ_EARG, "adj_run: called inside a parallel region");
+        return adj_exec_fail(e, ADJ_EARG, "adj_run: called inside a parallel region");
     for (int i = 0; i < e->plan.n_leaf; i++)
         if (!is_set(e, &e->plan.leaf[i]))
-            return call_error(e, ADJ_EARG, "adj_run: input \"%s\" has not been set",
-                              adj_node_name(e->plan.leaf[i].node));
+            return adj_exec_fail(e, ADJ_EARG, "adj_run: input \"%s\" has not been set",
+                                 adj_node_name(e->plan.leaf[i].node));
     return ADJ_OK;
 }
 
@@ -129,15 +130,15 @@ adj_status adj_run_each(int n, adj_exec *const list[])
         adj_status status = check_ready(list[i]);
         if (status == ADJ_OK && list[i]->opts.threads != 1)
             status =
-                call_error(list[i], ADJ_EARG,
-                           "adj_run_each: executor %d has too many threads (got %d, expected 1)", i,
-                           list[i]->opts.threads);
+                adj_exec_fail(list[i], ADJ_EARG,
+                              "adj_run_each: executor %d has too many threads (got %d, expected 1)",
+                              i, list[i]->opts.threads);
         for (int k = 0; status == ADJ_OK && k < i; k++)
             if (list[k] == list[i])
-                status = call_error(list[i], ADJ_EARG,
-                                    "adj_run_each: executor %d is also executor %d (expected "
-                                    "different ones)",
-                                    i, k);
+                status = adj_exec_fail(list[i], ADJ_EARG,
+                                       "adj_run_each: executor %d is also executor %d (expected "
+                                       "different ones)",
+                                       i, k);
         if (status != ADJ_OK)
             return status;
     }

@@ -23,13 +23,14 @@ static adj_status check_value(adj_exec *e, const char *call, const adj_node *n, 
     if (e->status != ADJ_OK)
         return e->status;
     if (n == NULL)
-        return call_error(e, ADJ_EARG, "%s: the node is NULL", call);
+        return adj_exec_fail(e, ADJ_EARG, "%s: the node is NULL", call);
     size_t wanted = adj_type_bytes(n->type);
     if (bytes != wanted)
-        return call_error(e, ADJ_EARG, "%s: wrong size for %s \"%s\" (got %zu bytes, expected %zu)",
-                          call, n->op->name, adj_node_name(n), bytes, wanted);
+        return adj_exec_fail(e, ADJ_EARG,
+                             "%s: wrong size for %s \"%s\" (got %zu bytes, expected %zu)", call,
+                             n->op->name, adj_node_name(n), bytes, wanted);
     if (data == NULL && bytes > 0)
-        return call_error(e, ADJ_EARG, "%s: data is NULL", call);
+        return adj_exec_fail(e, ADJ_EARG, "%s: data is NULL", call);
     return ADJ_OK;
 }
 
@@ -51,10 +52,10 @@ static void copy_bytes(const adj_exec *e, char *to, const char *from, size_t byt
 static adj_status find_settable(adj_exec *e, const char *call, const adj_node *n, leaf **l)
 {
     if (n->op == &adj_op_const || n->graph != e->plan.user || !(n->op->flags & ADJ_OP_LEAF))
-        return call_error(e, ADJ_EARG,
-                          "%s: %s \"%s\" cannot be set (expected an input, param or state of "
-                          "this executor's graph)",
-                          call, n->op->name, adj_node_name(n));
+        return adj_exec_fail(e, ADJ_EARG,
+                             "%s: %s \"%s\" cannot be set (expected an input, param or state of "
+                             "this executor's graph)",
+                             call, n->op->name, adj_node_name(n));
     *l = find_leaf(&e->plan, n);
     return ADJ_OK;
 }
@@ -96,13 +97,13 @@ adj_status adj_set_in_place(adj_exec *e, const adj_node *leaf_node, void **data)
     if (e->status != ADJ_OK)
         return e->status;
     if (leaf_node == NULL || data == NULL)
-        return call_error(e, ADJ_EARG, "adj_set_in_place: the %s is NULL",
-                          leaf_node == NULL ? "node" : "place for the pointer");
+        return adj_exec_fail(e, ADJ_EARG, "adj_set_in_place: the %s is NULL",
+                             leaf_node == NULL ? "node" : "place for the pointer");
     const adj_status status = find_settable(e, "adj_set_in_place", leaf_node, &l);
     if (status != ADJ_OK)
         return status;
     if (l == NULL)
-        return call_error(
+        return adj_exec_fail(
             e, ADJ_EARG,
             "adj_set_in_place: %s \"%s\" has no value here: no fetch and no update needs it",
             leaf_node->op->name, adj_node_name(leaf_node));
@@ -134,7 +135,8 @@ static const void *value_of(adj_exec *e, const char *call, const adj_node *node)
                                             : "has no value: adj_run has not completed yet";
     if (missing == NULL)
         return slot_of(p, b)->data;
-    call_error(e, ADJ_EARG, "%s: %s \"%s\" %s", call, node->op->name, adj_node_name(node), missing);
+    adj_exec_fail(e, ADJ_EARG, "%s: %s \"%s\" %s", call, node->op->name, adj_node_name(node),
+                  missing);
     return NULL;
 }
 
@@ -155,7 +157,7 @@ const void *adj_data(adj_exec *e, const adj_node *node)
         return NULL;
     if (node != NULL)
         return value_of(e, "adj_data", node);
-    call_error(e, ADJ_EARG, "adj_data: the node is NULL");
+    adj_exec_fail(e, ADJ_EARG, "adj_data: the node is NULL");
     return NULL;
 }
 
@@ -224,18 +226,20 @@ static adj_status check_copy(adj_exec *to, const adj_exec *from)
     char missing[NAMES], others[NAMES];
     if (list_missing(to, from, missing) > 0) {
         const int n = list_missing(from, to, others);
-        return call_error(to, ADJ_EARG, "adj_copy_params: the source executor lacks %s%s%s%s",
-                          missing, n > 0 ? " (only the source has " : "", others, n > 0 ? ")" : "");
+        return adj_exec_fail(to, ADJ_EARG, "adj_copy_params: the source executor lacks %s%s%s%s",
+                             missing, n > 0 ? " (only the source has " : "", others,
+                             n > 0 ? ")" : "");
     }
     for (int i = 0; i < to->plan.n_leaf; i++) {
         const leaf *l = &to->plan.leaf[i], *source = same_leaf(l, from);
         const adj_type expected = l->node->type,
                        got = source != NULL ? source->node->type : expected;
         if (!is_same_type(got, expected))
-            return call_error(to, ADJ_ESHAPE,
-                              "adj_copy_params: \"%s\" differs in type (got %s %s, expected %s %s)",
-                              l->node->name, adj_dtype_name(got.dtype), adj_shape_text(got.shape).s,
-                              adj_dtype_name(expected.dtype), adj_shape_text(expected.shape).s);
+            return adj_exec_fail(
+                to, ADJ_ESHAPE,
+                "adj_copy_params: \"%s\" differs in type (got %s %s, expected %s %s)",
+                l->node->name, adj_dtype_name(got.dtype), adj_shape_text(got.shape).s,
+                adj_dtype_name(expected.dtype), adj_shape_text(expected.shape).s);
     }
     return ADJ_OK;
 }
@@ -247,7 +251,7 @@ adj_status adj_copy_params(adj_exec *to, const adj_exec *from)
     if (to->status != ADJ_OK)
         return to->status;
     if (from->status != ADJ_OK)
-        return call_error(to, ADJ_EARG, "adj_copy_params: the source executor has failed");
+        return adj_exec_fail(to, ADJ_EARG, "adj_copy_params: the source executor has failed");
     const adj_status status = check_copy(to, from);
     for (int i = 0; i < to->plan.n_leaf && status == ADJ_OK; i++) {
         const leaf *l = &to->plan.leaf[i], *source = same_leaf(l, from);

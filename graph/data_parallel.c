@@ -207,6 +207,10 @@ static adj_status check(adj_graph *g, int processes, int rank, int shards)
                         "adj_data_parallel: shards cannot be divided among processes (got %d, "
                         "expected 0 or a multiple of %d processes)",
                         shards, processes);
+    if ((shards > 0 ? shards : processes) > ADJ_MAX_SHARDS)
+        return adj_fail(g, ADJ_EARG,
+                        "adj_data_parallel: too many shards (got %d, expected at most %d)",
+                        shards > 0 ? shards : processes, ADJ_MAX_SHARDS);
     return ADJ_OK;
 }
 

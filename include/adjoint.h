@@ -251,10 +251,14 @@ ADJ_API adj_status adj_updates_add(adj_updates *u, adj_node *leaf, adj_node *nex
 /* Returns a new list with all assignments of a and b; NULL counts as an empty list. */
 ADJ_API adj_updates *adj_updates_join(adj_graph *g, const adj_updates *a, const adj_updates *b);
 
+/* Maximum number of shards of a batch. */
+enum { ADJ_MAX_SHARDS = 10000 };
+
 /* Options of data-parallel training. All zero is the default. */
 typedef struct {
-    /* Number of shards of the batch of all processes, a multiple of their number; 0: one for each
-     * process. A process computes an equal number of consecutive shards, one after the other. */
+    /* Number of shards of the batch of all processes, a multiple of their number, at most
+     * ADJ_MAX_SHARDS; 0: one for each process. A process computes an equal number of consecutive
+     * shards, one after the other; its graph has the nodes of each. */
     int shards;
     /* Small values are packed into buffers of up to this many bytes for one reduction; 0: 1 MiB or
      * an eighth of all values, whichever is less, but at least 32 KiB. */

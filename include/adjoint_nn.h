@@ -259,8 +259,8 @@ ADJ_API adj_updates *adj_adamw(adj_node *loss, double lr);
  * change; the layer still normalizes by the statistics that it was built for, in training those of
  * the batch (see adj_model_opts.freeze). */
 ADJ_API adj_updates *adj_training_updates(adj_node *loss, const adj_optimizer_opts *options);
-/* Sets the learning rate of the next runs. ADJ_EARG if the graph has no optimizer, or lr is NaN or
- * not from 0 to FLT_MAX. */
+/* Sets the learning rate of the next runs. ADJ_EARG, with the reason in adj_exec_message, if the
+ * graph has no optimizer, or lr is NaN or not from 0 to FLT_MAX. */
 ADJ_API adj_status adj_set_lr(adj_exec *e, double lr);
 
 /* Sets all of *options by a name: "sgd", "momentum" (0.9), "nesterov" (0.9), "rmsprop", "adam" or

@@ -1,6 +1,6 @@
 /* fold.c - computes values while loading, such as the shapes that exporters compute: constants,
  * tensors whose elements are only rearranged, and arithmetic. Integers are computed in 64 bits,
- * floats in double and then rounded to their type. */
+ * floats in double and then rounded to their type, unless the graph computes in double. */
 #include <math.h>
 #include <string.h>
 
@@ -121,7 +121,7 @@ int fold_cast(call *n)
         if (v->i != NULL && from->i != NULL && to != ELEM_BOOL)
             v->i[i] = from->i[i];
         else
-            number_set(v, i, number_at(from, i));
+            number_set(v, i, v->i != NULL ? number_in_file(from, i) : number_at(from, i));
     }
     return give_known(n, v);
 }
@@ -352,7 +352,7 @@ int fold_each(call *n, double (*function)(double x))
     const numbers *a = in_known(n, 0);
     numbers *v = a != NULL ? new_numbers(n->f, a->elem, a->shape) : NULL;
     for (int64_t i = 0; v != NULL && i < v->n; i++)
-        number_set(v, i, function(number_at(a, i)));
+        number_set(v, i, function(n->row->is_whole ? number_in_file(a, i) : number_at(a, i)));
     return give_known(n, v);
 }
 

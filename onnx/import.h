@@ -22,7 +22,8 @@ enum {
 
 /* Numbers known while loading. Integers and truth values stand in i, all others in f. */
 typedef struct {
-    int elem; /* type in the file */
+    int elem;        /* type in the file */
+    adj_dtype dtype; /* to which computed floats are rounded: f64 for float when computing in f64 */
     adj_shape shape;
     int64_t n; /* number of elements */
     double *f;
@@ -127,6 +128,9 @@ const numbers *read_tensor(import *f, const Onnx__TensorProto *t);
 const numbers *known_tensor(import *f, const adj_tensor *t);
 /* Returns element i of any type. */
 double number_at(const numbers *v, int64_t i);
+/* Returns element i as its type in the file holds it. A size is rounded to a whole number from
+ * there, so that it does not depend on the type of the computation. */
+double number_in_file(const numbers *v, int64_t i);
 /* Sets element i, rounded to the type. */
 void number_set(numbers *v, int64_t i, double to);
 /* Returns the type in which values of this type are computed. */
@@ -281,6 +285,7 @@ struct operator_row {
     import_fn *fold;
     double (*each)(double x); /* of each element */
     operation operation;
+    int is_whole;     /* 1: `each` rounds to whole numbers */
     int since;        /* the first opset in which it is as here; 0: it was always */
     int takes_merged; /* 1: its results are the same for operands whose last axes are one */
 };

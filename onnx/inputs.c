@@ -5,12 +5,35 @@
 
 #include "import.h"
 
-static int64_t symbolic_size(const import *f, const char *name, size_t axis)
+static int has_number(const Onnx__TensorShapeProto__Dimension *d)
+{
+    return d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
+}
+
+/* Returns the size of a symbolic height or width, or -1. They follow the channels, whose number the
+ * file has, or the batch where the channels are last. */
+static int64_t image_size(const import *f, const Onnx__TensorShapeProto *s, size_t axis)
+{
+    const adj_node *given = f->n_given < f->o->n_given ? f->o->given[f->n_given] : NULL;
+    const adj_shape own = given != NULL ? adj_node_type(given).shape : (adj_shape){0};
+    if (own.rank == (int64_t)s->n_dim)
+        return own.dim[axis];
+    if (s->n_dim != 4)
+        return -1;
+    const size_t height = has_number(s->dim[1]) ? 2 : 1;
+    const int64_t size = axis == height ? f->o->size.h : axis == height + 1 ? f->o->size.w : 0;
+    return size > 0 ? size : -1;
+}
+
+static int64_t symbolic_size(const import *f, const Onnx__TensorShapeProto *s, const char *name,
+                             size_t axis)
 {
     for (int i = 0; i < f->o->n_dim; i++)
         if (name != NULL && strcmp(f->o->dim[i].name, name) == 0)
             return f->o->dim[i].size;
-    return axis != 0 ? -1 : f->o->batch > 0 ? f->o->batch : 1;
+    if (axis != 0)
+        return image_size(f, s, axis);
+    return f->o->batch > 0 ? f->o->batch : 1;
 }
 
 static int input_type(import *f, const Onnx__ValueInfoProto *info, int *elem, adj_shape *shape)
@@ -24,23 +47,25 @@ static int input_type(import *f, const Onnx__ValueInfoProto *info, int *elem, ad
     *shape = (adj_shape){.rank = s->n_dim < ADJ_MAX_RANK ? (int64_t)s->n_dim : ADJ_MAX_RANK};
     for (size_t i = 0; i < s->n_dim; i++) {
         const Onnx__TensorShapeProto__Dimension *d = s->dim[i];
-        const int is_number = d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
+        const int is_number = has_number(d);
         const char *name = d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM
                                ? d->dim_param
                                : NULL;
         const int is_batch = i == 0 && f->o->batch > 0;
         if (is_number && i == 0 && f->file_batch == 0)
             f->file_batch = d->dim_value;
-        const int64_t size = is_number && !is_batch ? d->dim_value : symbolic_size(f, name, i);
+        const int64_t size = is_number && !is_batch ? d->dim_value : symbolic_size(f, s, name, i);
         const int is_merged = i >= ADJ_MAX_RANK;
         int64_t *to = &shape->dim[is_merged ? ADJ_MAX_RANK - 1 : i];
         if (size >= 0 && __builtin_mul_overflow(is_merged ? *to : 1, size, to))
             return import_fail(f, ADJ_ESHAPE, "input \"%s\": too many elements", info->name);
         if (size < 0)
-            return import_fail(f, ADJ_ESHAPE,
-                               "input \"%s\": the size of axis %zu (\"%s\") is not known (expected "
-                               "it in adj_onnx_opts.dim, or a fixed size in the file)",
-                               info->name, i, name != NULL ? name : "");
+            return import_fail(
+                f, ADJ_ESHAPE,
+                "input \"%s\": the size of axis %zu (\"%s\") is not known (expected a "
+                "fixed size in the file, or --size HxW of train and compare; in C "
+                "adj_onnx_opts.size or dim)",
+                info->name, i, name != NULL ? name : "");
     }
     return 1;
 }

@@ -106,6 +106,20 @@ adj_dtype dtype_of_elem(const import *f, int elem)
     return row != NULL ? row->dtype : ADJ_I32;
 }
 
+/* Returns the type of floats in the file. */
+static adj_dtype of_file(int elem)
+{
+    const elem_row *row = find_elem(elem);
+    return row != NULL ? row->dtype : ADJ_F32;
+}
+
+static double rounded(adj_dtype dtype, double v)
+{
+    double element;
+    adj_store(dtype, &element, 0, v);
+    return adj_load(dtype, &element, 0);
+}
+
 static numbers *allocate(import *f, int elem, adj_shape shape)
 {
     const int64_t n = adj_shape_elems(shape);
@@ -113,7 +127,8 @@ static numbers *allocate(import *f, int elem, adj_shape shape)
     void *data = v != NULL ? import_alloc(f, n > 0 ? n : 1, 8) : NULL;
     if (data == NULL)
         return NULL;
-    *v = (numbers){.elem = elem, .shape = shape, .n = n};
+    const adj_dtype dtype = elem == ELEM_FLOAT && f->o->dtype == ADJ_F64 ? ADJ_F64 : of_file(elem);
+    *v = (numbers){.elem = elem, .dtype = dtype, .shape = shape, .n = n};
     if (elem_is_float(elem))
         v->f = data;
     else
@@ -135,15 +150,15 @@ numbers *new_numbers(import *f, int elem, adj_shape shape)
 
 double number_at(const numbers *v, int64_t i) { return v->f != NULL ? v->f[i] : (double)v->i[i]; }
 
+double number_in_file(const numbers *v, int64_t i)
+{
+    return v->f != NULL ? rounded(of_file(v->elem), v->f[i]) : (double)v->i[i];
+}
+
 void number_set(numbers *v, int64_t i, double to)
 {
     if (v->f != NULL) {
-        double rounded;
-        const elem_row *row = find_elem(v->elem);
-        if (row == NULL)
-            return;
-        adj_store(row->dtype, &rounded, 0, to);
-        v->f[i] = adj_load(row->dtype, &rounded, 0);
+        v->f[i] = rounded(v->dtype, to);
     } else if (v->elem == ELEM_BOOL) {
         v->i[i] = to != 0;
     } else {

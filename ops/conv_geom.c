@@ -1,5 +1,6 @@
-/* conv_geom.c - see conv_geom.h. Checks run in this order: rank, each dimension, divisibility,
- * sizes with overflow checks. Every divisor is checked first. */
+/* conv_geom.c - see conv_geom.h: pads (SAME, VALID, EXPLICIT) and output sizes. Checks run in this
+ * order: rank, each dimension, divisibility, sizes with overflow checks. Every divisor is checked
+ * first. */
 #include <inttypes.h>
 #include <stdio.h>
 

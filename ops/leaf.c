@@ -55,6 +55,26 @@ static adj_shape trimmed(adj_shape s)
     return s;
 }
 
+/* Fails for initial values that cannot be drawn or copied. */
+static adj_status check_init(adj_graph *g, const adj_op *op, const char *name, adj_init init)
+{
+    if ((unsigned)init.kind > ADJ_INIT_DATA)
+        return adj_fail(g, ADJ_EARG, "%s: \"%.64s\" has no valid initializer (got kind %d)",
+                        op->name, name, (int)init.kind);
+    if (init.kind == ADJ_INIT_DATA && init.data == NULL)
+        return adj_fail(g, ADJ_EARG, "%s: \"%.64s\" has no initial values (data is NULL)", op->name,
+                        name);
+    if (init.kind == ADJ_INIT_UNIFORM && !(init.a <= init.b))
+        return adj_fail(g, ADJ_EARG,
+                        "%s: \"%.64s\": its range is empty (got %g to %g, expected low <= high)",
+                        op->name, name, init.a, init.b);
+    if (init.kind == ADJ_INIT_NORMAL && !(init.b >= 0))
+        return adj_fail(g, ADJ_EARG,
+                        "%s: \"%.64s\": its deviation is out of range (got %g, expected 0 or more)",
+                        op->name, name, init.b);
+    return ADJ_OK;
+}
+
 static adj_node *new_leaf(adj_graph *g, const adj_op *op, const char *name, adj_type type,
                           adj_init init, int is_drawn)
 {
@@ -75,15 +95,8 @@ static adj_node *new_leaf(adj_graph *g, const adj_op *op, const char *name, adj_
         adj_fail(g, ADJ_EARG, "%s: name \"%.64s\" is already in use", op->name, name);
         return NULL;
     }
-    if ((unsigned)init.kind > ADJ_INIT_DATA) {
-        adj_fail(g, ADJ_EARG, "%s: \"%.64s\" has no valid initializer (got kind %d)", op->name,
-                 name, (int)init.kind);
+    if (check_init(g, op, name, init) != ADJ_OK)
         return NULL;
-    }
-    if (init.kind == ADJ_INIT_DATA && init.data == NULL) {
-        adj_fail(g, ADJ_EARG, "%s: \"%.64s\" has no initial values (data is NULL)", op->name, name);
-        return NULL;
-    }
     if (init.kind == ADJ_INIT_DATA) {
         if (adj_check_type(g, op->name, "shape", type) != ADJ_OK)
             return NULL;

@@ -36,18 +36,18 @@ static adj_status infer(const adj_node *n, void *attrs, adj_type *out)
 
 static const adj_schema momentum_schema = {
     .size = sizeof(adj_decay_attrs),
-    .attr = {
-        {"mu", ADJ_ATTR_REAL, .offset = offsetof(adj_decay_attrs, mu), " mu ", .fallback = 0.9},
-        {"decay", ADJ_ATTR_REAL, .offset = offsetof(adj_decay_attrs, decay), " decay ",
-         .fallback = 1e-4, .flags = ADJ_ATTR_HIDE_ZERO}}};
+    .attr = {{"mu", ADJ_ATTR_REAL, .offset = offsetof(adj_decay_attrs, mu), " mu ", "0 <= mu < 1",
+              0, 0x1.fffffffffffffp-1, .fallback = 0.9},
+             {"decay", ADJ_ATTR_REAL, .offset = offsetof(adj_decay_attrs, decay), " decay ", ">= 0",
+              0, DBL_MAX, .fallback = 1e-4, .flags = ADJ_ATTR_HIDE_ZERO}}};
 static const adj_schema sgd_schema = {
     .size = sizeof(adj_decay_attrs),
-    .attr = {{"decay", ADJ_ATTR_REAL, .offset = offsetof(adj_decay_attrs, decay), " decay ",
-              .fallback = 1e-4, .flags = ADJ_ATTR_HIDE_ZERO}}};
+    .attr = {{"decay", ADJ_ATTR_REAL, .offset = offsetof(adj_decay_attrs, decay), " decay ", ">= 0",
+              0, DBL_MAX, .fallback = 1e-4, .flags = ADJ_ATTR_HIDE_ZERO}}};
 static const adj_schema ema_schema = {
     .size = sizeof(adj_value_attrs),
     .attr = {{"beta", ADJ_ATTR_REAL, .offset = offsetof(adj_value_attrs, value), " beta ",
-              .fallback = 0.9}}};
+              "0 <= beta < 1", 0, 0x1.fffffffffffffp-1, .fallback = 0.9}}};
 static const adj_schema adam_schema = {
     .size = sizeof(adj_adam_attrs),
     .attr = {{"beta1", ADJ_ATTR_REAL, .offset = offsetof(adj_adam_attrs, beta1), " beta ",
@@ -56,8 +56,8 @@ static const adj_schema adam_schema = {
               "0 <= beta2 < 1", 0, 0x1.fffffffffffffp-1, .fallback = 0.999},
              {"epsilon", ADJ_ATTR_REAL, .offset = offsetof(adj_adam_attrs, epsilon), " epsilon ",
               ">= 0", 0, DBL_MAX, .fallback = 1e-8},
-             {"decay", ADJ_ATTR_REAL, .offset = offsetof(adj_adam_attrs, decay), " decay ",
-              .flags = ADJ_ATTR_HIDE_ZERO}}};
+             {"decay", ADJ_ATTR_REAL, .offset = offsetof(adj_adam_attrs, decay), " decay ", ">= 0",
+              0, DBL_MAX, .flags = ADJ_ATTR_HIDE_ZERO}}};
 
 adj_node *adj_momentum(adj_node *v, adj_node *g, adj_node *p, double mu, double decay)
 {

@@ -5,6 +5,36 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
+int draw(uint32_t *counter, int lo, int hi)
+{
+    uint32_t word[4];
+    adj_philox((uint32_t[]){(*counter)++, 0, 0, 0}, (uint32_t[]){3, 4}, word);
+    return lo + (int)(word[0] % (uint32_t)(hi - lo + 1));
+}
+
+oracle_conv draw_sizes(const oracle_conv *most, uint32_t *counter)
+{
+    oracle_conv a = *most;
+    int *const field[] = {&a.n,    &a.h,  &a.w,  &a.c,  &a.kh, &a.kw,
+                          &a.last, &a.sh, &a.sw, &a.dh, &a.dw};
+    for (size_t i = 0; i < sizeof field / sizeof *field; i++)
+        *field[i] = *field[i] > 0 ? draw(counter, 1, *field[i]) : 0;
+    return a;
+}
+
+void draw_padding(oracle_conv *a, uint32_t *counter)
+{
+    a->padding = draw(counter, 0, 1) ? ADJ_SAME : ADJ_EXPLICIT;
+    for (int i = 0; i < 4; i++)
+        a->pad[i] = draw(counter, 0, 4);
+    int reach_h = (a->kh - 1) * (a->dh > 0 ? a->dh : 1) + 1;
+    int reach_w = (a->kw - 1) * (a->dw > 0 ? a->dw : 1) + 1;
+    int short_h = reach_h - a->h - a->pad[0] - a->pad[1];
+    int short_w = reach_w - a->w - a->pad[2] - a->pad[3];
+    a->pad[1] += short_h > 0 ? short_h : 0;
+    a->pad[3] += short_w > 0 ? short_w : 0;
+}
+
 static adj_node *filled(fixture *f, adj_dtype dtype, adj_shape shape, conv_fill fill, int integer)
 {
     return fill == INTEGERS ? given_integers(f, dtype, shape, -integer, integer)

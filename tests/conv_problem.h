@@ -21,6 +21,13 @@ typedef struct { /* arrays: by enum oracle_result */
     char text[200];
 } conv_problem;
 
+/* lo to hi; the same for the same counter, which goes on. */
+int draw(uint32_t *counter, int lo, int hi);
+/* Sizes of 1 to those of most (0: not drawn), in the order of the struct; no padding. */
+oracle_conv draw_sizes(const oracle_conv *most, uint32_t *counter);
+/* SAME, or EXPLICIT with room for the kernel. */
+void draw_padding(oracle_conv *a, uint32_t *counter);
+
 conv_problem conv_problem_new(oracle_conv row, adj_dtype dtype, conv_fill fill);
 /* Fills want by the slow reference. */
 void conv_problem_solve(conv_problem *p);

@@ -13,6 +13,7 @@ enum { MAX_CALLS = 20000 };
 
 typedef struct {
     long calls, live, fail_at; /* fail_at 0: never */
+    int fails_on;              /* and so do all calls behind it */
     uint64_t *stack;           /* of each call, from 1 to MAX_CALLS; NULL: not kept */
 } counter;
 
@@ -45,7 +46,8 @@ static inline int is_first_or_last_from_there(const counter *c, long call)
 static inline void *count_alloc(void *user, size_t bytes)
 {
     counter *c = user;
-    if (++c->calls == c->fail_at)
+    c->calls++;
+    if (c->calls == c->fail_at || (c->fails_on && c->fail_at > 0 && c->calls > c->fail_at))
         return NULL;
     if (c->stack != NULL && c->calls <= MAX_CALLS)
         c->stack[c->calls] = call_stack();

@@ -55,6 +55,13 @@ static inline int repeats(int in_suite)
     return in_suite * (n > 0 ? n : 1);
 }
 
+/* Returns a number from 0 to n - 1, another one in each call. */
+static inline int draw_below(int n, uint64_t *seed)
+{
+    *seed = *seed * UINT64_C(6364136223846793005) + 1442695040888963407U;
+    return (int)((*seed >> 33) % (uint64_t)n);
+}
+
 /* A suite's .init: what the plan is by itself is looked at, whatever all tests are run with. */
 static inline void plan_as_usual(void) { unsetenv("ADJOINT_PLAN"); }
 

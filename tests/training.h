@@ -23,7 +23,8 @@ static inline training training_on(adj_node *logits, const adj_optimizer_opts *o
     training t = {.g = g, .images = adj_find(g, "images")};
     t.labels =
         adj_input(g, "labels", ADJ_I32, (adj_shape){1, {adj_node_type(logits).shape.dim[0]}});
-    t.lr = adj_input(g, "learning_rate", adj_node_type(logits).dtype, (adj_shape){0});
+    const adj_dtype dtype = adj_node_type(logits).dtype == ADJ_F64 ? ADJ_F64 : ADJ_F32;
+    t.lr = adj_input(g, "learning_rate", dtype, (adj_shape){0});
     t.loss = adj_loss_softmax(logits, t.labels, NULL);
     t.updates = adj_training_updates(t.loss, o);
     cr_assert_not_null(t.updates, "%s", adj_graph_message(g));

@@ -151,6 +151,7 @@ static adj_status add_updates(network *n, const training_opts *t, adj_error *err
     adj_status status = ADJ_OK;
 
     o.trained = NULL;
+    o.n_trained = 0;
     o.loss_scale = t->scale;
     if (all < 0 || trained == NULL)
         status = adj_error_set(error, ADJ_ENOMEM, "net: out of memory");

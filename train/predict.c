@@ -341,6 +341,17 @@ static adj_status check_truth(const adj_predictor *p, const adj_dataset *d,
                          "NULL)");
 }
 
+adj_status predictor_check_data(const adj_predictor *p, const adj_dataset *d,
+                                const int64_t confusion[], adj_error *error)
+{
+    adj_status status = check_truth(p, d, confusion, error);
+    if (status == ADJ_OK)
+        status = adj_model_card_check(&p->card, d->size.c, d->classes, d->class_names, error);
+    if (status == ADJ_OK)
+        status = check_images(p, d, error);
+    return status == ADJ_OK ? io_check_fit(d, p->net.options.size, 1, error) : status;
+}
+
 adj_status adj_predictor_evaluate(adj_predictor *p, const adj_dataset *d, adj_score *score,
                                   int64_t confusion[], adj_error *error)
 {
@@ -349,11 +360,7 @@ adj_status adj_predictor_evaluate(adj_predictor *p, const adj_dataset *d, adj_sc
                              "evaluate: expected a predictor, a data set with "
                              "images, and room for a score");
     *score = (adj_score){0};
-    adj_status status = check_truth(p, d, confusion, error);
-    if (status == ADJ_OK)
-        status = adj_model_card_check(&p->card, d->size.c, d->classes, d->class_names, error);
-    if (status == ADJ_OK)
-        status = check_images(p, d, error);
+    adj_status status = predictor_check_data(p, d, confusion, error);
     if (status != ADJ_OK)
         return status;
     workers *w;

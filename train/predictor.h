@@ -78,6 +78,10 @@ void predictor_normalize(adj_predictor *p, const float mean[], const float devia
  * classes. */
 adj_status predictor_name_classes(adj_predictor *p, int64_t n, const char *const names[],
                                   adj_error *error);
+/* Fails for a data set that the predictor cannot evaluate. confusion: as in adj_predictor_evaluate.
+ */
+adj_status predictor_check_data(const adj_predictor *p, const adj_dataset *d,
+                                const int64_t confusion[], adj_error *error);
 /* Makes the next evaluation plan use these kernels; returns 0 when out of memory. */
 int predictor_select(adj_predictor *p, const char *selection);
 /* Writes the parameters of e with the n metadata and what these do not have of the card, which gets

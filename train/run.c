@@ -113,12 +113,13 @@ static adj_status evaluate(adj_trainer *t, adj_score *score, int *is_best, adj_e
     *is_best = 0;
     if (t->held_out == NULL)
         return ADJ_OK;
-    adj_predictor *p = adj_trainer_predictor(t, error);
-    if (p == NULL)
-        return ADJ_ENOMEM;
+    adj_predictor *p;
+    adj_status status = trainer_predictor(t, &p, error);
+    if (status != ADJ_OK)
+        return status;
     p->ranks = ranks_size(t->ranks.ranks) > 1 ? t->o.distributed.ranks
                                               : NULL; /* other callers evaluate in one process */
-    adj_status status = adj_predictor_evaluate(p, t->held_out, score, NULL, error);
+    status = adj_predictor_evaluate(p, t->held_out, score, NULL, error);
     p->ranks = NULL;
     if (status != ADJ_OK)
         return status;
@@ -253,10 +254,10 @@ adj_status adj_fit(const adj_net *net, const adj_dataset *train, const adj_datas
     if (status == ADJ_OK) {
         const uint64_t before = t->done;
         status = adj_trainer_run(t, error);
-        if (status == ADJ_OK || t->done != before)
-            *p = adj_trainer_predictor(t, status == ADJ_OK ? error : NULL);
-        if (*p == NULL && status == ADJ_OK)
-            status = ADJ_ENOMEM;
+        if (status == ADJ_OK)
+            status = trainer_predictor(t, p, error);
+        else if (t->done != before)
+            (void)trainer_predictor(t, p, NULL);
         if (*p != NULL)
             t->predictor = NULL; /* the caller's from now on */
     }

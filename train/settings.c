@@ -205,7 +205,7 @@ int settings_entries(settings *s, entry list[MAX_ENTRIES])
         {"epochs", .integer = &s->epochs, .low = 1, .high = 100000, .may_change = ALWAYS},
         {"batch", .integer = &s->batch, .low = 1, .high = 100000},
         {"accumulate", .integer = &s->accumulate, .low = 1, .high = 10000, .before = "1"},
-        {"shards", .integer = &s->shards, .low = 1, .high = 10000, .before = "1"},
+        {"shards", .integer = &s->shards, .low = 1, .high = ADJ_MAX_SHARDS, .before = "1"},
         {"same_bits", .integer = &s->same_bits, .high = 1, .before = "0"},
         {"sync_batch_norm", .integer = &s->sync_batch_norm, .high = 1, .before = "0"},
         {"shift", .integer = &s->augment.shift, .high = ADJ_MAX_SHIFT},

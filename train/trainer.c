@@ -87,10 +87,11 @@ static adj_status make_same_steps(adj_trainer *t, const adj_net *net, adj_error 
     return status;
 }
 
+/* Makes the predictor, without plans, and fails if it could not evaluate the held-out data. */
 static adj_status make_predictor(adj_trainer *t, const adj_net *net, adj_error *error)
 {
     const adj_dataset *d = t->train;
-    plan_opts plan = plan_of(t, adj_exec_details(t->steps_net.exec).timed_seconds);
+    plan_opts plan = plan_of(t, 0);
 
     plan.exec.tune &= ranks_size(t->ranks.ranks) == 1; /* each would select others */
     plan.ranks = NULL; /* it may be used when their group is closed */
@@ -108,7 +109,14 @@ static adj_status make_predictor(adj_trainer *t, const adj_net *net, adj_error *
     t->predictor->card.high = (double)origin_of(d)->high;
     t->predictor->card.resize = resize_word(d->resize);
     predictor_normalize(t->predictor, d->mean, d->deviation, d->size.c);
-    return predictor_name_classes(t->predictor, d->classes, d->class_names, error);
+    status = predictor_name_classes(t->predictor, d->classes, d->class_names, error);
+    if (status != ADJ_OK || t->held_out == NULL)
+        return status;
+    adj_error why = {0};
+    status = predictor_check_data(t->predictor, t->held_out, NULL, &why);
+    return status == ADJ_OK
+               ? ADJ_OK
+               : adj_error_set(error, status, "fit: held-out data: %.480s", why.message);
 }
 
 static int has_truth(const adj_dataset *d) { return d->labels != NULL || d->targets != NULL; }
@@ -146,6 +154,11 @@ static adj_status fit_net(adj_net *net, const adj_dataset *d, adj_error *error)
         status = adj_error_set(error, ADJ_ESHAPE,
                                "net %.80s: fewer classes than in the data (got %lld, expected %d)",
                                net_name(net), (long long)net->options.classes, d->classes);
+    if (status != ADJ_OK)
+        return status;
+    adj_error why = {0};
+    if (io_check_fit(d, net->options.size, 0, &why) != ADJ_OK)
+        status = adj_error_set(error, why.status, "net %.80s: %.400s", net_name(net), why.message);
     return status;
 }
 
@@ -184,6 +197,16 @@ static adj_status check_contents(adj_trainer *t, adj_error *error)
                                                             : status;
 }
 
+/* Plans the evaluation in what the steps left of the tuning time: at once, with or without held-out
+ * data, since a long training must not fail at its end. */
+static adj_status plan_evaluation(adj_trainer *t, adj_error *error)
+{
+    const double spent = adj_exec_details(t->steps_net.exec).timed_seconds;
+    adj_predictor *p = t->predictor;
+    p->plan.exec.tune_seconds = plan_of(t, spent).exec.tune_seconds;
+    return trainer_predictor(t, &p, error);
+}
+
 static adj_status open_trainer(adj_trainer *t, const adj_net *given, adj_error *error)
 {
     const adj_ranks *ranks = t->o.distributed.ranks;
@@ -203,14 +226,13 @@ static adj_status open_trainer(adj_trainer *t, const adj_net *given, adj_error *
     if (status == ADJ_OK)
         status = ranks_agree(t, error);
     if (status == ADJ_OK)
+        status = make_predictor(t, &net, error);
+    if (status == ADJ_OK)
         status = make_same_steps(t, &net, error);
     if (status == ADJ_OK)
         status = open_loader(t, error);
     if (status == ADJ_OK)
-        status = make_predictor(t, &net, error);
-    /* Planned at once, with or without held-out data: a long training must not fail at its end. */
-    if (status == ADJ_OK && adj_trainer_predictor(t, error) == NULL)
-        status = ADJ_ENOMEM;
+        status = plan_evaluation(t, error);
     if (status == ADJ_OK)
         status = check_contents(t, error);
     return status == ADJ_OK ? ranks_agree_on_kernels(t, error) : status;
@@ -302,17 +324,27 @@ static const char *warning_of(const adj_trainer *t)
     return warning;
 }
 
-adj_predictor *adj_trainer_predictor(adj_trainer *t, adj_error *error)
+adj_status trainer_predictor(adj_trainer *t, adj_predictor **p, adj_error *error)
 {
     const int64_t images = t->held_out != NULL ? t->held_out->n : WHOLE_BATCH;
 
+    *p = NULL;
     if (t->taken != t->done) {
-        if (predictor_take(t->predictor, t->steps_net.exec, images, error) != ADJ_OK)
-            return NULL;
+        adj_status status = predictor_take(t->predictor, t->steps_net.exec, images, error);
+        if (status != ADJ_OK)
+            return status;
         t->taken = t->done;
         t->predictor->card.accuracy = t->at.step == 0 ? 100 * t->at.accuracy : 0; /* 0: unknown */
     }
-    return t->predictor;
+    *p = t->predictor;
+    return ADJ_OK;
+}
+
+adj_predictor *adj_trainer_predictor(adj_trainer *t, adj_error *error)
+{
+    adj_predictor *p;
+    (void)trainer_predictor(t, &p, error);
+    return p;
 }
 
 adj_fit_progress adj_trainer_progress(const adj_trainer *t)

@@ -100,6 +100,8 @@ uint64_t trainer_data_sum(adj_trainer *t);
  * setting is out of range. */
 adj_status settings_complete(settings *s, const adj_net *net, const adj_fit_opts *o, int64_t n,
                              adj_error *error);
+/* Sets *p to adj_trainer_predictor's result, and returns why there is none. */
+adj_status trainer_predictor(adj_trainer *t, adj_predictor **p, adj_error *error);
 /* Plans steps and evaluation with these kernels (adj_exec_internal.selection), and times nothing.
  */
 adj_status trainer_select(adj_trainer *t, const char *steps, const char *evaluation,

@@ -5,7 +5,6 @@
 
 #include "base/ranks_meter.h"
 #include "mpi.h"
-#include "patience.h"
 
 void mpi_sentence(int error, char *text, size_t size)
 {

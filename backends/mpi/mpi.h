@@ -68,4 +68,10 @@ adj_status mpi_measure_link(void *group, double *latency, double *bits_per_secon
 
 extern const adj_kernel mpi_all_reduce, mpi_all_reduce_start, mpi_all_reduce_wait;
 
+/* group.c: lost processes, for the tool, which loads these functions by name. Sets the number of
+ * seconds without a response after which a process counts as lost; 20 by default. */
+ADJ_API void adj_mpi_set_patience(adj_mpi *group, double seconds);
+/* Returns the rank of the first process that was lost; -1: none. */
+ADJ_API int adj_mpi_lost_rank(const adj_mpi *group);
+
 #endif

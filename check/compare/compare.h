@@ -21,7 +21,8 @@ typedef struct {
     int n_fetch, n_leaf;
     adj_node **fetch, **leaf;
     const void **data; /* of the leaves, in their types */
-    int runs;          /* timed ones, after two that are compared; 0: one run alone */
+    int runs;          /* timed ones, after one on other values and one that is kept; 0: the kept
+                          one alone */
     int threads;
     int aliases;                       /* every claim to work in place is tried */
     const adj_exec_internal *internal; /* its before_kernel and user; NULL: none */
@@ -43,10 +44,11 @@ typedef struct {
     int crashed, canary;
     int wrong_plan; /* the plan was refused because it does not compute its graph */
     char message[ADJ_MESSAGE];
-    int wrong_reorder;    /* plan_fault says which */
+    adj_blame fault_of;   /* kernel or plan: whose fault plan_fault is */
     char plan_fault[400]; /* which reorder is wrong; of a bare trial or one with aliases: which
-                             kernel writes over another value or claims falsely to work in place; of
-                             a bare trial, rather: which pass changes a result; "": none */
+                             kernel writes over another value or claims falsely to work in place, or
+                             that a step was left out; of a bare trial, rather: which pass changes a
+                             result, or what is wrong after steps with updates; "": none */
     double seconds;       /* of a whole run, median */
     uint64_t kernels;     /* which kernels ran on which shapes and layouts, in any order: a hash */
     adj_exec_info exec;
@@ -89,6 +91,10 @@ void name_operand(const adj_node *n, int k, char *text, size_t size);
 /* Requires: a completed run, and the leaves given again. Runs each step once more, with the hash of
  * each value before and after, and tries its claims to work in place. Sets o->plan_fault. */
 adj_status find_memory_fault(adj_exec *e, outcome *o);
+/* updates.c. plain: the trial's executor, which has run. Sets o->plan_fault if a leaf has a wrong
+ * value after steps with t->updates; on failure, o->message. opts: of plain. */
+adj_status compare_updates(const trial *t, adj_exec *plain, const adj_exec_opts *opts, region *p,
+                           outcome *o);
 /* wire.c. */
 adj_status trial_elsewhere(const trial *t, const adj_trial_opts *opts, region *p, outcome *o);
 
@@ -236,8 +242,8 @@ adj_node *trial_leaf(trial *t, adj_type type, const void *data);
 adj_node *trial_node(const trial *t, const adj_compare_config *c, const adj_node *n,
                      adj_node *const image[]);
 /* n values become integers that keep their order: the same map for all operands of that largest
- * magnitude, so that a maximum stays one. max == NULL: any small ones. */
-void to_integers(adj_dtype dtype, void *v, int64_t n, const double *max, uint64_t seed,
+ * magnitude, so that a maximum stays one. max == NULL: any of -largest to largest. */
+void to_integers(adj_dtype dtype, void *v, int64_t n, const double *max, int largest, uint64_t seed,
                  uint64_t stream);
 /* Runs a trial here, or where the options say; the reference's as it was built, so that no fault of
  * passes or plans is in it. */
@@ -273,6 +279,13 @@ typedef struct {
 
 /* whole.c: runs configuration k's whole graph; the reference's comes first. */
 adj_status compare_whole(comparing *r, int k);
+/* special.c. Halves, so that many are alike, and special values among them; of the signs that are
+ * there. Beside infinities, by which it may be multiplied, is nothing that a kernel may take for 0;
+ * but what is as small, as the bounds are those without infinities. */
+typedef enum { FINITE_ALONE, FINITE_BESIDE, WITH_INFINITIES } special_kind;
+/* Changes v, operand k of n, in dtype; its own type: as. */
+void make_special(const adj_node *n, int k, adj_dtype as, special_kind kind, adj_dtype dtype,
+                  void *v);
 /* special.c: the row's node alone on values that are never drawn; what is wrong there is the row's
  * verdict, if it has no other fault. ADJ_ENOMEM, or ADJ_OK. */
 adj_status compare_special(comparing *r, int k, compare_row *row);

@@ -156,6 +156,8 @@ adj_status find_memory_fault(adj_exec *e, outcome *o)
             describe_write(p, s, o);
         }
     }
+    if (found)
+        o->fault_of = ADJ_BLAME_KERNEL;
     omp_set_num_threads(callers);
     region_free(&r);
     return status == ADJ_ENOMEM ? status : ADJ_OK;
@@ -165,9 +167,9 @@ void report_plan_fault(comparison *c, const outcome *o, compare_row *row)
 {
     const int has_other =
         row->verdict != ADJ_VERDICT_PASS || is_wrong(&row->isolated) || !row->repeats;
-    if (o->plan_fault[0] == '\0' || (has_other && !o->wrong_reorder))
+    if (o->plan_fault[0] == '\0' || (has_other && o->fault_of != ADJ_BLAME_PLAN))
         return;
     row->verdict = ADJ_VERDICT_FAIL;
-    row->blame = o->wrong_reorder ? ADJ_BLAME_PLAN : ADJ_BLAME_KERNEL;
+    row->blame = o->fault_of;
     row->reason = log_text(&c->log, "%s", o->plan_fault);
 }

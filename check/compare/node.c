@@ -6,7 +6,8 @@
 #include "check/formula.h"
 #include "compare.h"
 
-enum { INTEGERS = 3 };
+/* Sums of the larger ones leave the half types, and lie at the middle of two of their numbers. */
+enum { INTEGERS = 3, INTEGERS_OF_HALF = 15 };
 
 adj_status run_trial(const runner *b, const trial *t, region *p, outcome *o)
 {
@@ -129,12 +130,12 @@ adj_status run_reference(const runner *b, const adj_node *n, void *const operand
 
 /* ---- operands ---- */
 
-void to_integers(adj_dtype dtype, void *v, int64_t n, const double *max, uint64_t seed,
+void to_integers(adj_dtype dtype, void *v, int64_t n, const double *max, int largest, uint64_t seed,
                  uint64_t stream)
 {
-    double scale = max != NULL && *max > 0 && isfinite(*max) ? 20 / *max : 1;
+    const double scale = max != NULL && *max > 0 && isfinite(*max) ? 20 / *max : 1;
     if (max == NULL)
-        adj_draw(dtype, v, n, (adj_init){.kind = ADJ_INIT_UNIFORM, .a = -INTEGERS, .b = INTEGERS},
+        adj_draw(dtype, v, n, (adj_init){.kind = ADJ_INIT_UNIFORM, .a = -largest, .b = largest},
                  seed, stream);
     for (int64_t i = 0; i < n; i++)
         adj_store(dtype, v, i, nearbyint(adj_load(dtype, v, i) * scale));
@@ -169,6 +170,7 @@ static adj_status round_operands(const runner *b, const node_case *n, const adj_
             return ADJ_ENOMEM;
         if (n->exact && adj_is_float(x->type.dtype))
             to_integers(type_under(c, x), v, node_elems(x), is_linear_in(n->node, k) ? NULL : &max,
+                        adj_is_half(type_under(c, x)) ? INTEGERS_OF_HALF : INTEGERS,
                         n->node->id + 1, (uint64_t)k);
         const double scale = mixed_scale(b, c, n->node, k);
         if (n->is_alone && half != ADJ_F32 && type_under(c, x) == ADJ_F32)

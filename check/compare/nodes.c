@@ -160,7 +160,7 @@ static const char *reason_for(const comparing *r, const compare_row *row)
                      "operands had the same";
     if (row->wrong_on_own)
         return "wrong alone as well, on the operands that it had within the graph";
-    if (row->blame == ADJ_BLAME_PLAN && r->whole[row->config].wrong_reorder)
+    if (row->blame == ADJ_BLAME_PLAN && r->whole[row->config].plan_fault[0] != '\0')
         return log_text(&r->c->log, "%s", r->whole[row->config].plan_fault);
     return report_error(r->c, is_wrong(&row->isolated) ? &row->isolated : &row->in_plan);
 }

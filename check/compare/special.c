@@ -1,7 +1,8 @@
 /* special.c - a node alone on values that are never drawn, once it is right on those that are.
  *
  * Integers, where sums are made: they are exact, so that each summand counts, however many there
- * are. Finite ones: rates of 0 and late steps; ties, zeros of both signs, the smallest numbers of
+ * are. Values with a large mean, which a kernel that does not subtract it loses digits to. Finite
+ * ones: rates of 0 and late steps; ties, zeros of both signs, the smallest numbers of
  * the type, values at kinks, repeated labels and, where nothing sums them, the type's largest
  * numbers, all with the node's own bounds. Then NaN and infinities in one operand at a time: the
  * result has them where the reference has them (spread.c has the exceptions), and is within its
@@ -13,7 +14,8 @@
 #include "compare.h"
 
 enum {
-    EXACT = -5,
+    EXACT = -6,
+    MEAN = -5,
     ZERO = -4,
     LATE = -3,
     LARGE = -2,
@@ -25,7 +27,8 @@ typedef struct {
     const runner *b;
     const adj_compare_config *config;
     const adj_node *node;
-    int at; /* EXACT, ZERO, LATE, LARGE, FINITE, or the operand that gets a NaN and infinities */
+    int at; /* EXACT, MEAN, ZERO, LATE, LARGE, FINITE, or the operand that gets a NaN and infinities
+             */
     void *operand[MAX_IN];
     adj_dtype dtype[MAX_IN];
 } special_case;
@@ -45,24 +48,25 @@ static int is_free(const adj_node *n, int k)
     return adj_operand_position(n, n->in[k]) == k && !is_inner_operand(n, k);
 }
 
-/* Halves, so that many are alike, and special values among them; of the signs that are there.
- * Beside infinities, by which it may be multiplied, is nothing that a kernel may take for 0; but
- * what is as small, as the bounds are those without infinities. */
-static void make_finite(const special_case *s, int k)
+void make_special(const adj_node *n, int k, adj_dtype as, special_kind kind, adj_dtype dtype,
+                  void *v)
 {
-    const int64_t n = node_elems(s->node->in[k]);
-    const double normal = adj_traits_of(config_dtype(s->config, s->node->in[k]->type.dtype))->floor;
+    static const double none[] = {NAN, INFINITY, -INFINITY};
+    const int64_t count = node_elems(n->in[k]);
+    const double normal = adj_traits_of(as)->floor;
     double min = INFINITY;
-    for (int64_t i = 0; i < n; i++)
-        min = fmin(min, adj_load(s->dtype[k], s->operand[k], i));
-    const double tiny = s->at == FINITE ? normal / 64 : min > 0 ? normal : 0;
-    for (int64_t i = 0; i < n; i++) {
-        double v = nearbyint(2 * adj_load(s->dtype[k], s->operand[k], i)) / 2;
+    for (int64_t i = 0; i < count; i++)
+        min = fmin(min, adj_load(dtype, v, i));
+    const double tiny = kind == FINITE_ALONE ? normal / 64 : min > 0 ? normal : 0;
+    for (int64_t i = 0; i < count; i++) {
+        double x = nearbyint(2 * adj_load(dtype, v, i)) / 2;
         if (i % EVERY == k % EVERY)
-            v = rounded(s->dtype[k], special_value(s->node, i / EVERY, tiny));
-        if (isfinite(v) && (min < 0 || v > 0 || (min == 0 && v == 0)))
-            adj_store(s->dtype[k], s->operand[k], i, v);
+            x = rounded(dtype, special_value(n, i / EVERY, tiny));
+        if (isfinite(x) && (min < 0 || x > 0 || (min == 0 && x == 0)))
+            adj_store(dtype, v, i, x);
     }
+    for (int i = 0; i < 3 && i < count && kind == WITH_INFINITIES; i++)
+        adj_store(dtype, v, (i * count + count / 2) / 3, none[i]);
 }
 
 /* True if nothing adds or multiplies several of them on the way to a result that is smaller. */
@@ -91,6 +95,13 @@ static void make_large(const special_case *s, int k)
                   copysign(large, adj_load(s->dtype[k], s->operand[k], i)));
 }
 
+/* Adds a mean that is large beside the deviations from it. */
+static void add_mean(const special_case *s, int k)
+{
+    for (int64_t i = 0; i < node_elems(s->node->in[k]); i++)
+        adj_store(s->dtype[k], s->operand[k], i, 100 + adj_load(s->dtype[k], s->operand[k], i));
+}
+
 /* True if operand k is a leaf that is one number, in the case ZERO a float, in LATE an integer. */
 static int is_scalar(const adj_node *n, int k, int at)
 {
@@ -106,11 +117,11 @@ static int may_sum(const adj_node *n)
     return may && adj_is_float(n->type.dtype);
 }
 
-/* True if n has operands for the case at. */
-static int is_case(const adj_node *n, int at)
+/* True if n has operands for the case at. Sums of products with a large mean leave mixed f16. */
+static int is_case(const adj_compare_config *c, const adj_node *n, int at)
 {
-    if (at == EXACT)
-        return may_sum(n);
+    if (at == EXACT || at == MEAN)
+        return may_sum(n) && (at == EXACT || config_half(c) != ADJ_F16);
     if (at >= 0)
         return adj_is_float(n->in[at]->type.dtype) && is_free(n, at) && !is_given(n, at);
     for (int k = 0; k < n->n_in && at <= LATE; k++)
@@ -124,15 +135,6 @@ static void repeat_labels(const special_case *s, int k)
 {
     for (int64_t i = 2; i < node_elems(s->node->in[k]); i += 2)
         adj_store(s->dtype[k], s->operand[k], i, adj_load(s->dtype[k], s->operand[k], 0));
-}
-
-/* One of each, far from each other. */
-static void add_infinities(const special_case *s, int k)
-{
-    const int64_t n = node_elems(s->node->in[k]);
-    static const double v[] = {NAN, INFINITY, -INFINITY};
-    for (int i = 0; i < 3 && i < n; i++)
-        adj_store(s->dtype[k], s->operand[k], (i * n + n / 2) / 3, v[i]);
 }
 
 /* Operands that follow from others, in the order in which they do. */
@@ -182,18 +184,23 @@ static adj_status make_operands(comparing *r, special_case *s, region *p, outcom
             return ADJ_ENOMEM;
         s->operand[k] = v;
         s->dtype[k] = dtype;
-        if (s->at <= LATE && is_scalar(n, k, s->at))
+        const int is_changed = is_free(n, k) && !is_given(n, k);
+        if (s->at == MEAN && is_changed && adj_is_float(dtype))
+            add_mean(s, k);
+        else if (s->at <= LATE && s->at > MEAN && is_scalar(n, k, s->at))
             adj_store(dtype, v, 0, s->at == ZERO ? 0 : 1000000);
-        if (s->at <= LATE || !is_free(n, k) || is_given(n, k))
+        if (s->at <= LATE || !is_changed)
             continue;
         if (s->at == LARGE && adj_is_float(dtype))
             make_large(s, k);
         else if (adj_is_float(dtype))
-            make_finite(s, k);
+            make_special(n, k, dtype,
+                         s->at == k        ? WITH_INFINITIES
+                         : s->at == FINITE ? FINITE_ALONE
+                                           : FINITE_BESIDE,
+                         s->dtype[k], v);
         else
             repeat_labels(s, k);
-        if (s->at == k)
-            add_infinities(s, k);
     }
     return compute_inner(s, p, o);
 }
@@ -206,6 +213,8 @@ static void name_case(const special_case *s, int is_reference, char *text, size_
     int n = is_reference ? snprintf(text, size, REFERENCE_IS_WRONG ": ") : 0;
     if (s->at == EXACT)
         snprintf(text + n, size - (size_t)n, "on integers");
+    else if (s->at == MEAN)
+        snprintf(text + n, size - (size_t)n, "on values with a large mean");
     else if (s->at == LARGE)
         snprintf(text + n, size - (size_t)n, "on the type's largest numbers");
     else if (s->at <= LATE)
@@ -267,7 +276,8 @@ static adj_status run_case(comparing *r, special_case *s, const expectation *bas
     if (s->at >= 0)
         status = forgive_spread(s->b, s->config, &n, row->type, o.value[0], e, p);
     const adj_compare_error error = judge(row->type, o.value[0], e);
-    if (status != ADJ_OK || error.wrong == 0)
+    if (status != ADJ_OK ||
+        (s->at == MEAN && row->config > 0 ? !is_wrong(&error) : error.wrong == 0))
         return status;
     name_case(s, row->config == 0, where, sizeof where);
     row->verdict = ADJ_VERDICT_FAIL;
@@ -290,7 +300,7 @@ adj_status compare_special(comparing *r, int k, compare_row *row)
         return ADJ_OK;
     for (int at = r->opts->exact ? ZERO : EXACT;
          at < n->n_in && status == ADJ_OK && row->verdict == ADJ_VERDICT_PASS; at++) {
-        if (!is_case(n, at))
+        if (!is_case(&r->c->config[k], n, at))
             continue;
         special_case s = {.b = &once, .config = &r->c->config[k], .node = n, .at = at};
         expectation e;

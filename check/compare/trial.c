@@ -33,27 +33,44 @@ static adj_status give_leaves(const trial *t, adj_exec *e)
     return status;
 }
 
-/* The first run's values are kept, a second one's are compared with them bit by bit. Leaves are
- * given again, as what follows from parameters alone would not be computed twice. */
-static adj_status take_values(const trial *t, adj_exec *e, region *p, outcome *o)
+/* Gives each leaf other values of its type: floats change sign, and their magnitude is halved. */
+static adj_status give_others(const trial *t, adj_exec *e)
 {
-    size_t max = 1;
-    for (int i = 0; i < t->n_fetch; i++)
-        max = adj_type_bytes(t->fetch[i]->type) > max ? adj_type_bytes(t->fetch[i]->type) : max;
-    char *second = region_alloc(p, max, 1);
-    if (second == NULL)
-        return ADJ_ENOMEM;
-    adj_status status = adj_run(e);
+    region r = {.allocator = e->region.allocator};
+    adj_status status = ADJ_OK;
+    for (int i = 0; i < t->n_leaf && status == ADJ_OK; i++) {
+        const adj_type type = t->leaf[i]->type;
+        const int64_t n = adj_shape_elems(type.shape);
+        void *v = convert(&r, type.dtype, t->data[i], type.dtype, n);
+        for (int64_t k = 0; k < n && v != NULL && adj_is_float(type.dtype); k++)
+            adj_store(type.dtype, v, k, -adj_load(type.dtype, v, k) / 2);
+        status = v != NULL ? adj_set(e, t->leaf[i], v, adj_type_bytes(type)) : ADJ_ENOMEM;
+    }
+    region_free(&r);
+    return status;
+}
+
+/* Takes the values of a run. Before it, one on other values, so that what is kept of an earlier run
+ * is seen; not in a trial of one run. */
+static adj_status take_values(const trial *t, adj_exec *e, outcome *o)
+{
+    adj_status status = t->runs > 0 ? give_others(t, e) : ADJ_OK;
+    if (status == ADJ_OK && t->runs > 0)
+        status = adj_run(e);
+    if (status == ADJ_OK)
+        status = give_leaves(t, e);
+    if (status == ADJ_OK)
+        status = adj_run(e);
     for (int i = 0; i < t->n_fetch && status == ADJ_OK; i++)
         status = adj_get(e, t->fetch[i], o->value[i], adj_type_bytes(t->fetch[i]->type));
-    if (status == ADJ_OK && t->runs > 0 && (status = give_leaves(t, e)) == ADJ_OK)
-        status = adj_run(e);
-    for (int i = 0; i < t->n_fetch && status == ADJ_OK && t->runs > 0; i++) {
-        size_t bytes = adj_type_bytes(t->fetch[i]->type);
-        status = adj_get(e, t->fetch[i], second, bytes);
-        o->info[i].repeats = status == ADJ_OK && memcmp(second, o->value[i], bytes) == 0;
-    }
     return status;
+}
+
+/* True if fetch i has the bits that are kept of it. */
+static int has_same_bits(const trial *t, adj_exec *e, const outcome *o, int i)
+{
+    const void *v = adj_data(e, t->fetch[i]);
+    return v != NULL && memcmp(v, o->value[i], adj_type_bytes(t->fetch[i]->type)) == 0;
 }
 
 /* Describes what computes each fetch: the step that ends with it. */
@@ -165,27 +182,48 @@ static adj_status take_plan(const trial *t, adj_exec *e, region *p, outcome *o)
     return ADJ_OK;
 }
 
-static adj_status run_plan(const trial *t, adj_exec *e, region *p, outcome *o)
+/* Sets o->plan_fault if kernels write where they must not, or if the steps, which are all run then,
+ * give other bits than a run of the executor gave. */
+static adj_status run_steps_alone(const trial *t, adj_exec *e, outcome *o)
+{
+    adj_status status = give_leaves(t, e); /* a kernel may have changed them */
+    if (status == ADJ_OK)
+        status = find_memory_fault(e, o);
+    for (int i = 0; i < t->n_fetch && status == ADJ_OK && o->plan_fault[0] == '\0'; i++)
+        if (o->info[i].repeats && !has_same_bits(t, e, o, i)) {
+            o->fault_of = ADJ_BLAME_PLAN;
+            snprintf(o->plan_fault, sizeof o->plan_fault,
+                     "plan: a run gives %s other bits than its steps do one by one: one was left "
+                     "out after its operands had changed",
+                     t->fetch[i]->op->name);
+        }
+    return status;
+}
+
+static adj_status run_plan(const trial *t, adj_exec *e, const adj_exec_opts *opts, region *p,
+                           outcome *o)
 {
     o->exec = adj_exec_stats(e);
     o->reorders = adj_exec_details(e).reorders;
     o->kernels = hash_kernels(e);
     adj_status status = list_steps(e, p, o);
     if (status == ADJ_OK)
-        status = give_leaves(t, e);
-    if (status == ADJ_OK)
-        status = take_values(t, e, p, o);
+        status = take_values(t, e, o);
     if (status == ADJ_OK) {
         describe(t, e, o);
         status = time_runs(t, e, p, o);
     }
+    for (int i = 0; i < t->n_fetch && status == ADJ_OK && t->runs > 0; i++)
+        o->info[i].repeats = has_same_bits(t, e, o, i);
     if (status == ADJ_OK && o->reorders > 0 &&
         find_wrong_reorder(e, o->plan_fault, sizeof o->plan_fault) < 0)
         status = ADJ_ENOMEM;
-    o->wrong_reorder = o->plan_fault[0] != '\0';
-    if (status == ADJ_OK && (t->aliases || t->bare) && !o->wrong_reorder &&
-        (status = give_leaves(t, e)) == ADJ_OK) /* a kernel may have changed them */
-        status = find_memory_fault(e, o);
+    if (o->plan_fault[0] != '\0')
+        o->fault_of = ADJ_BLAME_PLAN;
+    else if (status == ADJ_OK && (t->aliases || t->bare))
+        status = run_steps_alone(t, e, o);
+    if (status == ADJ_OK && t->updates != NULL)
+        status = compare_updates(t, e, opts, p, o);
     if (status == ADJ_OK && t->bare)
         status = take_plan(t, e, p, o);
     return status;
@@ -203,24 +241,6 @@ static void watch_passes(const trial *t, watch *w, adj_exec_internal *internal)
 {
     watch_graph(w, "", t->g, t->g->node);
     internal->after_pass = w->status == ADJ_OK ? watch_graph : NULL;
-}
-
-/* Plans what a user would train by: no next value is fetched, so updates may be computed in place;
- * a parameter is, which is then read after its next value is there. */
-static adj_status plan_updates(const trial *t, adj_exec_opts opts, outcome *o)
-{
-    adj_exec *e = NULL;
-    adj_node *const fetch[] = {t->fetch[0], adj_updates_leaf_at(t->updates, 0)};
-    opts.n_fetch = 2;
-    opts.fetch = fetch;
-    opts.updates = t->updates;
-    opts.tune = 0;
-    const adj_status status = adj_exec_new(t->g, &opts, &e);
-    if (status != ADJ_OK)
-        outcome_message(o, adj_exec_message(e));
-    o->wrong_plan = e != NULL && e->plan_is_wrong;
-    adj_exec_free(e);
-    return status;
 }
 
 adj_status trial_here(const trial *t, region *p, outcome *o)
@@ -261,21 +281,21 @@ adj_status trial_here(const trial *t, region *p, outcome *o)
     if (t->bare)
         watch_passes(t, &w, &internal);
     o->status = w.status == ADJ_ENOMEM ? ADJ_ENOMEM : adj_exec_new(t->g, &opts, &e);
+    internal.after_pass = NULL;
     region_free(&w.region);
     if (w.status == ADJ_ENOMEM)
         o->status = ADJ_ENOMEM;
     if (o->status == ADJ_OK)
-        o->status = e != NULL ? run_plan(t, e, p, o) : ADJ_ENOMEM;
-    if (o->status != ADJ_OK) {
+        o->status = e != NULL ? run_plan(t, e, &opts, p, o) : ADJ_ENOMEM;
+    if (o->status != ADJ_OK && o->message[0] == '\0') {
         outcome_message(o, adj_exec_message(e));
         o->canary = e != NULL && e->run.overrun;
         o->wrong_plan = e != NULL && e->plan_is_wrong;
     }
-    if (w.sentence[0] != '\0')
+    if (w.sentence[0] != '\0') {
+        o->fault_of = ADJ_BLAME_PLAN;
         snprintf(o->plan_fault, sizeof o->plan_fault, "%s", w.sentence);
-    internal.after_pass = NULL;
+    }
     adj_exec_free(e);
-    if (o->status == ADJ_OK && t->updates != NULL)
-        o->status = plan_updates(t, opts, o);
     return o->status == ADJ_ENOMEM ? ADJ_ENOMEM : ADJ_OK;
 }

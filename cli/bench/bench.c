@@ -43,11 +43,12 @@ static int read_options(bench_opts *o, int argc, char **argv)
         {"--model", "NAME", "model whose steps to time, see adjoint models; or an ONNX file",
          .text = &o->model, .names = model_name_at},
         {"--batch", "N", "images per step (under mpirun: per rank); default: 64",
-         .integer = &o->batch, .range = {1, 65536}},
+         .integer = &o->batch, .range = {1, 65536}, .needs = "--model"},
         {"--threads", "N", THREADS_HELP, .integer = &o->threads, .range = {1, 1024}},
-        {"--infer", "", "times inference instead of training", .flag = &o->infer},
+        {"--infer", "", "times inference instead of training", .flag = &o->infer,
+         .needs = "--model"},
         {"--tune", "", "tunes kernels first and stores the results in ADJOINT_TUNE's file",
-         .flag = &o->tune},
+         .flag = &o->tune, .needs = "--model"},
         {"--precision", "P", PRECISION_HELP, .text = &o->precision_word, .words = PRECISION_WORDS},
         {"--math", "MODE", MATH_HELP, .text = &o->math, .words = MATH_WORDS},
         {"--backend", "NAME", BACKEND_HELP "; with --all: a list A,B of backends",
@@ -60,7 +61,7 @@ static int read_options(bench_opts *o, int argc, char **argv)
         {"--raw", "",
          "with --model: each convolution's planned and fastest kernel, timed alone, and the plan's "
          "regret (planned time / fastest time)",
-         .flag = &o->raw},
+         .flag = &o->raw, .needs = "--model"},
         {"--all", "", "all candidates of all backends", .flag = &o->all},
         {"--warm", "", "keeps operands in the caches (default: evicts them); for kernels",
          .flag = &o->warm},
@@ -78,10 +79,7 @@ static int check_goes_with(const bench_opts *o)
         int given, fits;
         const char *sentence;
     } rules[] = {
-        {o->infer, o->op.op == NULL, "--infer requires --model"},
-        {o->raw, o->op.op == NULL, "--raw requires --model"},
         {o->profile, step, "--profile requires --model"},
-        {o->tune, o->op.op == NULL, "--tune requires --model"},
         {o->precision_word != NULL, o->op.op == NULL,
          "--precision requires --model; use --dtype with --op"},
         {o->precision != ADJ_PRECISION_AS_BUILT, o->dtype == ADJ_F32,

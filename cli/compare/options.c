@@ -26,15 +26,16 @@ static int read_options(compare_opts *o, int argc, char **argv)
 {
     const option options[] = {
         {"--infer", "", "the model's inference with folded batch norms, as in predict",
-         .flag = &o->graph.infer},
+         .flag = &o->graph.infer, .excludes = "--op"},
         {"--configs", "A,B,...",
          "configurations such as onednn:bf16:threads=1, the reference first; default: "
          "naive:f64,naive,onednn; separate by ; if one contains a comma; " EMITTED_HELP,
          .text = &o->configs},
         {"--also-batch", "N",
          "second batch size, for each distinct node alone; 0: off; default: 17",
-         .integer = &o->also_batch, .range = {0, 4096}},
-        {"--size", "S", "image size, N or HxW; default: the model's", .text = &o->graph.size},
+         .integer = &o->also_batch, .range = {0, 4096}, .excludes = "--op"},
+        {"--size", "S", "image size, N or HxW; default: the model's", .text = &o->graph.size,
+         .excludes = "--op"},
         {"--seed", "N", "seed of the random values; default: 1", .integer = &o->seed,
          .range = {0, 1e15}},
         {"--runs", "N", "timed runs, fewer for slow graphs; default: 5", .integer = &o->runs,
@@ -56,7 +57,7 @@ static int read_options(compare_opts *o, int argc, char **argv)
         {0},
     };
     option graph[COMPARED_OPTIONS + 1];
-    compared_options(&o->graph, graph);
+    compared_options(&o->graph, 1, graph);
     const usage u = {.command = "compare",
                      .summary = "Compares backends, element types, layouts and threads node by "
                                 "node. Default: --model lenet.",
@@ -125,11 +126,6 @@ int compare_parse(compare_opts *o, int argc, char **argv)
     int status = read_options(o, argc, argv);
     if (status != CONTINUE)
         return status;
-    if (o->graph.model == NULL && o->graph.op.op == NULL)
-        o->graph.model = "lenet";
-    status = compared_check("compare", &o->graph);
-    if (status != CONTINUE)
-        return status;
     if (o->graph.optimizer != NULL && o->graph.infer)
         return complain("compare", EXIT_USAGE, "--optimizer requires --model without --infer");
     const char *stray = o->graph.op.op == NULL ? op_args_given(&o->graph.op, "") : NULL;
@@ -138,6 +134,10 @@ int compare_parse(compare_opts *o, int argc, char **argv)
                         strcmp(stray, "--dtype") == 0 || strcmp(stray, "--attr") == 0
                             ? "; for a model, set it in --configs, as in onednn:bf16:nchw"
                             : "");
+    if (o->seconds > 0 && !o->guard && (o->configs == NULL || strstr(o->configs, "isa=") == NULL))
+        return complain("compare", EXIT_USAGE, "--timeout requires --guard, or isa= in --configs");
+    if (o->graph.model == NULL && o->graph.op.op == NULL)
+        o->graph.model = "lenet";
     return read_configs(o);
 }
 

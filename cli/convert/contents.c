@@ -93,11 +93,12 @@ typedef struct {
 static adj_status load(adj_graph **g, const network *n, adj_onnx_net **net, int *is_fixed,
                        adj_error *error)
 {
-    const int64_t classes = n->net->card.options.classes;
-    adj_onnx_opts o = {.batch = ONNX_BATCH};
-    adj_model_opts sizes = {0};
-    if (classes > 0 && onnx_sizes(n->model, &sizes, NULL) == ADJ_OK && sizes.classes != classes)
-        o.classes = classes;
+    const adj_model_opts *card = &n->net->card.options;
+    adj_onnx_opts o = {.batch = ONNX_BATCH, .size = card->size};
+    adj_model_opts sizes = {.size = card->size};
+    if (card->classes > 0 && onnx_sizes(n->model, &sizes, NULL) == ADJ_OK &&
+        sizes.classes != card->classes)
+        o.classes = card->classes;
     for (*is_fixed = 0; *is_fixed < 2; ++*is_fixed) {
         adj_graph_free(*g);
         *g = adj_graph_new();

@@ -16,8 +16,6 @@ format format_of(const convert_opts *o)
 
 static int check(const convert_opts *o)
 {
-    if (o->to_theirs && o->map == NULL)
-        return complain("convert", EXIT_USAGE, "--to-theirs requires --map NAME");
     if ((o->mean != NULL) != (o->deviation != NULL))
         return complain("convert", EXIT_USAGE, "--%s is missing (got only --%s)",
                         o->mean != NULL ? "deviation" : "mean",
@@ -33,6 +31,8 @@ static int check(const convert_opts *o)
                         "OUT: expected a name that ends in .safetensors, .npz, .npy, .h or .onnx, "
                         "or --format (got %s)",
                         o->files[1]);
+    if (o->prefix != NULL && format_of(o) != HEADER)
+        return complain("convert", EXIT_USAGE, "--prefix: OUT is no header (expected .h)");
     if (o->map != NULL && is_onnx_file(o->files[0]))
         return complain("convert", EXIT_USAGE,
                         "--map: an ONNX file has the names of its own model");
@@ -51,7 +51,7 @@ int parse_convert(convert_opts *o, int argc, char **argv)
     const option options[] = {
         {"--map", "NAME", "names in IN: pytorch, keras or a map file", .text = &o->map},
         {"--to-theirs", "", "reverses --map: adjoint's names in IN, the map's in OUT",
-         .flag = &o->to_theirs},
+         .flag = &o->to_theirs, .needs = "--map"},
         {"--model", "NAME", "model of the weights, or an ONNX file; default: the one named in IN",
          .text = &o->model},
         {"--mean", "LIST",

@@ -22,19 +22,19 @@ static int parse(emit_opts *o, int argc, char **argv)
          .text = &o->weights},
         {"--model", "NAME", "model, or an ONNX file; default: the one named in the weights file",
          .text = &o->model, .names = model_name_at},
-        {"--map", "NAME", MAP_HELP, .text = &o->map},
+        {"--map", "NAME", MAP_HELP, .text = &o->map, .needs = "--weights"},
         {"--batch", "N", "images of one call; default: 1", .integer = &o->batch,
          .range = {1, 65536}},
         {"--train", "", "also writes NAME_train_step: gradient descent with momentum 0.9 in RAM",
          .flag = &o->train},
         {"--accumulate", "",
          "with --train: NAME_accumulate and NAME_update, one step for several batches",
-         .flag = &o->accumulate},
+         .flag = &o->accumulate, .needs = "--train"},
         {"--freeze", "PATTERNS", "with --train: parameters that stay constants: conv?/*,bn?/*",
-         .text = &o->freeze},
+         .text = &o->freeze, .needs = "--train"},
         {"--head-only", "",
          "with --train: trains the last layer; those before it run as in prediction",
-         .flag = &o->head_only},
+         .flag = &o->head_only, .needs = "--train"},
         {"--prefix", "NAME", "first part of the file's names: NAME_predict; default: net",
          .text = &o->prefix},
         {"--arena", "WHERE",
@@ -74,11 +74,6 @@ static int parse(emit_opts *o, int argc, char **argv)
     adj_error error = {0};
     if (status == CONTINUE && adj_emit_check_prefix(o->prefix, &error) != ADJ_OK)
         return complain("emit", EXIT_USAGE, "--prefix: %s", error.message);
-    if (status == CONTINUE && (o->freeze != NULL || o->accumulate || o->head_only) && !o->train)
-        return complain("emit", EXIT_USAGE, "--%s requires --train",
-                        o->accumulate  ? "accumulate"
-                        : o->head_only ? "head-only"
-                                       : "freeze");
     if (status == CONTINUE && o->data != NULL && strcmp(o->weights_type, "int8") != 0)
         return complain("emit", EXIT_USAGE, "--data requires --weights-type int8");
     if (status == CONTINUE && o->data != NULL && o->weights == NULL && !is_onnx_file(o->model))
@@ -106,12 +101,12 @@ static adj_node *build(work *w, const emit_opts *o, const char *name, adj_error 
                             .multiplier = c->options.multiplier,
                             .training = o->train && !o->head_only,
                             .freeze = o->freeze};
-    adj_model_opts of_file = {0};
+    adj_model_opts of_file = {.size = c->options.size};
     adj_error no_classifier = {0};
     if (is_onnx_file(name) && onnx_sizes(name, &of_file, &no_classifier) == ADJ_OK) {
         onnx_source source = {.freeze = o->freeze};
         adj_net net;
-        if (net_named(name, &source, &net, error) != ADJ_OK)
+        if (net_named(name, of_file.size, &source, &net, error) != ADJ_OK)
             return NULL;
         const int64_t classes = c->options.classes > 0 ? c->options.classes : of_file.classes;
         adj_node *x =

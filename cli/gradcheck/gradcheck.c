@@ -56,7 +56,7 @@ static int parse(gradcheck_opts *o, int argc, char **argv)
         {0},
     };
     option graph[COMPARED_OPTIONS + 1];
-    compared_options(&o->graph, graph);
+    compared_options(&o->graph, 0, graph);
     const remark statuses[] = {
         {"2", "inconclusive: too many values at kinks, too little precision, or not checked"},
         {NULL, NULL}};
@@ -88,9 +88,8 @@ static int build(gradcheck_opts *o, compared *c)
     if (check_backend_option(o->backend, list != NULL ? list : adj_backends,
                              "--backend: ", &error) != ADJ_OK)
         return complain("gradcheck", EXIT_USAGE, "%s", error.message);
-    const int status = compared_check("gradcheck", g);
-    if (status != CONTINUE)
-        return status;
+    if ((g->model == NULL) == (g->op.op == NULL))
+        return complain("gradcheck", EXIT_USAGE, "expected one of --model NAME and --op NAME");
     const char *stray = g->model != NULL ? op_args_given(&g->op, "--dtype --attr") : NULL;
     if (stray != NULL)
         return complain("gradcheck", EXIT_USAGE, "%s requires --op", stray);

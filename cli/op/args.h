@@ -91,6 +91,8 @@ typedef struct {
 
 /* Sets the error for an invalid attribute. */
 void op_attr_refuse(op_case *c, const char *name, const char *value, const char *expected);
+/* True if the attribute has the same default whatever the operands are. */
+int op_attr_has_default(const adj_attr *a);
 /* Reads op's attributes, adj_attr_size(op) bytes. */
 void op_attrs_read(op_case *c, const adj_op *op, char attrs[]);
 

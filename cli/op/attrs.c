@@ -205,12 +205,15 @@ static void read_windows(op_case *c, int is_pool, void *to)
         adj_conv_from_attrs(&lists, to, &c->error);
 }
 
-/* Requires numbers to be given for an op over given operands, since defaults differ between
- * frameworks. */
+int op_attr_has_default(const adj_attr *a)
+{
+    return a->fallback_of == NULL && a->kind != ADJ_ATTR_DTYPE && a->kind != ADJ_ATTR_AXES;
+}
+
+/* Requires attributes without a default to be given for an op over given operands. */
 static void require_attr(op_case *c, const adj_op *op, const adj_attr *a)
 {
-    if (c->given != NULL && a->kind != ADJ_ATTR_FLAG && a->kind != ADJ_ATTR_CHOICE &&
-        c->error.status == ADJ_OK)
+    if (c->given != NULL && !op_attr_has_default(a) && c->error.status == ADJ_OK)
         adj_error_set(&c->error, ADJ_EARG,
                       "--attr: %s is missing (adjoint ops %s lists the attributes)", a->name,
                       op->name);

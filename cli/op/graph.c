@@ -11,36 +11,25 @@ enum { DEFAULT_NEIGHBORS = 8 };
 
 /* ---- options ---- */
 
-void compared_options(compared_opts *o, option to[COMPARED_OPTIONS + 1])
+void compared_options(compared_opts *o, int has_default_model, option to[COMPARED_OPTIONS + 1])
 {
+    const char *needs = has_default_model ? NULL : "--model";
+    const char *excludes = has_default_model ? "--op" : NULL;
     const option own[COMPARED_OPTIONS - OP_OPTIONS] = {
         {"--model", "NAME", "model, see adjoint models; or an ONNX file", .text = &o->model,
-         .names = model_name_at},
+         .names = model_name_at, .excludes = excludes},
         {"--node", "ID", "only this node of the model, 3, %3 or its name, and its operands",
-         .text = &o->node},
+         .text = &o->node, .needs = needs, .excludes = excludes},
         {"--optimizer", "NAME", "optimizer of the model's training step; default: momentum",
-         .text = &o->optimizer, .names = optimizer_name_at},
+         .text = &o->optimizer, .names = optimizer_name_at, .needs = needs, .excludes = excludes},
         {"--batch", "N", "images per batch of the model; default: 2", .integer = &o->batch,
-         .range = {1, 4096}},
+         .range = {1, 4096}, .needs = needs, .excludes = excludes},
         {"--neighbors", "N", "extra shapes close to the given one, with --op; default: 8",
-         .integer = &o->neighbors, .range = {0, DEFAULT_NEIGHBORS}},
+         .integer = &o->neighbors, .range = {0, DEFAULT_NEIGHBORS}, .needs = "--op"},
     };
     memcpy(to, own, sizeof own);
     op_args_options(&o->op, to + COMPARED_OPTIONS - OP_OPTIONS);
     to[COMPARED_OPTIONS] = (option){0};
-}
-
-int compared_check(const char *command, const compared_opts *o)
-{
-    const char *of_model = o->node != NULL        ? "--node"
-                           : o->optimizer != NULL ? "--optimizer"
-                           : o->infer             ? "--infer"
-                                                  : NULL;
-    if ((o->model == NULL) == (o->op.op == NULL))
-        return complain(command, EXIT_USAGE, "expected one of --model NAME and --op NAME");
-    if (o->model == NULL && of_model != NULL)
-        return complain(command, EXIT_USAGE, "%s requires --model", of_model);
-    return CONTINUE;
 }
 
 void compared_repeat(const compared_opts *o, char *line, size_t size)

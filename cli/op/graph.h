@@ -23,11 +23,11 @@ typedef struct {
     int64_t neighbors;     /* number of extra shapes close to the given one */
 } compared_opts;
 
-/* Fills the table of options that set what is compared, which ends without a name. */
+/* Fills the table of options that set what is compared, which ends without a name.
+ * has_default_model: 1: without --model and --op the command has a model, so that options of a
+ * model need no --model. */
 enum { COMPARED_OPTIONS = 5 + OP_OPTIONS };
-void compared_options(compared_opts *o, option to[COMPARED_OPTIONS + 1]);
-/* CONTINUE, or wrong usage after a complaint of options that do not go together. */
-int compared_check(const char *command, const compared_opts *o);
+void compared_options(compared_opts *o, int has_default_model, option to[COMPARED_OPTIONS + 1]);
 /* Adds the options to a line that repeats the command. */
 void compared_repeat(const compared_opts *o, char *line, size_t size);
 

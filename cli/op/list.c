@@ -91,11 +91,6 @@ static int list_rows(const adj_op *op, attr_row row[ROWS])
     return n;
 }
 
-static int has_usual(const adj_attr *a)
-{
-    return a->fallback_of == NULL && a->kind != ADJ_ATTR_DTYPE && a->kind != ADJ_ATTR_AXES;
-}
-
 enum { VALUE = 32 };
 
 /* Writes the i-th number that checks try besides the default; returns 0 past the last. */
@@ -124,7 +119,7 @@ static void print_attr(const attr_row *row)
         printf("%s%s", i == 0 ? ": " : ", ", a->words[i]);
     if (has_words)
         printf("; default %s", a->words[(int)a->fallback]);
-    else if (a != NULL && has_usual(a))
+    else if (a != NULL && op_attr_has_default(a))
         printf("; default %g", a->fallback);
     for (int i = 0; write_checked(a, i, text); i++)
         printf("%s%s", i == 0 ? "; checked at " : ", ", text);
@@ -161,7 +156,7 @@ static json_t *attr_json(const attr_row *row)
     json_t *o = json_pack("{s:s, s:s}", "name", row->name, "kind", row->kind);
     if (a != NULL && a->expected != NULL)
         json_object_set_new(o, "expected", json_text(a->expected));
-    if (a != NULL && has_usual(a))
+    if (a != NULL && op_attr_has_default(a))
         json_object_set_new(o, "default", json_number(a->fallback));
     json_t *checked = json_array();
     char text[VALUE];

@@ -248,7 +248,7 @@ static int parse(predict_opts *o, int argc, char **argv, const char **image, int
         {"--saliency", "FILE", "writes a PNG saliency map; for one IMAGE", .text = &o->saliency},
         {"--model", "NAME", "model, or an ONNX file; default: the one named in the weights file",
          .text = &o->net.model},
-        {"--map", "NAME", MAP_HELP, .text = &o->net.map},
+        {"--map", "NAME", MAP_HELP, .text = &o->net.map, .needs = "--weights"},
         {"--backend", "NAME", "onednn (default) or naive", .text = &o->net.exec.backend},
         {"--threads", "N", THREADS_HELP, .integer = &o->threads, .range = {1, 1024}},
         {0},

@@ -43,11 +43,13 @@ void list_data_options(data_opts *o, option items[SIZE_ITEMS], option list[DATA_
     memcpy(list, all, sizeof all);
 }
 
-/* Sets the model's own size and channels; zeros for an unknown one. */
-static int own_size(const char *command, const char *model, adj_model_opts *own)
+/* Sets the model's own size and channels; zeros for an unknown one. asked: the size of an ONNX net
+ * without a height or width of its own. */
+static int own_size(const char *command, const char *model, adj_image_size asked,
+                    adj_model_opts *own)
 {
     adj_error error = {0};
-    *own = (adj_model_opts){0};
+    *own = (adj_model_opts){.size = is_onnx_file(model) ? asked : (adj_image_size){0}};
     if (is_onnx_file(model))
         return onnx_sizes(model, own, &error) == ADJ_OK
                    ? CONTINUE
@@ -144,16 +146,17 @@ int images_for_model(const char *command, const data_opts *o, const char *model,
                            .image.resize = (adj_resize_rule)word_index(RESIZE_WORDS, o->resize)};
     if (o->channels == 2)
         return complain(command, EXIT_USAGE, "--size channels: got 2, expected 1, 3 or 4");
-    const int status = own_size(command, model, own);
-    if (status != CONTINUE)
-        return status;
-    if (strcmp(o->size, "model") == 0) {
-        takes->image.size.h = own->size.h;
-        takes->image.size.w = own->size.w;
-    } else if (!parse_size(o->size, ADJ_MAX_SIDE, &takes->image.size.h, &takes->image.size.w)) {
+    const int is_own = strcmp(o->size, "model") == 0;
+    if (!is_own && !parse_size(o->size, ADJ_MAX_SIDE, &takes->image.size.h, &takes->image.size.w))
         return complain(command, EXIT_USAGE,
                         "--size: expected N or HxW, 1 to %d, channels=N or resize=R (got %s)",
                         ADJ_MAX_SIDE, o->size);
+    const int status = own_size(command, model, takes->image.size, own);
+    if (status != CONTINUE)
+        return status;
+    if (is_own) {
+        takes->image.size.h = own->size.h;
+        takes->image.size.w = own->size.w;
     }
     const adj_image_size *asked = &takes->image.size;
     if (is_onnx_file(model) &&

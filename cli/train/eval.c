@@ -45,7 +45,7 @@ static int parse(eval_opts *o, int argc, char **argv)
         {"--model", "NAME",
          "model, see adjoint models, or an ONNX file; default: the one named in the weights file",
          .text = &o->net.model, .names = model_name_at},
-        {"--map", "NAME", MAP_HELP, .text = &o->net.map},
+        {"--map", "NAME", MAP_HELP, .text = &o->net.map, .needs = "--weights"},
         {"--data", "PATH", DATA_HELP, .text = &o->data.path},
         {"--part", "P",
          "split to evaluate: train, test, val, validation or all; default: validation with "
@@ -73,6 +73,10 @@ static int parse(eval_opts *o, int argc, char **argv)
     if (status == CONTINUE && o->part != NULL && part_of_word(o->part) < 0)
         return complain("eval", EXIT_USAGE,
                         "--part: got \"%.40s\", expected train, test, val, validation or all",
+                        o->part);
+    const int part = o->part != NULL ? part_of_word(o->part) : ADJ_VALIDATION;
+    if (status == CONTINUE && o->data.val_split > 0 && (part == ADJ_TEST || part == ALL_PARTS))
+        return complain("eval", EXIT_USAGE, "--val-split cannot be combined with --part %s",
                         o->part);
     if (status == CONTINUE && o->net.model != NULL)
         return check_model("eval", o->net.model);

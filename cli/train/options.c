@@ -40,10 +40,6 @@ static int check(train_opts *o)
         complain("train", EXIT_OK, "note: --freeze without --weights keeps random initial values");
     if (refuse_standard("train", "--checkpoint", o->checkpoint) != CONTINUE)
         return EXIT_USAGE;
-    if (o->resume && o->checkpoint == NULL)
-        return complain("train", EXIT_USAGE, "--resume requires --checkpoint FILE");
-    if (o->every > 0 && o->checkpoint == NULL)
-        return complain("train", EXIT_USAGE, "--checkpoint-every requires --checkpoint FILE");
     const int is_full = o->tune != NULL && strcmp(o->tune, "full") == 0;
     if (is_full && o->shards != UNSET)
         return complain("train", EXIT_USAGE,
@@ -57,10 +53,8 @@ static int check(train_opts *o)
         return complain(
             "train", EXIT_USAGE,
             "--weights cannot be combined with --resume, which loads the checkpoint's weights");
-    const int needs_weights = o->map != NULL || (o->head != NULL && !is_onnx);
-    if (o->weights == NULL && needs_weights)
-        return complain("train", EXIT_USAGE, "%s requires --weights FILE",
-                        o->head != NULL && !is_onnx ? "--head" : "--map");
+    if (o->weights == NULL && o->head != NULL && !is_onnx)
+        return complain("train", EXIT_USAGE, "--head requires --weights FILE");
     return CONTINUE;
 }
 
@@ -107,7 +101,7 @@ static const option
                  {"jitter", "X", "", .real = &given.jitter, .range = {0, 100}},
                  {"mixup", "X", "", .real = &given.mixup, .range = {0, MAX_MIXUP}},
                  {0}},
-    parallel[] = {{"shards", "N", "", .integer = &given.shards, .range = {1, 10000}},
+    parallel[] = {{"shards", "N", "", .integer = &given.shards, .range = {1, ADJ_MAX_SHARDS}},
                   {"sync-batch-norm", "", "", .flag = &given.sync_batch_norm},
                   {"timeout", "S", "", .real = &given.rank_timeout, .range = {0.1, 1e6}},
                   {0}};
@@ -137,7 +131,7 @@ static const option options[] = {
     /* files */
     {"--weights", "FILE", "initial weights file, safetensors or .npz; - is standard input",
      .text = &given.weights},
-    {"--map", "NAME", MAP_HELP, .text = &given.map},
+    {"--map", "NAME", MAP_HELP, .text = &given.map, .needs = "--weights"},
     {"--head", "H",
      "keep (default); new: initializes the last layer, and tensors that do not fit, anew",
      .text = &given.head, .words = "keep new"},
@@ -151,10 +145,10 @@ static const option options[] = {
     {"--checkpoint", "FILE", "checkpoint for --resume, written after each epoch and on Ctrl-C",
      .text = &given.checkpoint},
     {"--checkpoint-every", "N", "also writes the checkpoint every N steps", .integer = &given.every,
-     .range = {1, 1e9}},
+     .range = {1, 1e9}, .needs = "--checkpoint"},
     {"--resume", "",
      "continues from the checkpoint with its settings; more --epochs extend the run",
-     .flag = &given.resume},
+     .flag = &given.resume, .needs = "--checkpoint"},
     /* learning */
     {"--batch", "LIST", "images per step *; accumulate=N: accumulates N batches before each update",
      .items = batch},

@@ -87,7 +87,7 @@ static int is_word_given(const char *given, const char *word)
 static int net_of(training *t, adj_net *net)
 {
     adj_error error = {0};
-    if (net_named(t->o->model, &t->source, net, &error) != ADJ_OK)
+    if (net_named(t->o->model, t->input.size, &t->source, net, &error) != ADJ_OK)
         return complain("train", EXIT_FAILED, "%s", error.message);
     t->source.new_head = is_word_given(t->o->head, "new");
     t->source.freeze = is_word_given(t->o->freeze, "none") ? NULL : t->o->freeze;

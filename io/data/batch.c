@@ -36,10 +36,18 @@ void io_repeat_moments(const adj_dataset *d, int64_t channels, float mean[], flo
     }
 }
 
+/* True if an image may have sides of that length. */
+static int has_sides(adj_image_size s)
+{
+    return s.h >= 1 && s.h <= ADJ_MAX_SIDE && s.w >= 1 && s.w <= ADJ_MAX_SIDE;
+}
+
 adj_status io_check_fit(const adj_dataset *d, adj_image_size to, int has_moments, adj_error *error)
 {
     const char *why = NULL;
-    if (!io_can_convert(d->size.c, to.c) || to.c > ADJ_MAX_CHANNELS)
+    if (!has_sides(d->size) || !has_sides(to))
+        why = "expected sides of 1 to ADJ_MAX_SIDE pixels";
+    else if (!io_can_convert(d->size.c, to.c) || to.c > ADJ_MAX_CHANNELS)
         why = "expected the same number of channels, or 1, 3 or 4";
     else if (d->size.c != 1 && d->size.c != to.c && !has_moments)
         why = "mean and deviation belong to the original channels; open the data with the new ones";
@@ -195,18 +203,41 @@ static adj_status add_batch(const evaluation *v, const adj_dataset *d, int64_t f
 }
 
 /* True if the types are those of a batch and its scores. */
-static int fits(adj_type images, adj_type logits)
+static int are_batch_and_scores(adj_type images, adj_type logits)
 {
     return images.dtype == ADJ_F32 && images.shape.rank == 4 && images.shape.dim[0] > 0 &&
            logits.dtype == ADJ_F32 && logits.shape.rank == 2 && logits.shape.dim[1] > 0 &&
            logits.shape.dim[0] == images.shape.dim[0];
 }
 
+/* Fails for a data set that the net cannot be evaluated on. */
+static adj_status check_data(const evaluation *v, const adj_dataset *d, adj_error *error)
+{
+    const adj_image_size to = {v->shape.dim[1], v->shape.dim[2], v->shape.dim[3]};
+
+    if (d->n < 1 || d->labels == NULL)
+        return adj_error_set(error, ADJ_EARG,
+                             "evaluate: expected a data set with images and labels%s%s",
+                             d->message[0] != '\0' ? ": " : "", d->message);
+    if (d->classes > v->classes)
+        return adj_error_set(error, ADJ_ESHAPE,
+                             "evaluate: logits have fewer classes than the data (got %lld, "
+                             "expected %d)",
+                             (long long)v->classes, d->classes);
+    adj_error why = {0};
+    if (io_check_fit(d, to, 0, &why) != ADJ_OK)
+        return adj_error_set(error, why.status, "evaluate: %.500s", why.message);
+    return ADJ_OK;
+}
+
 adj_status adj_evaluate(adj_exec *e, const adj_node *images, const adj_node *logits,
                         const adj_dataset *d, int64_t *right, adj_error *error)
 {
+    if (e == NULL || d == NULL || right == NULL)
+        return adj_error_set(error, ADJ_EARG, "evaluate: executor, data set or result is NULL");
     *right = 0;
-    if (images == NULL || logits == NULL || !fits(adj_node_type(images), adj_node_type(logits)))
+    if (images == NULL || logits == NULL ||
+        !are_batch_and_scores(adj_node_type(images), adj_node_type(logits)))
         return adj_error_set(
             error, ADJ_ESHAPE,
             "evaluate: images must be f32 [n, h, w, c] and logits f32 [n, classes]");
@@ -215,9 +246,11 @@ adj_status adj_evaluate(adj_exec *e, const adj_node *images, const adj_node *log
                     .logits = logits,
                     .shape = adj_node_type(images).shape,
                     .classes = adj_node_type(logits).shape.dim[1]};
+    adj_status status = check_data(&v, d, error);
+    if (status != ADJ_OK)
+        return status;
     v.labels = calloc((size_t)v.shape.dim[0], sizeof *v.labels);
 
-    adj_status status = ADJ_OK;
     adj_error why = {0};
     if (v.labels == NULL)
         status = adj_error_set(error, ADJ_ENOMEM, "evaluate: out of memory");

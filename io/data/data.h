@@ -57,9 +57,6 @@ void io_fit(const fitting *f, const any_image *x, float *pixels);
 adj_status io_read_fitted(const adj_dataset *d, int64_t i, const fitting *f, float *room,
                           float *pixels, adj_error *error);
 
-/* Fails with ADJ_ESHAPE if the images of d cannot become those of a batch. has_moments: mean and
- * deviation of the batch's channels are known. */
-adj_status io_check_fit(const adj_dataset *d, adj_image_size to, int has_moments, adj_error *error);
 /* Copies the mean and deviation of d, those of one channel to all. */
 void io_repeat_moments(const adj_dataset *d, int64_t channels, float mean[], float deviation[]);
 /* Normalizes x [h, w, c] in place: (x - mean) / deviation by channel. */

@@ -87,6 +87,10 @@ static inline int64_t best_class(const float score[], int64_t classes)
 ADJ_API int64_t adj_count_right(int64_t n, int64_t classes, const float scores[],
                                 const int32_t labels[]);
 
+/* Fails with ADJ_ESHAPE if the images of d cannot become those of a batch. has_moments: mean and
+ * deviation of the batch's channels are known. */
+adj_status io_check_fit(const adj_dataset *d, adj_image_size to, int has_moments, adj_error *error);
+
 /* Shards of a batch that a loader prepares, for data parallelism: the batch is divided into
  * `shards` shards of equal size (0: one), of which the loader prepares n (0: all) from first on.
  * Augmentation of an image does not depend on these numbers, except mixup, which mixes within a

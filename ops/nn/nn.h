@@ -44,6 +44,9 @@ adj_node **nn_trainable(const adj_node *y, int *n);
 /* Returns the graph's layer updates, except those of states of frozen layers. */
 adj_updates *nn_layer_updates(const adj_node *loss, const adj_optimizer_opts *o);
 
+/* Fails for options that no optimizer has; kind is given. */
+adj_status nn_check_optimizer(adj_graph *g, const adj_optimizer_opts *o);
+
 /* A dynamic loss scale (loss_scale.c): its states, and whether this step's gradients are all
  * finite. */
 typedef struct {

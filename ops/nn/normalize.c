@@ -58,6 +58,10 @@ static adj_node *build_batch_norm(adj_node *x, const char *name, const void *opt
     int64_t c = t.shape.dim[o->format == ADJ_NCHW ? 1 : 3], n = adj_shape_elems(t.shape);
     const double momentum = nn_or_default(o->momentum, 0.1);
     const double epsilon = nn_or_default(o->epsilon, 1e-5);
+    if (!(momentum > 0 && momentum <= 1)) {
+        adj_fail(g, ADJ_EARG, "momentum is out of range (got %g, expected 0 to 1)", momentum);
+        return NULL;
+    }
     const adj_shape channels = {1, {c}};
     adj_node *gamma = nn_kept_param(x, name, "gamma", channels, adj_init_constant(1));
     adj_node *beta = nn_kept_param(x, name, "beta", channels, adj_init_constant(0));

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exec/internal.h"
 #include "names.h"
 #include "nn.h"
 #include "ops/grad.h"
@@ -161,25 +162,6 @@ static void add_steps(optimizer *s, adj_graph *g, int n, adj_node *const params[
         nn_update_loss_scale(&s->scaling, s->updates);
 }
 
-/* Checks the groups' settings; match_groups checks the patterns. */
-static adj_status check_groups(adj_graph *g, const adj_optimizer_opts *o)
-{
-    if (o->n_groups < 0 || (o->n_groups > 0 && o->groups == NULL))
-        return adj_fail(g, ADJ_EARG, "adj_optimizer: groups is %s (n_groups is %d)",
-                        o->groups == NULL ? "NULL" : "given", o->n_groups);
-    for (int i = 0; i < o->n_groups; i++) {
-        const adj_param_group *group = &o->groups[i];
-        if (group->pattern == NULL)
-            return adj_fail(g, ADJ_EARG, "adj_optimizer: groups[%d].pattern is NULL", i);
-        if (!(group->weight_decay >= 0 && group->rate >= 0))
-            return adj_fail(g, ADJ_EARG,
-                            "adj_optimizer: groups[%d]: weight_decay or rate is negative (got %g "
-                            "and %g)",
-                            i, group->weight_decay, group->rate);
-    }
-    return ADJ_OK;
-}
-
 /* Fails if a group matches no parameter: with a misspelled pattern, parameters would silently
  * get other settings. */
 static adj_status match_groups(adj_graph *g, const adj_optimizer_opts *o, int n,
@@ -196,34 +178,6 @@ static adj_status match_groups(adj_graph *g, const adj_optimizer_opts *o, int n,
                             i, o->groups[i].pattern);
     }
     return ADJ_OK;
-}
-
-/* Comparisons are negated so that NaN fails too. */
-static adj_status check_options(adj_graph *g, const adj_optimizer_opts *o)
-{
-    if (o->kind != ADJ_SGD && o->kind != ADJ_ADAM && o->kind != ADJ_ADAMW && o->kind != ADJ_RMSPROP)
-        return adj_fail(g, ADJ_EARG, "adj_optimizer: kind is unknown (got %d)", (int)o->kind);
-    if (!(o->momentum >= 0 && o->momentum < 1))
-        return adj_fail(g, ADJ_EARG,
-                        "adj_optimizer: momentum is out of range (got %g, expected 0 <= m < 1)",
-                        o->momentum);
-    if (o->nesterov && o->momentum == 0)
-        return adj_fail(g, ADJ_EARG, "adj_optimizer: nesterov requires a momentum (got 0)");
-    if (!(o->beta1 >= 0 && o->beta1 < 1 && o->beta2 >= 0 && o->beta2 < 1))
-        return adj_fail(g, ADJ_EARG,
-                        "adj_optimizer: beta is out of range (got %g and %g, expected 0 <= b < 1)",
-                        o->beta1, o->beta2);
-    if (!(o->lr >= 0 && o->lr <= DBL_MAX))
-        return adj_fail(g, ADJ_EARG,
-                        "adj_optimizer: lr is out of range (got %g, expected 0 or more)", o->lr);
-    if (!(o->epsilon >= 0 && o->weight_decay >= 0 && o->clip_norm >= 0))
-        return adj_fail(g, ADJ_EARG,
-                        "adj_optimizer: epsilon, weight_decay or clip_norm is negative (got %g, %g "
-                        "and %g)",
-                        o->epsilon, o->weight_decay, o->clip_norm);
-    if (check_groups(g, o) != ADJ_OK)
-        return ADJ_EARG;
-    return o->loss_scale != NULL ? nn_check_loss_scale(g, o->loss_scale) : ADJ_OK;
 }
 
 /* Moves the parameters that the options train to the front of the n; returns how many. -1: the
@@ -296,7 +250,7 @@ adj_updates *adj_optimizer(adj_node *loss, const adj_optimizer_opts *options)
     if (options != NULL)
         s.o = *options;
     s.o.kind = kind_of(&s.o);
-    if (check_options(g, &s.o) != ADJ_OK || (s.lr = learning_rate(loss, &s.o)) == NULL ||
+    if (nn_check_optimizer(g, &s.o) != ADJ_OK || (s.lr = learning_rate(loss, &s.o)) == NULL ||
         (s.updates = adj_updates_new(g)) == NULL)
         return NULL;
     s.o.beta1 = nn_or_default(s.o.beta1, 0.9);
@@ -348,8 +302,13 @@ adj_status adj_set_lr(adj_exec *e, double lr)
 {
     const adj_graph *g = adj_exec_graph(e);
     const adj_node *leaf = g != NULL ? adj_find(g, NN_LEARNING_RATE) : NULL;
-    if (leaf == NULL || !(lr >= 0 && lr <= FLT_MAX))
-        return ADJ_EARG;
+    if (leaf == NULL)
+        return adj_exec_fail(e, ADJ_EARG,
+                             "adj_set_lr: the graph has no node \"" NN_LEARNING_RATE
+                             "\" (expected the input of an optimizer)");
+    if (!(lr >= 0 && lr <= FLT_MAX))
+        return adj_exec_fail(e, ADJ_EARG,
+                             "adj_set_lr: lr is out of range (got %g, expected 0 to FLT_MAX)", lr);
 
     const float narrow = (float)lr;
     if (adj_node_type(leaf).dtype == ADJ_F64)

@@ -15,12 +15,6 @@ extern const int n_tile_case;
 /* 432 terms in y, 360 in dx, 910 in dw. */
 static const oracle_conv long_sums = {5, 13, 14, 48, 3, 3, 40, .padding = ADJ_SAME};
 
-/* lo to hi; the same for the same counter, which goes on. */
-int draw(uint32_t *counter, int lo, int hi);
-/* Sizes of 1 to those of most (0: not drawn), in the order of the struct; no padding. */
-oracle_conv draw_sizes(const oracle_conv *most, uint32_t *counter);
-/* SAME, or EXPLICIT with room for the kernel. */
-void draw_padding(oracle_conv *a, uint32_t *counter);
 oracle_conv draw_tile_case(uint32_t *counter);
 /* Where the counter of a test's random rows starts for an ISA: 0, 100000 or 200000 beyond first. */
 uint32_t rows_from(uint32_t first, const char *isa);

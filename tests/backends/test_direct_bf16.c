@@ -8,123 +8,49 @@
 #include "tests/backends/conv_rows.h"
 #include "tests/isa.h"
 
-/* ---- y and dx ---- */
-
-/* The first candidate: our kernel comes before direct's others. */
+/* The first candidates: our kernels come before direct's others. */
 static const tested_kernel dense = {.impl = {"conv_bf16"}, .first = ORACLE_Y, .last = ORACLE_DX};
-
-Test(direct_conv_bf16, listed)
-{
-    need_isa("amx");
-    for (int i = 0; i < n_tile_case; i++)
-        expect_exact_row(&dense, tile_cases[i], ADJ_BF16, "amx");
-}
-
-Test(direct_conv_bf16, random)
-{
-    need_isa("amx");
-    uint32_t k = 500000;
-    for (int i = 0; i < repeats(40); i++)
-        expect_exact_row(&dense, draw_tile_case(&k), ADJ_BF16, "amx");
-}
-
-Test(direct_conv_bf16, bias)
-{
-    need_isa("amx");
-    expect_biases(&dense, ADJ_BF16, "amx");
-}
-
-Test(direct_conv_bf16, specials)
-{
-    need_isa("amx");
-    expect_specials(&dense, ADJ_BF16, "amx");
-}
-
-/* Products are exact: what is left is the last rounding to 8 bits, and that of sums in f32. */
-Test(direct_conv_bf16, errors)
-{
-    need_isa("amx");
-    expect_small_errors(&dense, long_sums, ADJ_BF16, "amx", 0x1p-8 * 1.001);
-}
-
-Test(direct_conv_bf16, same_bits_for_any_threads)
-{
-    need_isa("amx");
-    expect_same_bits_for_any_threads(&dense, long_sums, ADJ_BF16, "amx");
-}
-
-Test(direct_conv_bf16, refused)
-{
-    static const char *const less[] = {"base", "avx2", "avx512", "avx512_bf16"};
-    expect_only_bf16(&dense, "amx", 4, less);
-}
-
-/* ---- the filter gradient ---- */
-
 static const tested_kernel filter = {
     .impl = {"filter_bf16"}, .is_only = 1, .first = ORACLE_DW, .last = ORACLE_DW};
 static const tested_kernel filter_in_f32 = {
     .impl = {"filter_bf16"}, .is_only = 1, .first = ORACLE_DW, .last = ORACLE_DW, .is_cast = 1};
-
-enum { N_OURS = 2 };
-static const char *const isas[N_OURS] = {"avx512_bf16", "amx"};
-
-static void expect_filter_row(oracle_conv row, const char *isa)
-{
-    expect_exact_row(&filter, row, ADJ_BF16, isa);
-    expect_exact_row(&filter_in_f32, row, ADJ_BF16, isa);
-}
-
-static void filter_listed(const char *isa)
-{
-    for (int i = 0; i < n_tile_case; i++)
-        expect_filter_row(tile_cases[i], isa);
-}
-
-Test(direct_filter_bf16, filter_listed) { for_each_isa(N_OURS, isas, filter_listed); }
-
-static void filter_random(const char *isa)
-{
-    uint32_t k = isa == isas[0] ? 300000 : 400000;
-    for (int i = 0; i < repeats(25); i++)
-        expect_filter_row(draw_tile_case(&k), isa);
-}
-
-Test(direct_filter_bf16, random) { for_each_isa(N_OURS, isas, filter_random); }
-
-static void filter_specials(const char *isa) { expect_specials(&filter, ADJ_BF16, isa); }
-
-Test(direct_filter_bf16, filter_specials) { for_each_isa(N_OURS, isas, filter_specials); }
-
-/* ---- sums ---- */
+static const tested_kernel by_parts = {.impl = {"conv_bf16x3", "filter_bf16x3"},
+                                       .first = ORACLE_Y,
+                                       .last = ORACLE_DW,
+                                       .math = ADJ_MATH_FAST};
 
 static const oracle_conv many_pixels = {25, 30, 33, 16, 3, 3, 24, .padding = ADJ_SAME};
 
-/* Products are exact: all of the error is that of sums of 24,750 terms of one sign. */
-static void filter_errors(const char *isa)
+typedef struct {
+    const tested_kernel *kernel;
+    adj_dtype dtype;
+    const char *isa;
+    uint32_t first; /* random row */
+    int rows;       /* how many */
+    const oracle_conv *sums;
+    double error; /* of these; 0: not looked at */
+} test_case;
+
+/* Products are exact: what is left is the rounding of sums in f32, here of 24,750 terms of one
+ * sign, and where the result is bf16 its own to 8 bits. By parts the error is at most 2^-15 of each
+ * product; without one of the three products it would be up to 2^-8. */
+static const test_case cases[] = {
+    {&dense, ADJ_BF16, "amx", 500000, 40, &long_sums, 0x1p-8 * 1.001},
+    {&filter, ADJ_BF16, "avx512_bf16", 300000, 25, NULL, 0},
+    {&filter, ADJ_BF16, "amx", 400000, 25, NULL, 0},
+    {&filter_in_f32, ADJ_BF16, "avx512_bf16", 300000, 25, &many_pixels, 2e-6},
+    {&filter_in_f32, ADJ_BF16, "amx", 400000, 25, &many_pixels, 2e-6},
+    {&by_parts, ADJ_F32, "amx", 600000, 25, &long_sums, 0x1p-15},
+};
+
+static void for_each_case(void (*run)(const test_case *c))
 {
-    expect_small_errors(&filter_in_f32, many_pixels, ADJ_BF16, isa, 2e-6);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        if (can_test(cases[i].isa))
+            run(&cases[i]);
 }
 
-Test(direct_filter_bf16, filter_errors) { for_each_isa(N_OURS, isas, filter_errors); }
-
-static void filter_same_bits(const char *isa)
-{
-    expect_same_bits_for_any_threads(&filter_in_f32, many_pixels, ADJ_BF16, isa);
-}
-
-Test(direct_filter_bf16, same_bits_for_any_threads)
-{
-    for_each_isa(N_OURS, isas, filter_same_bits);
-}
-
-Test(direct_filter_bf16, refused)
-{
-    static const char *const less[] = {"avx512"};
-    expect_only_bf16(&filter, "avx512_bf16", 1, less);
-}
-
-/* ---- f32 by parts of bf16 ---- */
+/* ---- bit for bit ---- */
 
 enum { DIRECTIONS = 3, OPERANDS = 3 }; /* operands: x, w, dy */
 
@@ -135,18 +61,10 @@ static int is_operand(int direction, int operand)
     return operand != without[direction];
 }
 
-/* The first candidate: our kernels come before direct's others. */
-static const tested_kernel by_parts = {.impl = {"conv_bf16x3", "filter_bf16x3"},
-                                       .first = ORACLE_Y,
-                                       .last = ORACLE_DW,
-                                       .math = ADJ_MATH_FAST};
-
 static double *run_ours(conv_problem *p, int threads, const adj_node *node)
 {
     return run_tested(&by_parts, &p->f, "amx", threads, 1, &node, p->text);
 }
-
-/* ---- bit for bit ---- */
 
 static const double two_parts = 257; /* 256 + 1: bf16 has 8 bits */
 
@@ -182,34 +100,48 @@ static void expect_parts_row(oracle_conv row)
                 expect_exact_with(&p, direction, operand, n[operand]);
 }
 
-Test(direct_parts, listed)
+static void expect_row(const test_case *c, oracle_conv row)
 {
-    need_isa("amx");
+    if (c->kernel == &by_parts)
+        expect_parts_row(row);
+    else
+        expect_exact_row(c->kernel, row, c->dtype, c->isa);
+}
+
+static void listed(const test_case *c)
+{
     for (int i = 0; i < n_tile_case; i++)
-        expect_parts_row(tile_cases[i]);
+        expect_row(c, tile_cases[i]);
 }
 
-Test(direct_parts, random)
+Test(direct_bf16, listed) { for_each_case(listed); }
+
+static void random_rows(const test_case *c)
 {
-    need_isa("amx");
-    uint32_t k = 600000;
-    for (int i = 0; i < repeats(25); i++)
-        expect_parts_row(draw_tile_case(&k));
+    uint32_t k = c->first;
+    for (int i = 0; i < repeats(c->rows); i++)
+        expect_row(c, draw_tile_case(&k));
 }
 
-Test(direct_parts, bias)
+Test(direct_bf16, random) { for_each_case(random_rows); }
+
+static void bias(const test_case *c)
 {
-    need_isa("amx");
-    expect_biases(&by_parts, ADJ_F32, "amx");
+    if (c->kernel->first == ORACLE_Y)
+        expect_biases(c->kernel, c->dtype, c->isa);
 }
+
+Test(direct_bf16, bias) { for_each_case(bias); }
 
 /* ---- numbers without parts ---- */
 
-Test(direct_parts, specials)
+static void specials(const test_case *c)
 {
-    need_isa("amx");
-    expect_specials(&by_parts, ADJ_F32, "amx");
+    if (!c->kernel->is_cast)
+        expect_specials(c->kernel, c->dtype, c->isa);
 }
+
+Test(direct_bf16, specials) { for_each_case(specials); }
 
 /* Numbers whose first part, or the product of it, would be Inf, though f32 has them and their sums.
  */
@@ -232,23 +164,24 @@ Test(direct_parts, largest)
     }
 }
 
-/* ---- errors ---- */
+/* ---- sums ---- */
 
-/* Errors of sums of positive products: at most 2^-15 of each product, which covers the rounding of
- * sums in f32. Without one of the three products the error would be up to 2^-8. */
-Test(direct_parts, errors)
+static void sums(const test_case *c)
 {
-    need_isa("amx");
-    expect_small_errors(&by_parts, long_sums, ADJ_F32, "amx", 0x1p-15);
+    if (c->error > 0) {
+        expect_small_errors(c->kernel, *c->sums, c->dtype, c->isa, c->error);
+        expect_same_bits_for_any_threads(c->kernel, *c->sums, c->dtype, c->isa);
+    }
 }
 
-Test(direct_parts, same_bits_for_any_threads)
-{
-    need_isa("amx");
-    expect_same_bits_for_any_threads(&by_parts, long_sums, ADJ_F32, "amx");
-}
+Test(direct_bf16, sums) { for_each_case(sums); }
 
 /* ---- what is refused ---- */
+
+static const char *const less[] = {"base", "avx2", "avx512", "avx512_bf16"};
+
+Test(direct_conv_bf16, refused) { expect_only_bf16(&dense, "amx", 4, less); }
+Test(direct_filter_bf16, refused) { expect_only_bf16(&filter, "avx512_bf16", 1, less + 2); }
 
 Test(direct_parts, only_in_fast_math_of_f32)
 {
@@ -264,7 +197,6 @@ Test(direct_parts, only_in_fast_math_of_f32)
 /* On every machine: ADJOINT_MAX_ISA allows no more. */
 Test(direct_parts, needs_amx)
 {
-    static const char *const less[] = {"base", "avx2", "avx512", "avx512_bf16"};
     for (size_t i = 0; i < sizeof less / sizeof *less; i++)
         if (can_test(less[i]))
             cr_assert_eq(results_of(&by_parts, long_sums, ADJ_F32, less[i]), 0, "%s", less[i]);

@@ -10,6 +10,7 @@
 #include "graph/op.h"
 #include "ops/grad.h"
 #include "tests/isa.h"
+#include "tests/norm_reference.h"
 
 enum { FETCHES = 4 };
 
@@ -147,7 +148,7 @@ static void masked_sum(adj_dtype dtype, int64_t pixels, int64_t channels, int th
 
 Test(direct_fused_pointwise, masked_sum) { in_every_way(masked_sum); }
 
-/* The formulas of ops/batch_norm.c, in double. One channel's mean is far from zero. */
+/* One channel's mean is far from zero. */
 static void batch_norm(adj_dtype dtype, int64_t pixels, int64_t channels, int threads)
 {
     scoped(fixture_free) fixture f = fixture_new();
@@ -164,33 +165,23 @@ static void batch_norm(adj_dtype dtype, int64_t pixels, int64_t channels, int th
     scoped(discard) fetched got = {.n = 4, .node = {stats, y, sums, dx}};
     fetch(&f, threads, &got);
     cr_assert_eq(got.steps, 4);
-    const double m = (double)pixels, *X = f.value[0], *E = f.value[1],
-                 u = dtype == ADJ_F32 ? 1e-5 : 1e-2;
-    for (int64_t k = 0; k < channels; k++) {
-        double mean = 0, var = 0, dgamma = 0, dbeta = 0;
-        for (int64_t i = k; i < pixels * channels; i += channels)
-            mean += X[i] / m;
-        for (int64_t i = k; i < pixels * channels; i += channels)
-            var += (X[i] - mean) * (X[i] - mean) / m;
-        double s = 1 / sqrt(var + 1e-5);
-        for (int64_t i = k; i < pixels * channels; i += channels) {
-            dgamma += E[i] * (X[i] - mean) * s;
-            dbeta += E[i];
-        }
+    const norm_problem whole = {full, 0, 1e-5, ADJ_NHWC};
+    scoped(norm_answers_free) norm_answers want =
+        norm_reference(&whole, f.value[0], f.value[2], f.value[3], f.value[1]);
+    const double m = (double)pixels, u = dtype == ADJ_F32 ? 1e-5 : 1e-2;
+    for (int64_t i = 0; i < pixels * channels; i++) {
+        const int64_t k = i % channels;
+        const double mean = want.stats[k], var = want.stats[channels + k];
+        const double slack = u * m * (k == 0 ? 10 : 1),
+                     scale = fabs(f.value[2][k]) / sqrt(var + 1e-5) + 1;
         cr_assert_float_eq(got.value[0][k], mean, 1e-6 * (1 + fabs(mean)));
         cr_assert_float_eq(got.value[0][channels + k], var, 2e-5 * var + 1e-9);
-        double slack = u * m * (k == 0 ? 10 : 1);
-        cr_assert_float_eq(got.value[2][k], dgamma, slack, "channel %d of %d: %g %g", (int)k,
-                           (int)channels, got.value[2][k], dgamma);
-        cr_assert_float_eq(got.value[2][channels + k], dbeta, slack);
-        double scale = fabs(s * f.value[2][k]) + 1;
-        for (int64_t i = k; i < pixels * channels; i += channels) {
-            double hat = (X[i] - mean) * s, want = hat * f.value[2][k] + f.value[3][k] + E[i];
-            cr_assert_float_eq(got.value[1][i], positive(want), 10 * u * scale);
-            want = f.value[2][k] * s * (E[i] - (dbeta + hat * dgamma) / m);
-            cr_assert_float_eq(got.value[3][i], want, 30 * u * scale, "%g %g", got.value[3][i],
-                               want);
-        }
+        cr_assert_float_eq(got.value[2][k], want.sums[k], slack, "channel %d of %d: %g %g", (int)k,
+                           (int)channels, got.value[2][k], want.sums[k]);
+        cr_assert_float_eq(got.value[2][channels + k], want.sums[channels + k], slack);
+        cr_assert_float_eq(got.value[1][i], positive(want.y[i] + f.value[1][i]), 10 * u * scale);
+        cr_assert_float_eq(got.value[3][i], want.dx[i], 30 * u * scale, "%g %g", got.value[3][i],
+                           want.dx[i]);
     }
 }
 

@@ -7,48 +7,64 @@
 
 #include "exec/report.h"
 #include "graph/op.h"
+#include "tests/harness.h"
 #include "tests/isa.h"
 #include "tests/plan.h"
 
 /* Slices are plans of their own, and tuning takes what is faster. */
 TestSuite(packed_filter, .init = plan_as_usual);
 
-static const adj_shape image = {4, {2, 9, 7, 5}}, filter = {4, {3, 3, 5, 11}};
+enum { FILTERS = 2, FETCHES = 4 };
 
 typedef struct {
+    adj_graph *g;
     adj_exec *e;
-    adj_node *x, *w, *fetch[3];
-} inference;
+    adj_node *x, *w[FILTERS], *fetch[FETCHES];
+    int n_w, n_fetch;
+} rig;
 
-/* Three readers of one filter: rows of two lengths, and a gradient, which takes it as it lies. */
-static inference infer_by(adj_graph *g, const char *backend, int is_trained)
+static adj_node *filter_of(adj_graph *g, const char *name, adj_dtype dtype, adj_shape shape)
 {
-    inference i = {
-        .x = adj_input(g, "x", ADJ_F64, image),
-        .w = adj_param(g, "w", ADJ_F64, filter, (adj_init){.kind = ADJ_INIT_CONSTANT, .a = 1})};
-    i.fetch[0] = adj_conv2d(i.x, i.w, &(adj_conv){.padding = ADJ_SAME});
-    i.fetch[1] = adj_conv2d(i.x, i.w, &(adj_conv){.padding = ADJ_SAME, .stride = {1, 2, 2, 1}});
-    i.fetch[2] =
-        adj_conv2d_backprop_input(image, i.w, i.fetch[0], &(adj_conv){.padding = ADJ_SAME});
-    adj_updates *u = adj_updates_new(g);
-    if (is_trained)
-        adj_updates_add(u, i.w, adj_scale(i.w, 2));
-    const adj_exec_opts o = {.n_fetch = 3, .fetch = i.fetch, .updates = u, .backend = backend};
-    cr_assert_eq(adj_exec_new(g, &o, &i.e), ADJ_OK, "%s", adj_exec_message(i.e));
-    return i;
+    return adj_param(g, name, dtype, shape, (adj_init){.kind = ADJ_INIT_CONSTANT, .a = 1});
 }
 
-static void run_with(inference *i, uint64_t seed)
+static void plan_by(rig *r, const char *backend, adj_math math, int is_trained)
 {
-    double x[2 * 9 * 7 * 5], w[3 * 3 * 5 * 11];
-    for (size_t k = 0; k < sizeof x / sizeof *x; k++)
-        x[k] = (double)((k * 7 + seed) % 9) - 4;
-    for (size_t k = 0; k < sizeof w / sizeof *w; k++)
-        w[k] = (double)((k * 5 + seed) % 7) - 3;
-    cr_assert_eq(adj_set(i->e, i->x, x, sizeof x), ADJ_OK);
-    cr_assert_eq(adj_set(i->e, i->w, w, sizeof w), ADJ_OK);
+    adj_updates *u = adj_updates_new(r->g);
+    for (int k = 0; k < r->n_w && is_trained; k++)
+        adj_updates_add(u, r->w[k], adj_scale(r->w[k], 1));
+    r->e = plan_of(r->g, &(adj_exec_opts){.n_fetch = r->n_fetch,
+                                          .fetch = r->fetch,
+                                          .updates = u,
+                                          .backend = backend,
+                                          .math = math});
+}
+
+static void rig_free(rig *r)
+{
+    adj_exec_free(r->e);
+    adj_graph_free(r->g);
+}
+
+/* Integers in f64; their sevenths in f32. */
+static void set_leaf(const rig *r, const adj_node *n, int seed)
+{
+    const int64_t elems = adj_shape_elems(n->type.shape);
+    scoped(release) double *v = malloc((size_t)elems * sizeof *v);
+    for (int64_t i = 0; i < elems; i++)
+        v[i] =
+            (double)((i * 37 + seed * 11 + i / 41) % 23 - 11) / (n->type.dtype == ADJ_F64 ? 1 : 7);
+    set_values(r->e, n, v);
+}
+
+/* A second run, before which nothing is packed. */
+static void run_twice(const rig *r, int seed)
+{
+    set_leaf(r, r->x, seed);
+    for (int k = 0; k < r->n_w; k++)
+        set_leaf(r, r->w[k], seed + 1 + k);
     for (int run = 0; run < 2; run++)
-        cr_assert_eq(adj_run(i->e), ADJ_OK, "%s", adj_exec_message(i->e));
+        cr_assert_eq(adj_run(r->e), ADJ_OK, "%s", adj_exec_message(r->e));
 }
 
 /* Operands in a layout whose name begins so. */
@@ -63,29 +79,37 @@ static int packed_operands(const adj_exec *e, const char *layout)
     return n;
 }
 
+/* Three readers of one filter: rows of two lengths, and a gradient, which takes it as it lies. */
+static rig infer_by(const char *backend, int is_trained)
+{
+    const adj_shape image = {4, {2, 9, 7, 5}};
+    const adj_conv same = {.padding = ADJ_SAME},
+                   apart = {.padding = ADJ_SAME, .stride = {1, 2, 2, 1}};
+    rig r = {.g = adj_graph_new(), .n_w = 1, .n_fetch = 3};
+    r.x = adj_input(r.g, "x", ADJ_F64, image);
+    r.w[0] = filter_of(r.g, "w", ADJ_F64, (adj_shape){4, {3, 3, 5, 11}});
+    r.fetch[0] = adj_conv2d(r.x, r.w[0], &same);
+    r.fetch[1] = adj_conv2d(r.x, r.w[0], &apart);
+    r.fetch[2] = adj_conv2d_backprop_input(image, r.w[0], r.fetch[0], &same);
+    plan_by(&r, backend, ADJ_MATH_EXACT, is_trained);
+    return r;
+}
+
 Test(packed_filter, a_filter_is_packed_once_where_no_run_changes_it)
 {
-    adj_graph *g[3] = {adj_graph_new(), adj_graph_new(), adj_graph_new()};
-    inference ours = infer_by(g[0], "direct", 0), naive = infer_by(g[1], "naive", 0);
+    scoped(rig_free) rig ours = infer_by("direct", 0), naive = infer_by("naive", 0),
+                         trained = infer_by("direct", 1);
     cr_assert_eq(packed_operands(ours.e, "panels"), 2);
-    for (uint64_t seed = 0; seed < 3; seed++) {
-        run_with(&ours, seed);
-        run_with(&naive, seed);
+    cr_assert_eq(packed_operands(trained.e, "panels"), 0);
+    for (int seed = 0; seed < 3; seed++) {
+        run_twice(&ours, seed);
+        run_twice(&naive, seed);
         for (int k = 0; k < 3; k++) {
-            double got[2 * 9 * 7 * 11], want[2 * 9 * 7 * 11];
-            const size_t bytes = (size_t)adj_shape_elems(ours.fetch[k]->type.shape) * sizeof *got;
-            cr_assert_eq(adj_get(ours.e, ours.fetch[k], got, bytes), ADJ_OK);
-            cr_assert_eq(adj_get(naive.e, naive.fetch[k], want, bytes), ADJ_OK);
-            cr_assert_eq(memcmp(got, want, bytes), 0, "seed %d, result %d", (int)seed, k);
+            scoped(release) double *got = fixture_get(ours.e, ours.fetch[k]),
+                                   *want = fixture_get(naive.e, naive.fetch[k]);
+            expect_same_bits(got, want, adj_shape_elems(ours.fetch[k]->type.shape), "gemm's");
         }
     }
-    adj_exec_free(ours.e);
-    adj_exec_free(naive.e);
-    const inference trained = infer_by(g[2], "direct", 1);
-    cr_assert_eq(packed_operands(trained.e, "panels"), 0);
-    adj_exec_free(trained.e);
-    for (int i = 0; i < 3; i++)
-        adj_graph_free(g[i]);
 }
 
 /* An operand that is both sides of a product stays as it lies. */
@@ -121,9 +145,8 @@ Test(packed_filter, few_rows_are_taken_unasked)
     setenv("ADJOINT_MAX_ISA", "avx2", 1);
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
         scoped(release_graph) adj_graph *g = adj_graph_new();
-        const adj_shape b = {2, {64, 256}};
         adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){2, {list[i].rows, 64}});
-        adj_node *w = adj_param(g, "w", ADJ_F32, b, (adj_init){.kind = ADJ_INIT_CONSTANT, .a = 1});
+        adj_node *w = filter_of(g, "w", ADJ_F32, (adj_shape){2, {64, 256}});
         adj_node *y = adj_matmul(x, w, 0);
         scoped(release_exec) adj_exec *e = plan_of(g, &(adj_exec_opts){.n_fetch = 1, .fetch = &y});
         const char *backend = adj_exec_step_at(e, adj_exec_step_count(e) - 1).backend;
@@ -133,79 +156,33 @@ Test(packed_filter, few_rows_are_taken_unasked)
 
 /* ---- Winograd's ---- */
 
-enum { KERNELS = 2, FETCHES = 2 * KERNELS };
-
-typedef struct {
-    adj_graph *g;
-    adj_exec *e;
-    adj_node *x, *w[KERNELS], *fetch[FETCHES]; /* y and dx, of y, of 3x3 and of 5x5 */
-} winograd_plan;
-
-static const int64_t channels = 32;
-
-static winograd_plan winograd_by(const char *backend, adj_math math, int side, int is_trained)
+/* y and dx, of y, of 3x3 and of 5x5. */
+static rig winograd_by(const char *backend, adj_math math, int side, int is_trained)
 {
-    winograd_plan p = {.g = adj_graph_new()};
+    const int64_t channels = 32;
     const adj_shape x = {4, {1, side, side, channels}};
     const adj_conv same = {.padding = ADJ_SAME};
-    adj_updates *u = adj_updates_new(p.g);
-    p.x = adj_input(p.g, "x", ADJ_F32, x);
-    for (int k = 0; k < KERNELS; k++) {
+    rig r = {.g = adj_graph_new(), .n_w = FILTERS, .n_fetch = FETCHES};
+    r.x = adj_input(r.g, "x", ADJ_F32, x);
+    for (int k = 0; k < FILTERS; k++) {
         const int64_t size = 3 + 2 * k;
-        const adj_shape w = {4, {size, size, channels, channels}};
-        p.w[k] = adj_param(p.g, k == 0 ? "w3" : "w5", ADJ_F32, w,
-                           (adj_init){.kind = ADJ_INIT_CONSTANT, .a = 1});
-        p.fetch[2 * k] = adj_conv2d(p.x, p.w[k], &same);
-        p.fetch[2 * k + 1] = adj_conv2d_backprop_input(x, p.w[k], p.fetch[2 * k], &same);
-        if (is_trained)
-            adj_updates_add(u, p.w[k], adj_scale(p.w[k], 1));
+        r.w[k] = filter_of(r.g, k == 0 ? "w3" : "w5", ADJ_F32,
+                           (adj_shape){4, {size, size, channels, channels}});
+        r.fetch[2 * k] = adj_conv2d(r.x, r.w[k], &same);
+        r.fetch[2 * k + 1] = adj_conv2d_backprop_input(x, r.w[k], r.fetch[2 * k], &same);
     }
-    const adj_exec_opts o = {
-        .n_fetch = FETCHES, .fetch = p.fetch, .updates = u, .backend = backend, .math = math};
-    cr_assert_eq(adj_exec_new(p.g, &o, &p.e), ADJ_OK, "%s", adj_exec_message(p.e));
-    return p;
-}
-
-static void winograd_free(winograd_plan *p)
-{
-    adj_exec_free(p->e);
-    adj_graph_free(p->g);
-}
-
-static void set_sevenths(const winograd_plan *p, const adj_node *n, int seed)
-{
-    const int64_t elems = adj_shape_elems(n->type.shape);
-    scoped(release) float *v = malloc((size_t)elems * sizeof *v);
-    for (int64_t i = 0; i < elems; i++)
-        v[i] = (float)((i * 37 + seed * 11 + i / 41) % 23 - 11) / 7;
-    cr_assert_eq(adj_set(p->e, n, v, (size_t)elems * sizeof *v), ADJ_OK);
-}
-
-/* The results, one behind the other, of a second run, before which nothing is packed. */
-static float *run_winograd(const winograd_plan *p, int seed, int64_t each)
-{
-    const size_t bytes = (size_t)each * sizeof(float);
-    float *got = malloc(FETCHES * bytes);
-    set_sevenths(p, p->x, seed);
-    for (int k = 0; k < KERNELS; k++)
-        set_sevenths(p, p->w[k], seed + 1 + k);
-    for (int run = 0; run < 2; run++)
-        cr_assert_eq(adj_run(p->e), ADJ_OK, "%s", adj_exec_message(p->e));
-    for (int k = 0; k < FETCHES; k++)
-        cr_assert_eq(adj_get(p->e, p->fetch[k], got + k * each, bytes), ADJ_OK);
-    return got;
+    plan_by(&r, backend, math, is_trained);
+    return r;
 }
 
 /* Errors are relative to the whole result: see test_direct_winograd.c. */
-static void expect_near(const float *got, const float *want, int64_t n, double bound,
+static void expect_near(const double *got, const double *want, int64_t n, double bound,
                         const char *label)
 {
     double size = 0;
     for (int64_t i = 0; i < n; i++)
-        size += (double)want[i] * (double)want[i];
-    for (int64_t i = 0; i < n; i++)
-        cr_assert_leq(fabs((double)got[i] - (double)want[i]), bound * sqrt(size / (double)n),
-                      "%s: [%d] is %g, not %g", label, (int)i, (double)got[i], (double)want[i]);
+        size += want[i] * want[i];
+    expect_close(got, want, n, 0, bound * sqrt(size / (double)n), label);
 }
 
 static void expect_transformed_once(const char *isa)
@@ -213,26 +190,27 @@ static void expect_transformed_once(const char *isa)
     /* of y, and of dx, whose operand is inexact as well */
     static const double bound[FETCHES] = {3e-5, 6e-5, 6e-5, 12e-5};
     static const char *const layout[FETCHES] = {"points36", "points36dx", "points64", "points64dx"};
-    winograd_plan kept = winograd_by("direct", ADJ_MATH_FAST, 32, 0),
-                  trained = winograd_by("direct", ADJ_MATH_FAST, 32, 1),
-                  naive = winograd_by("naive", ADJ_MATH_EXACT, 32, 0);
-    const int64_t each = adj_shape_elems(kept.x->type.shape);
+    scoped(rig_free) rig kept = winograd_by("direct", ADJ_MATH_FAST, 32, 0),
+                         trained = winograd_by("direct", ADJ_MATH_FAST, 32, 1),
+                         naive = winograd_by("naive", ADJ_MATH_EXACT, 32, 0);
+    const int64_t n = adj_shape_elems(kept.x->type.shape);
     cr_assert_eq(packed_operands(kept.e, "points"), FETCHES, "%s", isa);
     cr_assert_eq(packed_operands(trained.e, "points"), 0, "%s", isa);
     for (int seed = 0; seed < 2; seed++) { /* packed anew when it is set */
-        scoped(release) float *ours = run_winograd(&kept, seed, each);
-        scoped(release) float *each_time = run_winograd(&trained, seed, each);
-        scoped(release) float *want = run_winograd(&naive, seed, each);
+        run_twice(&kept, seed);
+        run_twice(&trained, seed);
+        run_twice(&naive, seed);
         for (int k = 0; k < FETCHES; k++) {
-            cr_assert_geq(packed_operands(kept.e, layout[k]), 1, "%s", layout[k]);
-            cr_expect_eq(memcmp(ours + k * each, each_time + k * each, (size_t)each * sizeof *ours),
-                         0, "%s, %s, seed %d", isa, layout[k], seed);
-            expect_near(ours + k * each, want + k * each, each, bound[k], layout[k]);
+            scoped(release) double *ours = fixture_get(kept.e, kept.fetch[k]),
+                                   *each_time = fixture_get(trained.e, trained.fetch[k]),
+                                   *want = fixture_get(naive.e, naive.fetch[k]);
+            char label[64];
+            snprintf(label, sizeof label, "%s, %s, seed %d", isa, layout[k], seed);
+            cr_assert_geq(packed_operands(kept.e, layout[k]), 1, "%s", label);
+            expect_same_bits(ours, each_time, n, label);
+            expect_near(ours, want, n, bound[k], label);
         }
     }
-    winograd_free(&kept);
-    winograd_free(&trained);
-    winograd_free(&naive);
 }
 
 Test(packed_filter, winograds_is_transformed_once_where_no_run_changes_it)
@@ -243,11 +221,10 @@ Test(packed_filter, winograds_is_transformed_once_where_no_run_changes_it)
 
 static int count_winograd(int side, int is_trained)
 {
-    winograd_plan p = winograd_by("direct", ADJ_MATH_FAST, side, is_trained);
+    scoped(rig_free) rig r = winograd_by("direct", ADJ_MATH_FAST, side, is_trained);
     int n = 0;
-    for (int k = 0; k < adj_exec_step_count(p.e); k++)
-        n += strncmp(adj_exec_step_at(p.e, k).impl, "winograd", 8) == 0;
-    winograd_free(&p);
+    for (int k = 0; k < adj_exec_step_count(r.e); k++)
+        n += strncmp(adj_exec_step_at(r.e, k).impl, "winograd", 8) == 0;
     return n;
 }
 

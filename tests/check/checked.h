@@ -72,9 +72,15 @@ static inline const adj_comparison *comparison_with(adj_graph *g, adj_compare_op
     return c;
 }
 
-static inline const adj_comparison *comparison_of(adj_graph *g, adj_compare_opts o)
+/* Compares all that the roots depend on under these configurations; more: other options. */
+static inline const adj_comparison *comparison_of(int n_root, adj_node *const root[], int n_config,
+                                                  const char *const config[], adj_compare_opts more)
 {
-    return comparison_with(g, o, (adj_trial_opts){0});
+    more.exec.n_fetch = n_root;
+    more.exec.fetch = root;
+    more.n_config = n_config;
+    more.config = config;
+    return comparison_with(adj_node_graph(root[0]), more, (adj_trial_opts){0});
 }
 
 /* Compares all that root depends on under naive:f64 and config; more, trials: other options. */

@@ -38,22 +38,14 @@ static adj_status run_sum(const adj_call *c)
     return ADJ_OK;
 }
 
-static int match_sum(const adj_node *root, const adj_uses *uses, int max, const adj_node **group)
-{
-    (void)uses, (void)max;
-    group[0] = root;
-    return root->op == &adj_op_bias_add_grad;
-}
-
 static adj_status prepare_sum(void *backend, const adj_group *g, int candidate, adj_prep *p)
 {
-    (void)backend, (void)g;
-    strcpy(p->impl, "sequential");
-    return candidate > 0 ? ADJ_ENOKERNEL : ADJ_OK;
+    (void)backend;
+    return prepare_one(&adj_op_bias_add_grad, ADJ_F32, "sequential", g, candidate, p);
 }
 
 static const adj_kernel sequential = {
-    .name = "bias_add_grad", .match = match_sum, .prepare = prepare_sum, .run = run_sum};
+    .name = "bias_add_grad", .prepare = prepare_sum, .run = run_sum};
 
 /* Values of either sign, positive ones, and one value a channel. */
 typedef enum { SIGNED, POSITIVE, REPEATED, N_KIND } kind;
@@ -127,9 +119,8 @@ Test(compare_noise, of_steps_that_rounding_takes_back)
     scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_BF16, (adj_shape){2, {64, 64}});
     adj_node *y = adj_scale(x, 0.999);
-    scoped(release_comparison) const adj_comparison *c = comparison_of(
-        g,
-        (adj_compare_opts){.exec.n_fetch = 1, .exec.fetch = &y, .n_config = 3, .config = configs});
+    scoped(release_comparison) const adj_comparison *c =
+        comparison_of(1, &y, 3, configs, (adj_compare_opts){0});
     cr_expect_eq(c->n_failed, 0, "%s", adj_comparison_row_at(c, 0)->reason);
 }
 
@@ -225,10 +216,7 @@ static const adj_kernel kernel = {
 static adj_status prepare_product(void *backend, const adj_group *g, int candidate, adj_prep *p)
 {
     (void)backend;
-    if (g->node[0]->op != &adj_op_matmul || g->node[0]->type.dtype != ADJ_BF16 || candidate > 0)
-        return ADJ_ENOKERNEL;
-    strcpy(p->impl, "flushing");
-    return ADJ_OK;
+    return prepare_one(&adj_op_matmul, ADJ_BF16, "flushing", g, candidate, p);
 }
 
 static adj_status run_product(const adj_call *c)
@@ -304,37 +292,29 @@ Test(half_bounds, truncation_in_a_group)
 
 /* ---- gradcheck: a batch norm whose gradient is off by 2 %, or lacks its mean term ---- */
 
-static void off_by_2_percent(const adj_node *n, int threads, void *y)
-{
-    (void)threads;
-    for (int64_t i = 0; i < adj_shape_elems(n->type.shape); i++)
-        adj_store(n->type.dtype, y, i, 1.02 * adj_load(n->type.dtype, y, i));
-}
-
 /* sums has a row of sum(dy xhat) and one of sum(dy). */
-static void without_the_mean(const adj_node *n, int threads, void *y)
+static void without_the_mean(const adj_node *n, void *y)
 {
-    (void)threads;
     for (int64_t i = n->type.shape.dim[1]; i < adj_shape_elems(n->type.shape); i++)
         adj_store(n->type.dtype, y, i, 0);
 }
-
-static void untouched(const adj_node *n, int threads, void *y) { (void)n, (void)threads, (void)y; }
 
 Test(half_bounds, gradcheck_of_batch_norm)
 {
     static const struct {
         const char *op;
-        void (*spoil)(const adj_node *n, int threads, void *y);
-    } faults[] = {{"batch_norm_grad", untouched},
-                  {"batch_norm_grad", off_by_2_percent},
-                  {"batch_norm_grad_sums", without_the_mean}};
+        double factor;
+        void (*spoil)(const adj_node *n, void *y);
+    } faults[] = {{"batch_norm_grad", 1, NULL},
+                  {"batch_norm_grad", 1.02, NULL},
+                  {"batch_norm_grad_sums", 1, without_the_mean}};
     static const char *const names[] = {"f16", "bf16"};
     for (size_t f = 0; f < sizeof faults / sizeof *faults; f++)
         for (int t = 0; t < 2; t++) {
             const op_args args = {.op = "batch_norm", .in = "4,6,5,3", .dtype = names[t]};
             scoped(release_graph) adj_graph *g = adj_graph_new();
             spoiled.op = faults[f].op;
+            spoiled.factor = faults[f].factor;
             spoiled.spoil = faults[f].spoil;
             scoped(release_gradcheck) const adj_gradcheck_report *r =
                 check_spoiled(g, &args, &(adj_gradcheck_opts){.exec.seed = 7, .exec.threads = 1});
@@ -415,13 +395,9 @@ Test(few_values, compare)
     for (int i = 0; i < 8 * SEEDS; i++) {
         scoped(norm_free) norm n = build(i % 8);
         adj_node *const root[] = {n.y, n.dx};
-        scoped(release_comparison) const adj_comparison *c =
-            comparison_of(n.g, (adj_compare_opts){.exec.n_fetch = 2,
-                                                  .exec.fetch = root,
-                                                  .n_config = 3,
-                                                  .config = configs,
-                                                  .exec.threads = 2,
-                                                  .exec.seed = (uint64_t)(1 + i / 8)});
+        scoped(release_comparison) const adj_comparison *c = comparison_of(
+            2, root, 3, configs,
+            (adj_compare_opts){.exec.threads = 2, .exec.seed = (uint64_t)(1 + i / 8)});
         cr_expect_eq(c->n_row, 4);
         cr_expect_eq(c->n_failed, 0, "case %d, seed %d", i % 8, 1 + i / 8);
         cr_expect_eq(c->n_whole_failed, 0);

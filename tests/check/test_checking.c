@@ -208,11 +208,7 @@ static const adj_kernel second_kernel = {
     .name = "relu", .prepare = offer_second, .run = leave_number};
 static const adj_kernel *const first_kernels[] = {&first_kernel, NULL};
 static const adj_kernel *const second_kernels[] = {&second_kernel, NULL};
-static const adj_backend first_backend = {.version = ADJ_VERSION,
-                                          .name = "first",
-                                          .open = open_nothing,
-                                          .close = close_nothing,
-                                          .kernels = first_kernels};
+static const adj_backend first_backend = {.name = "first", .kernels = first_kernels};
 static const adj_backend second_backend = {.version = ADJ_VERSION,
                                            .name = "second",
                                            .open = open_nothing,
@@ -221,9 +217,8 @@ static const adj_backend second_backend = {.version = ADJ_VERSION,
 
 static const adj_backend *const *backends(void)
 {
-    static const adj_backend *list[4] = {&first_backend, &second_backend};
-    list[2] = naive_backend();
-    return list;
+    return list_before(first_backend,
+                       (const adj_backend *const[]){&second_backend, naive_backend(), NULL});
 }
 
 static const adj_comparison *compare_relu(adj_graph *g, const char *config)

@@ -74,19 +74,12 @@ Test(compare_mixed, sound_kernels)
 /* ---- a convolution that is off by 2^-9: nothing beside bf16's rounding, too much for f16's ----
  */
 
-static void off_by_2_to_minus_9(const adj_node *n, int threads, void *y)
-{
-    (void)threads;
-    for (int64_t i = 0; i < adj_shape_elems(n->type.shape); i++)
-        adj_store(n->type.dtype, y, i, adj_load(n->type.dtype, y, i) * (1 + 0x1p-9));
-}
-
 Test(compare_mixed, the_bound_is_of_the_type_asked_for)
 {
     static const char *const configs[] = {"naive:f64", "spoiled:mixed:bf16", "spoiled:mixed:f16"};
     scoped(rig_free) rig r = rig_new();
     spoiled.op = "conv2d";
-    spoiled.spoil = off_by_2_to_minus_9;
+    spoiled.factor = 1 + 0x1p-9;
     rig_compare(
         &r, 3, configs,
         (adj_compare_opts){.exec.backends = spoiled_backends(), .exec.threads = 1, .exec.seed = 4});
@@ -118,12 +111,7 @@ Test(compare_mixed, gradients_are_as_large_as_in_the_plan)
     adj_node *loss = adj_scale(adj_reduce_sum(y, (adj_axes){.n = ADJ_ALL}), 0x1p-26);
     adj_updates *u = adj_sgd(loss, 0);
     scoped(release_comparison) const adj_comparison *c =
-        comparison_of(g, (adj_compare_opts){.exec.n_fetch = 1,
-                                            .exec.fetch = &loss,
-                                            .exec.updates = u,
-                                            .n_config = 3,
-                                            .config = configs,
-                                            .exec.seed = 2});
+        comparison_of(1, &loss, 3, configs, (adj_compare_opts){.exec.updates = u, .exec.seed = 2});
     cr_expect_eq(c->n_failed + c->n_whole_failed, 0);
     int alone = 0, groups = 0;
     for (int i = 0; i < c->n_row; i++) {
@@ -151,11 +139,7 @@ Test(compare_mixed, small_numbers)
     adj_node *large = adj_conv2d(adj_scale(x, 0x1p-18), adj_scale(w, 0x1p4), NULL);
     adj_node *roots[] = {small, large};
     scoped(release_comparison) const adj_comparison *c =
-        comparison_of(g, (adj_compare_opts){.exec.n_fetch = 2,
-                                            .exec.fetch = roots,
-                                            .n_config = 3,
-                                            .config = configs,
-                                            .exec.seed = 2});
+        comparison_of(2, roots, 3, configs, (adj_compare_opts){.exec.seed = 2});
     expect_all_pass(c, "small numbers");
     cr_expect_eq(c->n_whole_failed, 0);
 }

@@ -28,6 +28,16 @@ Test(compare_trust, what_is_not_repeatable_fails)
     }
 }
 
+/* A run on the same values gives the same bits again. */
+Test(compare_trust, what_is_kept_of_an_earlier_run)
+{
+    scoped(rig_free) rig r = rig_with(STALE);
+    const compare_row *row = row_of(&r, r.relu);
+    cr_expect_eq(row->verdict, ADJ_VERDICT_FAIL);
+    cr_expect_eq(row->blame, ADJ_BLAME_KERNEL);
+    cr_expect_eq(row->isolated.wrong, 1);
+}
+
 Test(compare_trust, what_is_right_on_one_thread_alone)
 {
     scoped(rig_free) rig r = rig_with_threads(RACING, "crooked", 2);
@@ -86,14 +96,10 @@ Test(compare_trust, zeros_beside_a_large_number)
         for (int i = 0; i < 24; i++)
             value[i] = i == 7 ? 1000 : small ? 1e-5F : 1 + (float)i / 8;
         planted = MAX_ZERO;
-        r.c =
-            comparison_of(r.g, (adj_compare_opts){.exec.n_fetch = 1,
-                                                  .exec.fetch = &y,
-                                                  .n_config = 2,
-                                                  .config = configs,
-                                                  .exec.backends = before_naive("crooked", &kernel),
-                                                  .n_value = 1,
-                                                  .value = &given});
+        r.c = comparison_of(1, &y, 2, configs,
+                            (adj_compare_opts){.exec.backends = before_naive("crooked", &kernel),
+                                               .n_value = 1,
+                                               .value = &given});
         const compare_row *row = adj_comparison_row_at(r.c, 0);
         cr_assert_str_eq(row->backend, "crooked");
         cr_assert_eq(row->isolated.wrong, small ? 0 : 23);

@@ -2,9 +2,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adjoint_nn.h"
 #include "graph/op.h"
 #include "tests/check/checked.h"
+#include "tests/counter.h"
+#include "tests/training.h"
 
 /* 40 seeds: every type, method, backend and order has its turn. */
 enum { SOUND_SEEDS = 40 };
@@ -141,13 +142,10 @@ Test(gradcheck, every_op_can_be_named)
 
 Test(gradcheck, a_model_node_by_node)
 {
-    scoped(release_graph) adj_graph *g = adj_graph_new();
-    adj_model_opts options = {.batch = 2, .training = 1};
-    adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {2}});
-    const adj_model *model = adj_model_find("lenet", &options);
-    adj_node *loss = adj_loss_softmax(adj_model_logits(g, model, &options), labels, NULL);
+    scoped(training_free) training t =
+        training_of("lenet", (adj_model_opts){.batch = 2}, &with_momentum);
     scoped(release_gradcheck) const adj_gradcheck_report *r = NULL;
-    cr_assert_eq(adj_gradcheck(loss, NULL, &r), ADJ_OK, "%s", r->message);
+    cr_assert_eq(adj_gradcheck(t.loss, NULL, &r), ADJ_OK, "%s", r->message);
     cr_expect_eq(r->verdict, ADJ_GRADCHECK_PASS);
     cr_expect_gt(r->n_result[ADJ_GRADCHECK_PASS], 20);
 }
@@ -206,29 +204,10 @@ Test(gradcheck, bad_arguments_are_refused)
 
 /* ---- out of memory at the n-th allocation ---- */
 
-typedef struct {
-    int left, live;
-} budget;
-
-static void *limited_alloc(void *user, size_t bytes)
-{
-    budget *b = user;
-    if (b->left-- <= 0)
-        return NULL;
-    b->live++;
-    return malloc(bytes);
-}
-
-static void limited_free(void *user, void *p)
-{
-    ((budget *)user)->live--;
-    free(p);
-}
-
 Test(gradcheck, out_of_memory)
 {
-    budget b = {.left = 1 << 30};
-    adj_allocator allocator = {limited_alloc, limited_free, &b};
+    counter c = {.fails_on = 1};
+    adj_allocator allocator = {count_alloc, count_free, &c};
     scoped(release_graph) adj_graph *g =
         adj_graph_new_with(ADJ_VERSION, &(adj_graph_opts){.allocator = &allocator});
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {1, 4, 4, 2}});
@@ -236,18 +215,20 @@ Test(gradcheck, out_of_memory)
     adj_node *y = adj_relu(adj_conv2d(x, w, NULL));
     adj_gradcheck_opts o = {.exec.backend = "naive", .draws = 1};
     adj_status status = ADJ_ENOMEM;
-    int before = b.live, n = 0;
+    const long before = c.live;
+    long n = 1;
     for (; status != ADJ_OK && n < 5000; n++) {
         const adj_gradcheck_report *r;
-        b.left = n;
+        c.calls = 0;
+        c.fail_at = n;
         status = adj_gradcheck(y, &o, &r);
-        cr_assert(status == ADJ_OK || status == ADJ_ENOMEM, "allocation %d: %s: %s", n,
+        cr_assert(status == ADJ_OK || status == ADJ_ENOMEM, "allocation %ld: %s: %s", n,
                   adj_status_name(status), r->message);
-        cr_assert_eq(status == ADJ_OK, r->message[0] == '\0', "allocation %d", n);
+        cr_assert_eq(status == ADJ_OK, r->message[0] == '\0', "allocation %ld", n);
         cr_assert_eq(r->verdict, status == ADJ_OK ? ADJ_GRADCHECK_PASS : ADJ_GRADCHECK_NOT_CHECKED,
-                     "allocation %d", n);
+                     "allocation %ld", n);
         adj_gradcheck_free(r);
-        cr_assert_eq(b.live, before, "allocation %d: leaks", n);
+        cr_assert_eq(c.live, before, "allocation %ld: leaks", n);
     }
     cr_expect_eq(status, ADJ_OK);
     cr_expect_gt(n, 50);

@@ -129,11 +129,7 @@ static int takes_last;
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *p)
 {
     (void)backend;
-    if (candidate > 0 || g->n_node > 1 || strcmp(g->node[0]->op->name, "max_pool_grad") != 0 ||
-        g->node[0]->type.dtype != ADJ_F32)
-        return ADJ_ENOKERNEL;
-    strcpy(p->impl, "2x2");
-    return ADJ_OK;
+    return prepare_one(&adj_op_max_pool_grad, ADJ_F32, "2x2", g, candidate, p);
 }
 
 static adj_status run(const adj_call *c)

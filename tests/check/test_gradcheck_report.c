@@ -12,9 +12,8 @@ static struct {
     double factor, more; /* v * factor + more */
 } wrong;
 
-static void spoil_chosen(const adj_node *n, int threads, void *y)
+static void spoil_chosen(const adj_node *n, void *y)
 {
-    (void)threads;
     const int64_t *d = n->type.shape.dim;
     const int64_t elems = adj_shape_elems(n->type.shape);
     for (int64_t k = 0; k < elems; k++) {
@@ -174,9 +173,8 @@ static void add_bits(const adj_node *n, void *y, uint64_t more)
     }
 }
 
-static void change_every_second_time(const adj_node *n, int threads, void *y)
+static void change_every_second_time(const adj_node *n, void *y)
 {
-    (void)threads;
     add_bits(n, y, (uint64_t)(runs++ & 1));
 }
 

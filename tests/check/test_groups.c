@@ -21,6 +21,8 @@ typedef enum {
     UNSTEADY,
     SHAKEN,  /* the sum inside is off by a rounding: masks at the kink flip */
     DOUBLED, /* what the mask lets through */
+    LOSES_NAN,
+    OFF_ON_INTEGERS, /* by a rounding */
     FAILING
 } fault;
 static fault planted;
@@ -52,9 +54,12 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     return ADJ_OK;
 }
 
-static float first_value(adj_dtype dtype, float sum)
+/* A sum of integers is exact. */
+static float first_value(adj_dtype dtype, float sum, int is_integer)
 {
-    return planted != SHAKEN ? sum : sum == 0 ? 1e-8F : sum * (dtype == ADJ_F32 ? 1 + 0x1p-23F : 1);
+    if (planted != SHAKEN || is_integer)
+        return sum;
+    return sum == 0 ? 1e-8F : sum * (dtype == ADJ_F32 ? 1 + 0x1p-23F : 1);
 }
 
 /* 2 x dy, and 2 x where it is fetched; the first element of the product is off by 1. */
@@ -86,9 +91,12 @@ static adj_status run(const adj_call *c)
     if (planted == FAILING)
         return ADJ_EBACKEND;
     for (int64_t i = 0; i < n; i++) {
-        float sum = (float)adj_load(dtype, a, i);
-        sum += planted == NO_BIAS ? 0 : (float)adj_load(dtype, b, i % period);
-        float x = first_value(dtype, sum), y = x > 0 ? x : 0;
+        const float term = (float)adj_load(dtype, a, i);
+        const float sum = term + (planted == NO_BIAS ? 0 : (float)adj_load(dtype, b, i % period));
+        const float x = first_value(dtype, sum, term == nearbyintf(term));
+        float y = x > 0 || (isnan(x) && planted != LOSES_NAN) ? x : 0;
+        if (planted == OFF_ON_INTEGERS && term == nearbyintf(term))
+            y *= 1 + 0x1p-23F;
         if (masked)
             y = x > 0 ? (float)adj_load(dtype, dy, i) * (planted == DOUBLED ? 2 : 1) : 0;
         adj_store(dtype, c->out[0], i, y);
@@ -120,14 +128,8 @@ static group_row compare_with(fault f, adj_node *y, adj_compare_opts o)
     group_row r = {.g = adj_node_graph(y)};
     planted = f;
     runs = 0;
-    o.exec.n_fetch = 1;
-    o.exec.fetch = &y;
     o.exec.backends = before_naive("welded", &pair);
-    if (o.n_config == 0) {
-        o.n_config = 2;
-        o.config = usual;
-    }
-    r.c = comparison_of(r.g, o);
+    r.c = comparison_of(1, &y, 2, o.config != NULL ? o.config : usual, o);
     for (int i = 0; i < r.c->n_row; i++)
         if (adj_comparison_row_at(r.c, i)->group[0] != '\0')
             r.row = adj_comparison_row_at(r.c, i);
@@ -188,6 +190,24 @@ Test(compare_group, faults_of_the_fused_form)
         }
 }
 
+Test(compare_group, faults_on_values_that_are_never_drawn)
+{
+    static const struct {
+        fault planted;
+        const char *says;
+    } cases[] = {{LOSES_NAN, "on a NaN, infinities, values at kinks: "},
+                 {OFF_ON_INTEGERS, "on integers: "}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        group_row r = compare_with(cases[i].planted, biased_relu(), (adj_compare_opts){0});
+        cr_assert_not_null(r.row);
+        cr_expect_eq(r.row->isolated.wrong, 0);
+        cr_expect_eq(r.row->verdict, ADJ_VERDICT_FAIL);
+        cr_expect_eq(r.row->blame, ADJ_BLAME_KERNEL);
+        expect_text(r.row->reason, cases[i].says);
+        close_compared(&r);
+    }
+}
+
 Test(compare_group, what_cannot_run_or_changes)
 {
     group_row r = compare_with(FAILING, biased_relu(), (adj_compare_opts){.exec.seed = 1});
@@ -216,9 +236,7 @@ static group_row compare_masked(fault f, const char *config, double moved)
     }
     adj_node *y = adj_scale(adj_relu_grad(dy, adj_add(x, z)), 0.5);
     return compare_with(
-        f, y,
-        (adj_compare_opts){
-            .n_config = 2, .config = configs, .n_value = 2, .value = given, .exec.seed = 7});
+        f, y, (adj_compare_opts){.config = configs, .n_value = 2, .value = given, .exec.seed = 7});
 }
 
 Test(compare_group, kinks_inside)
@@ -259,13 +277,8 @@ Test(compare_group, sound_groups_pass)
             adj_node *dz = adj_relu_grad(dy, z), *stats = adj_batch_norm_stats(z, ADJ_NHWC);
             adj_node *sums = adj_bias_add_grad(adj_square(dz), ADJ_NHWC);
             adj_node *roots[] = {y, dz, stats, sums, z};
-            scoped(release_comparison) const adj_comparison *c =
-                comparison_of(g, (adj_compare_opts){.exec.n_fetch = 5,
-                                                    .exec.fetch = roots,
-                                                    .n_config = 5,
-                                                    .config = configs,
-                                                    .exec.seed = seed,
-                                                    .exact = exact});
+            scoped(release_comparison) const adj_comparison *c = comparison_of(
+                5, roots, 5, configs, (adj_compare_opts){.exec.seed = seed, .exact = exact});
             cr_assert_eq(c->n_failed, 0);
             for (int i = 0; i < c->n_row; i++)
                 cr_assert_str_eq(adj_comparison_row_at(c, i)->group[0] != '\0'
@@ -299,14 +312,11 @@ Test(compare_group, bounds_of_what_cancels)
         adj_node *dx = NULL;
         cr_assert_eq(adj_grad(loss, NULL, 1, &x, &dx), ADJ_OK);
         const adj_optimizer_opts momentum = {.kind = ADJ_SGD, .momentum = 0.9};
-        scoped(release_comparison) const adj_comparison *c = comparison_of(
-            g, (adj_compare_opts){.exec.n_fetch = 1,
-                                  .exec.fetch = &dx,
-                                  .exec.updates = adj_training_updates(loss, &momentum),
-                                  .n_config = 2,
-                                  .config = configs,
-                                  .exec.seed = seed,
-                                  .exact = seed % 2 == 0});
+        scoped(release_comparison) const adj_comparison *c =
+            comparison_of(1, &dx, 2, configs,
+                          (adj_compare_opts){.exec.updates = adj_training_updates(loss, &momentum),
+                                             .exec.seed = seed,
+                                             .exact = seed % 2 == 0});
         expect_all_pass(c, "what cancels");
     }
 }

@@ -103,10 +103,7 @@ Test(compare_pass, folding_is_named)
 
 enum { ELEMS = 48, N_FAULT = 5 };
 
-struct adj_layout {
-    int unused;
-};
-static const adj_layout backwards = {0};
+static const adj_layout backwards = {ELEMS * sizeof(float), "backwards"};
 
 /* A fault of the reorder to the layout. */
 typedef enum { SOUND, SCALES, LOSES_SIGNS, ROUNDS, EXCHANGES } fault;
@@ -133,18 +130,6 @@ static adj_status run_exp(const adj_call *c)
         ((float *)c->out[0])[i] =
             expf(((const float *)c->in[0])[c->state != NULL ? ELEMS - 1 - i : i]);
     return ADJ_OK;
-}
-
-static size_t bytes_of(const adj_layout *l)
-{
-    (void)l;
-    return ELEMS * sizeof(float);
-}
-
-static const char *name_of(const adj_layout *l)
-{
-    (void)l;
-    return "backwards";
 }
 
 static char to_layout, to_plain; /* states */
@@ -177,8 +162,8 @@ static const adj_kernel exp_kernel = {.name = "backwards", .prepare = prepare_ex
 static const adj_kernel *const turning_kernels[] = {&exp_kernel, NULL};
 static const adj_backend turning = {.name = "backwards",
                                     .kernels = turning_kernels,
-                                    .layout_bytes = bytes_of,
-                                    .layout_name = name_of,
+                                    .layout_bytes = layout_bytes,
+                                    .layout_name = layout_name,
                                     .reorder_prepare = prepare_reorder,
                                     .reorder_run = run_reorder,
                                     .reorder_drop = drop_nothing};
@@ -249,12 +234,8 @@ static int leaves_unwritten; /* the last element */
 static adj_status prepare_clearing(void *backend, const adj_group *g, int candidate, adj_prep *p)
 {
     (void)backend;
-    if (candidate > 0 || g->n_node > 1 || strcmp(g->node[0]->op->name, "relu") != 0 ||
-        g->node[0]->type.dtype != ADJ_F32)
-        return ADJ_ENOKERNEL;
-    p->alias[0] = (adj_alias){.out = 0, .operands = is_claimed ? 1U : 0U};
-    strcpy(p->impl, "clears");
-    return ADJ_OK;
+    p->alias[0].operands = is_claimed; /* bit 0 */
+    return prepare_one(&adj_op_relu, ADJ_F32, "clears", g, candidate, p);
 }
 
 static adj_status run_clearing(const adj_call *c)

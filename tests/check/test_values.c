@@ -40,6 +40,46 @@ Test(compare_special, faults_on_values_that_are_never_drawn)
     }
 }
 
+/* The mean and the mean square less its square, in float: right where the mean is small. */
+static adj_status run_statistics(const adj_call *c)
+{
+    const adj_shape shape = c->group->node[0]->in[0]->type.shape;
+    const int64_t channels = shape.dim[3], n = adj_shape_elems(shape) / channels;
+    const float *x = c->in[0];
+    float *mean = c->out[0], *variance = mean + channels;
+    for (int64_t k = 0; k < channels; k++) {
+        float sum = 0, squares = 0;
+        for (int64_t i = 0; i < n; i++) {
+            sum += x[i * channels + k];
+            squares += x[i * channels + k] * x[i * channels + k];
+        }
+        mean[k] = sum / (float)n;
+        variance[k] = squares / (float)n - mean[k] * mean[k];
+    }
+    return ADJ_OK;
+}
+
+Test(compare_special, a_large_mean)
+{
+    static const char *const configs[] = {"naive:f64", "spoiled"};
+    scoped(release_graph) adj_graph *g = adj_graph_new();
+    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {2, 9, 9, 16}});
+    adj_node *y = adj_batch_norm_stats(x, ADJ_NHWC);
+    spoiled.op = "batch_norm_stats";
+    spoiled.run = run_statistics;
+    scoped(release_comparison) const adj_comparison *c =
+        comparison_of(g, (adj_compare_opts){.exec.n_fetch = 1,
+                                            .exec.fetch = &y,
+                                            .exec.backends = spoiled_backends(),
+                                            .n_config = 2,
+                                            .config = configs});
+    const compare_row *row = adj_comparison_row_at(c, 0);
+    spoiled.run = NULL;
+    cr_expect_eq(row->isolated.wrong, 0);
+    cr_expect_eq(row->blame, ADJ_BLAME_KERNEL);
+    expect_text(row->reason, "on values with a large mean: ");
+}
+
 /* ---- sound kernels ---- */
 
 /* Builds nodes with special values. Accepting or changing more values than the definition says is
@@ -70,12 +110,8 @@ Test(compare_special, sound_kernels_are_not_blamed)
         x = adj_node_operand_at(y, 0);
         adj_grad(y, adj_input(g, "dy", ADJ_F32, adj_node_type(y).shape), 1, &x, &dx);
         adj_node *const root[] = {y, dx};
-        scoped(release_comparison) const adj_comparison *c =
-            comparison_of(g, (adj_compare_opts){.exec.n_fetch = 2,
-                                                .exec.fetch = root,
-                                                .n_config = sizeof configs / sizeof *configs,
-                                                .config = configs,
-                                                .exec.seed = 5});
+        scoped(release_comparison) const adj_comparison *c = comparison_of(
+            2, root, sizeof configs / sizeof *configs, configs, (adj_compare_opts){.exec.seed = 5});
         expect_all_pass(c, adj_node_op(y));
     }
 }
@@ -97,15 +133,10 @@ static void expect_sound(const char *label, adj_node *y, adj_node *const leaf[2]
             adj_store(dtype, data[k], i, value[k](i));
         values[k] = (adj_leaf_value){.leaf = leaf[k], .data = data[k]};
     }
-    scoped(release_comparison) const adj_comparison *c =
-        comparison_of(adj_node_graph(y), (adj_compare_opts){.exec.n_fetch = 1,
-                                                            .exec.fetch = &y,
-                                                            .n_config = 3,
-                                                            .config = configs,
-                                                            .exact = exact,
-                                                            .n_value = value != NULL ? 2 : 0,
-                                                            .value = values,
-                                                            .exec.seed = 3});
+    scoped(release_comparison) const adj_comparison *c = comparison_of(
+        1, &y, 3, configs,
+        (adj_compare_opts){
+            .exact = exact, .n_value = value != NULL ? 2 : 0, .value = values, .exec.seed = 3});
     expect_all_pass(c, label);
 }
 
@@ -137,10 +168,7 @@ static float part_of_one; /* that is added of one summand */
 static adj_status prepare_sum(void *backend, const adj_group *g, int candidate, adj_prep *p)
 {
     (void)backend;
-    if (g->node[0]->op != &adj_op_reduce_sum || g->node[0]->type.dtype != ADJ_F32 || candidate > 0)
-        return ADJ_ENOKERNEL;
-    strcpy(p->impl, "slightly_off");
-    return ADJ_OK;
+    return prepare_one(&adj_op_reduce_sum, ADJ_F32, "slightly_off", g, candidate, p);
 }
 
 static adj_status run_sum(const adj_call *c)
@@ -246,23 +274,10 @@ enum { ROWS = 128 };
 
 static int seen[16]; /* how often: -1, 0, 1, ... */
 
-static int match_loss(const adj_node *root, const adj_uses *uses, int max, const adj_node **group)
-{
-    (void)uses;
-    (void)max;
-    group[0] = root;
-    return root->op == &adj_op_sparse_softmax_cross_entropy;
-}
-
 static adj_status prepare_watching(void *backend, const adj_group *g, int candidate, adj_prep *p)
 {
     (void)backend;
-    (void)g;
-    if (candidate > 0)
-        return ADJ_ENOKERNEL;
-    p->in[0] = p->in[1] = p->out[0] = NULL;
-    snprintf(p->impl, sizeof p->impl, "watching");
-    return ADJ_OK;
+    return prepare_one(&adj_op_sparse_softmax_cross_entropy, ADJ_F32, "watching", g, candidate, p);
 }
 
 static adj_status run_watching(const adj_call *c)
@@ -277,7 +292,7 @@ static adj_status run_watching(const adj_call *c)
 }
 
 static const adj_kernel watching = {
-    .name = "watching", .match = match_loss, .prepare = prepare_watching, .run = run_watching};
+    .name = "watching", .prepare = prepare_watching, .run = run_watching};
 
 Test(compare_labels, every_class_and_no_other)
 {

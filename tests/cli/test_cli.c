@@ -64,6 +64,7 @@ static const call calls[] = {
      "train --checkpoint /nowhere/c --resume"},
     {1, NULL, "/nowhere/file: No such file", "train --checkpoint /nowhere/file"},
     {3, NULL, "--resume requires --checkpoint FILE", "train --resume"},
+    {3, NULL, "--parallel timeout requires mpirun", "train --parallel timeout=5"},
     {3, NULL, "--checkpoint-every requires --checkpoint FILE", "train --checkpoint-every 3"},
     {3, NULL, "expected off, short or full", "train --tune long"},
     {3, NULL, "--tune full cannot be combined with --resume, which keeps the checkpoint's kernels",

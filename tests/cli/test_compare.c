@@ -25,7 +25,7 @@ Test(compare_cli, wrong_usage)
         {3, NULL, "--precision: set it per configuration", "--precision bf16"},
         {3, NULL, "--size: expected N or HxW", "--size 8x"},
         {3, NULL, "--json and --junit cannot both be standard output", "--junit - --json=-"},
-        {3, NULL, "expected one of --model NAME and --op NAME", "--op relu"},
+        {3, NULL, "--model cannot be combined with --op", "--op relu"},
         {3, NULL, "expected 1 to", "--batch 0"},
         {3, NULL, "did you mean avx2?", "--configs naive:f64,onednn:isa=avx22"},
         {3, NULL, "did you mean threads=?", "--configs naive:f64,onednn:thread=2"},
@@ -86,6 +86,18 @@ Test(compare_cli, junit)
     cr_assert_eq(times_in(ran.out, "<testsuite "), 2); /* the reference, and the other */
     cr_assert_gt(times_in(ran.out, "<testcase "), 40);
     cr_assert_eq(times_in(ran.out, "<failure"), 0);
+}
+
+Test(compare_cli, options_without_effect)
+{
+    static const call calls[] = {
+        {3, NULL, "--batch cannot be combined with --op", "--op relu --batch 2"},
+        {3, NULL, "--also-batch cannot be combined with --op", "--op relu --also-batch 0"},
+        {3, NULL, "--size cannot be combined with --op", "--size=8 --op relu"},
+        {3, NULL, "--neighbors requires --op NAME", "--neighbors 0"},
+        {3, NULL, "--timeout requires --guard, or isa= in --configs", "--timeout 5"},
+    };
+    expect_calls("compare", sizeof calls / sizeof *calls, calls);
 }
 
 /* A leaf is wrong usage; a name that no implementation has leaves the question open. */
@@ -224,7 +236,7 @@ Test(compare_infer, is_what_predict_runs)
 Test(compare_infer, refused)
 {
     static const call calls[] = {
-        {3, NULL, "--infer requires --model", "--op relu --infer"},
+        {3, NULL, "--infer cannot be combined with --op", "--op relu --infer"},
         {3, NULL, "--optimizer requires --model without --infer",
          "--model lenet --optimizer adam --infer"},
     };

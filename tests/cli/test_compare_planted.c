@@ -2,14 +2,17 @@
  * filter gradient of LeNet that is wrong for more than eight images only is found at the second
  * batch size, which reports only what it ran; a kernel that crashes leads to --guard. And of the
  * backend "emitted": right functions pass; a wrong one, one that does not compile and one that
- * crashes are named. A script in the place of cc changes the C before it is compiled. */
+ * crashes are named, and Ctrl-C leaves no file. A script in the place of cc changes the C before it
+ * is compiled. */
 #include <criterion/criterion.h>
+#include <limits.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/child.h"
 #include "cli/guard.h"
+#include "cli/process.h"
 #include "tests/cli/planted.h"
 #include "tests/isa.h"
 #include "tests/plan.h"
@@ -106,20 +109,25 @@ static void remove_folder(void) { folder_remove(&planted); }
 
 TestSuite(compare_emitted, .init = make_folder, .fini = remove_folder);
 
-/* Makes all that the tool compiles pass through sed. NULL: there is no compiler. */
-static void plant(const char *change)
+/* Makes a script the compiler; it finds the true one in $PATH, which it sets. */
+__attribute__((format(printf, 1, 2))) static void plant_script(const char *format, ...)
 {
     const file_name path = in_folder(&planted, "cc");
-    char script[4096];
-    if (change != NULL) {
-        const int n =
-            snprintf(script, sizeof script, "#!/bin/sh\nPATH='%s'\nsed '%s' | exec cc \"$@\"\n",
-                     getenv("PATH"), change);
-        put_file(path.s, script, (size_t)n);
-        cr_assert_eq(chmod(path.s, 0700), 0);
-    }
-    setenv("PATH", planted.path, 1);
+    char lines[4096], script[1 << 13], with_cc[4096];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(lines, sizeof lines, format, args);
+    va_end(args);
+    const int n =
+        snprintf(script, sizeof script, "#!/bin/sh\nPATH='%s'\n%s", getenv("PATH"), lines);
+    put_file(path.s, script, (size_t)n);
+    cr_assert_eq(chmod(path.s, 0700), 0);
+    snprintf(with_cc, sizeof with_cc, "%s:%s", planted.path, getenv("PATH"));
+    setenv("PATH", with_cc, 1);
 }
+
+/* Makes all that the tool compiles pass through sed. */
+static void plant(const char *change) { plant_script("sed '%s' | exec cc \"$@\"\n", change); }
 
 #define CONFIGS "--configs naive:f64,emitted --shrink 0"
 #define RELU "--op relu --neighbors 0"
@@ -198,13 +206,36 @@ Test(compare_emitted, crashes)
     expect_text(ran.out, "the emitted function: SIGABRT");
 }
 
+/* Ctrl-C, which reaches the tool and its compiler, leaves no file. */
+Test(compare_emitted, is_interrupted)
+{
+    scoped(folder_remove) folder temporary_files = folder_new();
+    const file_name begun = in_folder(&planted, "begun");
+    char adjoint[PATH_MAX];
+    setenv("TMPDIR", temporary_files.path, 1);
+    plant_script(": >'%s'\nexec sleep 100\n", begun.s);
+    snprintf(adjoint, sizeof adjoint, "%s/adjoint", build_folder());
+    child c = child_start_path("/usr/bin/setsid",
+                               WORDS(adjoint, "compare", "--op", "relu", "--neighbors", "0",
+                                     "--configs", "naive:f64,emitted"),
+                               -1);
+    wait_for_file(&c, begun.s, 0);
+    cr_expect_gt(files_in(&temporary_files), 0);
+    cr_assert_eq(kill(-c.pid, SIGINT), 0);
+    child_finish(&c);
+    cr_expect_eq(ran.status, 128 + SIGINT, "%s", ran.err);
+    for (int i = 0; i < 500 && files_in(&temporary_files) > 0; i++)
+        pause_ms(20);
+    cr_expect_eq(files_in(&temporary_files), 0);
+}
+
 Test(compare_emitted, is_refused)
 {
     prints(0, "; emitted refuses ", "compare --op softmax_cross_entropy --neighbors 0 " CONFIGS);
     complains(3, "excludes --guard and isa=", "compare " RELU " " CONFIGS " --guard");
     complains(3, "expected one of onednn, direct, naive",
               "compare " RELU " --configs emitted,naive");
-    plant(NULL);
+    setenv("PATH", planted.path, 1); /* without a compiler */
     tool(1, "compare " RELU " " CONFIGS);
     cr_expect_str_eq(ran.err, "adjoint compare: emitted: backend emitted cannot be opened (the C "
                               "compiler cc cannot be started)\n");

@@ -175,6 +175,7 @@ Test(convert, refusals)
         {3, NULL, "expected a name that ends in", "x.npz y.txt"},
         {3, NULL, "unexpected argument \"z\"", "x.npz y.npz z"},
         {3, NULL, "--to-theirs requires --map NAME", "x.npz y.npz --to-theirs"},
+        {3, NULL, "--prefix: OUT is no header (expected .h)", "x.npz y.npz --prefix net"},
         {1, NULL, "requires a model (--model", "--map pytorch"},
         {3, NULL, "did you mean lenet?", "--map keras --model lenett"},
     };

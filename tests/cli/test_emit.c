@@ -182,6 +182,7 @@ static const call refused[] = {
     {1, NULL, "no-such-file", "--weights no-such-file"},
     {1, NULL, "no-such.onnx", "--model no-such.onnx"},
     {3, NULL, "--freeze requires --train", "--model lenet5 --freeze conv1/*"},
+    {3, NULL, "--map requires --weights FILE", "--model lenet5 --map pytorch"},
     {3, NULL, "--head-only requires --train", "--model lenet5 --head-only"},
     {1, NULL, "--head-only: the last layer has no parameter to train",
      "--model lenet5 --train --head-only --freeze logits/*"},

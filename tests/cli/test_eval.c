@@ -36,6 +36,8 @@ Test(eval, parts_of_a_folder)
     static const call refused[] = {
         {1, NULL, "has no test split", "--part test"},
         {1, NULL, "has no validation split (--val-split", "--part validation"},
+        {3, NULL, "--val-split cannot be combined with --part test", "--part test --val-split 0.2"},
+        {3, NULL, "--val-split cannot be combined with --part all", "--part all --val-split 0.2"},
         {3, NULL, "--part: got \"both\", expected train, test, val, validation or all",
          "--part both"},
     };

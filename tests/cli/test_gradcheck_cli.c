@@ -69,7 +69,9 @@ static const call calls[] = {
     {3, NULL, "a model has no attribute groups", "--model lenet --attr groups=2"},
     {3, NULL, "padding is unknown", "--op conv2d --attr padding=SOME"},
     {3, NULL, "--node: not a node of lenet (got", "--model lenet --node 5000"},
-    {3, NULL, "--node requires --model", "--op relu --node 1"},
+    {3, NULL, "--node requires --model NAME", "--op relu --node 1"},
+    {3, NULL, "--batch requires --model NAME", "--op relu --batch 2"},
+    {3, NULL, "--neighbors requires --op NAME", "--model lenet --neighbors 0"},
     {1, NULL, "--json: /nowhere/x: No such file", "--op neg --json /nowhere/x"},
 };
 

@@ -24,18 +24,21 @@ static struct {
             {.name = "fc.bias", 0.75F}};
 enum { BN_BIAS = 2, N_FROZEN = 5, FC_WEIGHT = 5, N_LEAF = 7 };
 
-/* Writes a convolution of 28 x 28 gray images, batch norm, relu, global pool and a Linear. */
-static void write_net(void)
+/* Writes a convolution of gray images of that height and width, "28,28", batch norm, relu, global
+ * pool and a Linear. */
+static void write_net(const char *sides)
 {
-    Onnx__ModelProto *m = model_of(
-        17, "(float[batch,1,28,28] x) => (y)"
-            "<float[4,1,3,3] conv1.weight, float[4] bn1.weight, float[4] bn1.bias,"
-            " float[4] bn1.running_mean, float[4] bn1.running_var, float[7,4] fc.weight,"
-            " float[7] fc.bias>"
-            "{ a = Conv (x, conv1.weight)"
-            "  b = BatchNormalization (a, bn1.weight, bn1.bias, bn1.running_mean, bn1.running_var)"
-            "  c = Relu (b)  d = GlobalAveragePool (c)  e = Flatten (d)"
-            "  y = Gemm <transB = 1> (e, fc.weight, fc.bias) }");
+    Onnx__ModelProto *m = model_with(
+        17,
+        "(float[batch,1,%s] x) => (y)"
+        "<float[4,1,3,3] conv1.weight, float[4] bn1.weight, float[4] bn1.bias,"
+        " float[4] bn1.running_mean, float[4] bn1.running_var, float[7,4] fc.weight,"
+        " float[7] fc.bias>"
+        "{ a = Conv (x, conv1.weight)"
+        "  b = BatchNormalization (a, bn1.weight, bn1.bias, bn1.running_mean, bn1.running_var)"
+        "  c = Relu (b)  d = GlobalAveragePool (c)  e = Flatten (d)"
+        "  y = Gemm <transB = 1> (e, fc.weight, fc.bias) }",
+        sides);
     for (int i = 0; i < N_LEAF; i++) {
         const Onnx__TensorProto *t = initializer_of(m, leaf[i].name);
         leaf[i].n = (int)t->n_float_data;
@@ -48,7 +51,7 @@ static void write_net(void)
 static void set_up(void)
 {
     enter_small_data();
-    write_net();
+    write_net("28,28");
 }
 
 TestSuite(onnx_train, .init = set_up, .fini = leave);
@@ -132,9 +135,25 @@ Test(onnx_train, refused)
 Test(onnx_train, rate_for_weights_of_nan)
 {
     leaf[BN_BIAS].from = NAN;
-    write_net();
+    write_net("28,28");
     complains(1, "--lr auto: the loss is not finite in the first step",
               "train --model net.onnx --data . --head new --lr auto");
+}
+
+/* The height and the width are those of --size, then those in the weights file. */
+Test(onnx_train, symbolic_size)
+{
+    write_net("batch,batch");
+    complains(1,
+              "the size of axis 2 (\"batch\") is not known (expected a fixed size in the file, or "
+              "--size HxW of train and compare",
+              "train --model net.onnx --data . --head new");
+    train_log(0, "--model net.onnx --head new --epochs 1 --size 12x14 --out out.safetensors");
+    prints(0, "net.onnx on ", "eval --model net.onnx --weights out.safetensors --data .");
+    tool(0, "convert out.safetensors own.onnx --model net.onnx");
+    prints(0, "1, 12, 14]", "inspect own.onnx");
+    tool(0, "compare --model net.onnx --size 12x14 --also-batch 0 --runs 1 --threads 1 --configs "
+            "naive:f64,naive");
 }
 
 /* A run that is prolonged ends with the bits of one that was as long from the beginning. */

@@ -119,7 +119,8 @@ Test(op, wrong_usage)
     cr_expect_eq(files_in(&here), 1, "a file was written");
 }
 
-Test(op, an_attribute_is_not_guessed)
+/* The default of adjoint ops is used; what follows from the operands elsewhere is not guessed. */
+Test(op, defaults_of_attributes)
 {
     const double x[] = {1, 2, 3, 4};
     const adj_tensor t[] = {{"x0", ADJ_ELEM_F64, {0}, x},
@@ -127,9 +128,14 @@ Test(op, an_attribute_is_not_guessed)
                             {"gamma", ADJ_ELEM_F64, {1, {4}}, x},
                             {"beta", ADJ_ELEM_F64, {1, {4}}, x}};
     cr_assert_eq(adj_tensors_write("in", 4, t, 0, NULL, NULL), ADJ_OK);
-    complains(3, "op: --attr: alpha is missing (adjoint ops elu", "op elu --in in --out out");
-    complains(3, "op: --attr: epsilon is missing",
-              "op group_norm --in in --out out --attr groups=4");
+    tool(0, "op group_norm --in in --out y");
+    tool(0, "op group_norm --in in --out same --attr epsilon=0.001,groups=1");
+    tool(0, "op group_norm --in in --out other --attr epsilon=0.25");
+    cr_expect(same_file("y", "same"));
+    cr_expect(!same_file("y", "other"));
+    complains(3, "op: --attr: perm is missing (adjoint ops transpose",
+              "op transpose --in in --out out");
+    complains(3, "op: --attr: dtype is missing", "op cast --in in --out out");
 }
 
 Test(op_numbers, beside_pytorch)

@@ -14,10 +14,6 @@
 
 /* ---- a backend of three kernels with 2, 0 and 1 candidates ---- */
 
-struct adj_layout {
-    size_t bytes;
-    const char *name;
-};
 static const adj_layout packed = {100, "packed100"};
 
 static int dropped;
@@ -58,10 +54,6 @@ static void drop(void *backend, void *state)
     (void)backend, (void)state;
     dropped++;
 }
-
-static size_t layout_bytes(const adj_layout *l) { return l->bytes; }
-
-static const char *layout_name(const adj_layout *l) { return l->name; }
 
 static const adj_kernel a = {.name = "a", .prepare = prepare_a, .drop = drop},
                         b = {.name = "b", .prepare = prepare_b},

@@ -9,8 +9,8 @@
 #include "exec/report.h"
 #include "graph/op.h"
 #include "ops/grad.h"
+#include "tests/harness.h"
 #include "tests/training.h"
-#include "tests/plan.h"
 
 enum { BATCH = 2, MAX_PARAMS = 16 };
 
@@ -93,28 +93,23 @@ typedef struct {
 static void set_integers(adj_exec *e, const adj_node *leaf, uint64_t stream, int low, int high,
                          uint32_t one_of)
 {
-    adj_type t = adj_node_type(leaf);
-    int64_t n = adj_shape_elems(t.shape);
-    size_t bytes = (size_t)n * adj_dtype_size(t.dtype);
+    const int64_t n = adj_shape_elems(adj_node_type(leaf).shape);
     uint32_t word[4], key[2] = {(uint32_t)stream, 11};
-    scoped(release) void *v = malloc(bytes);
+    scoped(release) double *v = malloc((size_t)n * sizeof *v);
     for (int64_t i = 0; i < n; i++) {
         adj_philox((uint32_t[]){(uint32_t)i, 0, 0, 0}, key, word);
         int value = low + (int)(word[0] % (uint32_t)(high - low + 1));
-        adj_store(t.dtype, v, i, word[1] % one_of == 0 ? value : 0);
+        v[i] = word[1] % one_of == 0 ? value : 0;
     }
-    cr_assert_eq(adj_set(e, leaf, v, bytes), ADJ_OK, "%s", adj_exec_message(e));
+    set_values(e, leaf, v);
 }
 
 static void append(trained *t, adj_exec *e, const adj_node *n)
 {
-    adj_type type = adj_node_type(n);
-    int64_t elems = adj_shape_elems(type.shape);
-    size_t bytes = (size_t)elems * adj_dtype_size(type.dtype);
-    scoped(release) void *v = malloc(bytes);
+    const int64_t elems = adj_shape_elems(adj_node_type(n).shape);
+    scoped(release) double *v = fixture_get(e, n);
     t->value = realloc(t->value, (size_t)(t->n + elems) * sizeof *t->value);
-    cr_assert_eq(adj_get(e, n, v, bytes), ADJ_OK, "%s", adj_exec_message(e));
-    adj_convert(type.dtype, v, ADJ_F64, t->value + t->n, elems);
+    memcpy(t->value + t->n, v, (size_t)elems * sizeof *v);
     t->n += elems;
 }
 
@@ -166,9 +161,7 @@ static trained train(network build, adj_dtype dtype, adj_exec_opts o)
     set_integers(e, dy, 2, 1, 3, 1);
     for (int i = 0; i < r.n; i++)
         set_integers(e, r.param[i], 10 + (uint64_t)i, -1, 1, 3);
-    char rate[8];
-    adj_store(dtype, rate, 0, 0x1p-6);
-    cr_assert_eq(adj_set(e, lr, rate, adj_dtype_size(dtype)), ADJ_OK);
+    set_values(e, lr, &(double){0x1p-6});
     trained t = {0};
     cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
     append(&t, e, loss);

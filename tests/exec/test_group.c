@@ -21,11 +21,7 @@ static struct {
     int taken, cycles, seen;           /* groups expected; refused for a cycle; prepared */
 } plant;
 
-static int draw(int n)
-{
-    plant.seed = plant.seed * UINT64_C(6364136223846793005) + 1442695040888963407U;
-    return (int)((plant.seed >> 33) % (uint64_t)n);
-}
+static int draw(int n) { return draw_below(n, &plant.seed); }
 
 static const adj_node *leader_of(const adj_node *n, int count, const adj_node *const set[])
 {

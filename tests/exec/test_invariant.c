@@ -26,10 +26,8 @@ static int negated;
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *p)
 {
     (void)backend;
-    if (g->n_node > 1 || g->node[0]->op != &adj_op_neg || candidate > 0)
-        return ADJ_ENOKERNEL;
     p->alias[0].operands = 1;
-    return ADJ_OK;
+    return prepare_one(&adj_op_neg, ADJ_F32, "count", g, candidate, p);
 }
 
 static adj_status negate(const adj_call *c)
@@ -249,11 +247,7 @@ typedef struct {
     int next[LEAVES];         /* assigned to the leaf; 0: nothing */
 } garden;
 
-static int draw_int(garden *r, int n)
-{
-    r->seed = r->seed * UINT64_C(6364136223846793005) + 1442695040888963407U;
-    return (int)((r->seed >> 33) % (uint64_t)n);
-}
+static int draw_int(garden *r, int n) { return draw_below(n, &r->seed); }
 
 static void plant(garden *r)
 {

@@ -5,13 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adjoint_nn.h"
 #include "exec/report.h"
 #include "graph/op.h"
-#include "tests/plan.h"
 #include "tests/reference.h"
+#include "tests/training.h"
 
-enum { BATCH = 4, SIDE = 8, LAYERS = 6, CHANNELS = 8 };
+enum { BATCH = 4, SIDE = 8, LAYERS = 6, CHANNELS = 8, ROOM = 1 << 17 };
 /* Bytes of a bucket: a layer each, but for the first; all in one. */
 enum { PER_LAYER = 2400, ALL = 1 << 20 };
 
@@ -70,33 +69,27 @@ static int match_pair(const adj_node *root, const adj_uses *uses, int max, const
 static const adj_kernel kernel = {
     .name = "link", .match = match_pair, .prepare = prepare, .run = run};
 static const adj_kernel *const kernels[] = {&kernel, NULL};
-static const adj_backend link_backend = {.version = ADJ_VERSION,
-                                         .name = "link",
-                                         .open = open_nothing,
-                                         .close = close_nothing,
-                                         .kernels = kernels,
-                                         .progress = progress};
+static const adj_backend link_backend = {.name = "link", .kernels = kernels, .progress = progress};
 
 /* ---- a net of several layers ---- */
 
 typedef struct {
-    adj_graph *g;
-    adj_node *x, *labels, *lr, *loss;
+    training t;
     adj_exec *e;
 } net;
 
 typedef enum { ALONE, SHARED, SYNCHRONISED } kind; /* the last one has batch norms */
 
+static adj_node *images_in(adj_graph *g)
+{
+    return adj_input(g, "images", ADJ_F32, (adj_shape){4, {BATCH, SIDE, SIDE, 1}});
+}
+
 static net net_new(const adj_optimizer_opts *o, kind kind, size_t bucket)
 {
-    static const adj_backend *both[3];
     const adj_conv_layer conv = {.filters = CHANNELS, .padding = ADJ_SAME};
     const adj_norm_layer norm = {.training = 1};
-    net n = {.g = adj_graph_new()};
-    n.x = adj_input(n.g, "x", ADJ_F32, (adj_shape){4, {BATCH, SIDE, SIDE, 1}});
-    n.labels = adj_input(n.g, "labels", ADJ_I32, (adj_shape){1, {BATCH}});
-    n.lr = adj_input(n.g, "learning_rate", ADJ_F32, (adj_shape){0});
-    adj_node *h = n.x;
+    adj_node *h = images_in(adj_graph_new());
     for (int i = 0; i < LAYERS; i++) {
         char name[16];
         snprintf(name, sizeof name, "conv%d", i);
@@ -104,38 +97,32 @@ static net net_new(const adj_optimizer_opts *o, kind kind, size_t bucket)
         snprintf(name, sizeof name, "norm%d", i);
         h = adj_relu(kind == SYNCHRONISED ? adj_layer_batch_norm(h, name, &norm) : h);
     }
-    n.loss = adj_loss_softmax(adj_layer_dense(h, "logits", 3, NULL), n.labels, NULL);
-    adj_updates *u = adj_training_updates(n.loss, o);
+    net n = {.t = training_on(adj_layer_dense(h, "logits", 3, NULL), o)};
     const adj_data_parallel_opts d = {.bucket_bytes = bucket,
                                       .sync_batch_norm = kind == SYNCHRONISED};
-    both[0] = &link_backend;
-    both[1] = naive_backend();
     const adj_exec_opts opts = {.n_fetch = 1,
-                                .fetch = &n.loss,
-                                .updates = kind != ALONE ? adj_data_parallel(u, 2, 0, &d) : u,
+                                .fetch = &n.t.loss,
+                                .updates = kind != ALONE ? adj_data_parallel(n.t.updates, 2, 0, &d)
+                                                         : n.t.updates,
                                 .threads = 1,
                                 .backend = "naive",
-                                .backends = both};
+                                .backends = beside_naive(link_backend)};
     memset(&link, 0, sizeof link);
-    cr_assert_eq(adj_exec_new(n.g, &opts, &n.e), ADJ_OK, "%s", adj_exec_message(n.e));
+    n.e = plan_of(n.t.g, &opts);
     return n;
 }
 
 static void net_free(net *n)
 {
     adj_exec_free(n->e);
-    adj_graph_free(n->g);
+    training_free(&n->t);
 }
 
 static adj_status take_step(net *n, int i)
 {
-    float x[BATCH * SIDE * SIDE];
     const float lr = 0.1F;
-    adj_draw(ADJ_F32, x, BATCH * SIDE * SIDE, (adj_init){.kind = ADJ_INIT_NORMAL, .b = 1}, 1,
-             (uint64_t)i);
-    adj_set(n->e, n->x, x, sizeof x);
-    adj_set(n->e, n->labels, (int32_t[]){0, 1, 2, 1}, 16);
-    adj_set(n->e, n->lr, &lr, sizeof lr);
+    training_batch(n->e, n->t.images, n->t.labels, i);
+    cr_assert_eq(adj_set(n->e, n->t.lr, &lr, sizeof lr), ADJ_OK);
     return adj_run(n->e);
 }
 
@@ -162,14 +149,14 @@ TestSuite(overlap, .init = plan_as_usual);
 /* One process times kernels for all: it answers the others between two runs. */
 Test(overlap, answers_while_kernels_are_timed)
 {
-    static const adj_backend *list[8] = {&link_backend};
-    for (int i = 0; i < 6 && adj_backends[i] != NULL; i++)
-        list[i + 1] = adj_backends[i];
     scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {2, 16, 16, 8}});
     adj_node *y = adj_layer_conv2d(x, "conv", &(adj_conv_layer){.filters = 8});
-    const adj_exec_opts opts = {
-        .n_fetch = 1, .fetch = &y, .threads = 1, .tune = 1, .backends = list};
+    const adj_exec_opts opts = {.n_fetch = 1,
+                                .fetch = &y,
+                                .threads = 1,
+                                .tune = 1,
+                                .backends = list_before(link_backend, adj_backends)};
     setenv("ADJOINT_TUNE", "off", 1);
     memset(&link, 0, sizeof link);
     scoped(release_exec) adj_exec *e = plan_of(g, &opts);
@@ -180,7 +167,7 @@ Test(overlap, answers_while_kernels_are_timed)
 /* The last layer's gradient travels while the others are computed. */
 Test(overlap, starts_early_and_waits_late)
 {
-    scoped(net_free) net n = net_new(&(adj_optimizer_opts){.momentum = 0.9}, SHARED, PER_LAYER);
+    scoped(net_free) net n = net_new(&with_momentum, SHARED, PER_LAYER);
     const int steps = adj_exec_step_count(n.e), all = count_steps(&n, "all_reduce_start", 0, steps);
     cr_assert_geq(all, LAYERS - 1);
     cr_expect_eq(count_steps(&n, "all_reduce_wait", 0, steps), all);
@@ -211,7 +198,7 @@ Test(overlap, starts_early_and_waits_late)
 /* Reductions that the net itself waits for do not keep those of gradients from traveling. */
 Test(overlap, synchronized_batch_norms)
 {
-    net n = net_new(&(adj_optimizer_opts){.momentum = 0.9}, SYNCHRONISED, PER_LAYER);
+    net n = net_new(&with_momentum, SYNCHRONISED, PER_LAYER);
     const int steps = adj_exec_step_count(n.e);
     int last = 0;
     for (int i = 0; i < steps; i++)
@@ -237,16 +224,10 @@ Test(overlap, same_bits)
             cr_assert_eq(take_step(&alone, i), ADJ_OK, "%s", adj_exec_message(alone.e));
             cr_assert_eq(take_step(&shared, i), ADJ_OK, "%s", adj_exec_message(shared.e));
         }
-        for (int i = 0; i < adj_exec_param_count(alone.e); i++) {
-            const adj_node *p = adj_exec_param_at(alone.e, i);
-            const adj_node *q = adj_find(shared.g, adj_node_name(p));
-            float v[2048], w[2048];
-            const size_t bytes = adj_type_bytes(adj_node_type(p));
-            cr_assert_leq(bytes, sizeof v);
-            adj_get(alone.e, p, v, bytes);
-            adj_get(shared.e, q, w, bytes);
-            cr_assert_arr_eq((char *)v, (char *)w, bytes, "%s", adj_node_name(p));
-        }
+        static char one[ROOM], two[ROOM];
+        const size_t bytes = copy_all_params(alone.e, one, ROOM);
+        cr_assert_eq(copy_all_params(shared.e, two, ROOM), bytes);
+        cr_assert_arr_eq(one, two, bytes, "optimizer %zu, buckets of %zu bytes", k, bucket);
         net_free(&alone);
         net_free(&shared);
     }
@@ -256,13 +237,9 @@ Test(overlap, same_bits)
  * is made of them. Writes what is started, as bytes, to started; returns how many are. */
 static int starts_of_branches(int rank, size_t started[64])
 {
-    const adj_backend *both[3] = {&link_backend, naive_backend()};
     const adj_norm_layer norm = {.training = 1};
-    scoped(release_graph) adj_graph *g = adj_graph_new();
-    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {BATCH, SIDE, SIDE, 1}});
-    adj_node *step = adj_input(g, "step", ADJ_I32, (adj_shape){0});
-    adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {BATCH}});
-    adj_node *logits[2];
+    adj_node *x = images_in(adj_graph_new()), *logits[2];
+    adj_node *step = adj_input(adj_node_graph(x), "step", ADJ_I32, (adj_shape){0});
     for (int i = 0; i < 2; i++) {
         const adj_conv_layer conv = {.filters = 4 + 2 * i, .padding = ADJ_SAME};
         adj_node *h = i == 0 ? adj_dropout(x, step, 0.5, 3) : x;
@@ -270,18 +247,16 @@ static int starts_of_branches(int rank, size_t started[64])
         h = adj_layer_batch_norm(h, i == 0 ? "norm_a" : "norm_b", &norm);
         logits[i] = adj_layer_dense(h, i == 0 ? "dense_a" : "dense_b", 3, NULL);
     }
-    adj_node *loss = adj_loss_softmax(adj_add(logits[0], logits[1]), labels, NULL);
-    const adj_optimizer_opts sgd = {.momentum = 0.9};
+    scoped(training_free) training t = training_on(adj_add(logits[0], logits[1]), &with_momentum);
     const adj_data_parallel_opts d = {.bucket_bytes = 1};
-    const adj_exec_opts opts = {
-        .n_fetch = 1,
-        .fetch = &loss,
-        .updates = adj_data_parallel(adj_training_updates(loss, &sgd), 2, rank, &d),
-        .threads = 1,
-        .backend = "naive",
-        .backends = both};
+    const adj_exec_opts opts = {.n_fetch = 1,
+                                .fetch = &t.loss,
+                                .updates = adj_data_parallel(t.updates, 2, rank, &d),
+                                .threads = 1,
+                                .backend = "naive",
+                                .backends = beside_naive(link_backend)};
     int n = 0;
-    scoped(release_exec) adj_exec *e = plan_of(g, &opts);
+    scoped(release_exec) adj_exec *e = plan_of(t.g, &opts);
     for (int i = 0; i < adj_exec_step_count(e) && n < 64; i++)
         if (strcmp(adj_exec_step_at(e, i).op, "all_reduce_start") == 0)
             started[n++] = adj_exec_step_at(e, i).bytes;
@@ -303,13 +278,13 @@ Test(overlap, all_processes_start_in_one_order)
  * start among them still comes before the starts behind it. */
 Test(overlap, groups_keep_the_order_of_starts)
 {
-    const adj_backend *const both[] = {&link_backend, naive_backend(), NULL};
     scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){1, {4}}), *y[3];
     y[0] = adj_all_reduce(adj_tanh(x), ADJ_REDUCE_SUM);
     y[1] = adj_all_reduce(adj_concat(2, (adj_node *const[]){x, x}, 0), ADJ_REDUCE_SUM);
     y[2] = adj_sigmoid(x);
-    const adj_exec_opts opts = {.n_fetch = 3, .fetch = y, .backend = "link", .backends = both};
+    const adj_exec_opts opts = {
+        .n_fetch = 3, .fetch = y, .backend = "link", .backends = beside_naive(link_backend)};
     const net n = {.e = plan_of(g, &opts)};
     const int first = find_step(&n, "all_reduce_start", 0);
     cr_expect_eq(adj_exec_step_at(n.e, first).bytes, 2 * 4 * sizeof(float));
@@ -319,7 +294,7 @@ Test(overlap, groups_keep_the_order_of_starts)
 
 Test(overlap, failed_wait)
 {
-    scoped(net_free) net n = net_new(&(adj_optimizer_opts){.momentum = 0.9}, SHARED, PER_LAYER);
+    scoped(net_free) net n = net_new(&with_momentum, SHARED, PER_LAYER);
     link.fails = 2;
     cr_expect_eq(take_step(&n, 0), ADJ_EBACKEND);
     expect_text(adj_exec_message(n.e), "all_reduce_wait");

@@ -18,13 +18,7 @@ static const adj_shape vec = {1, {N}}, pair = {2, {2, N / 2}};
 
 /* ---- a backend with a layout and scratch memory ---- */
 
-struct adj_layout {
-    size_t bytes;
-};
-static const adj_layout turned = {BYTES}; /* elements in reverse order */
-
-static size_t turned_bytes(const adj_layout *l) { return l->bytes; }
-static const char *turned_name(const adj_layout *l) { return l == &turned ? "turned" : "?"; }
+static const adj_layout turned = {BYTES, "turned"}; /* elements in reverse order */
 
 static adj_status prepare_tanh(void *backend, const adj_group *g, int candidate, adj_prep *p)
 {
@@ -53,8 +47,8 @@ static const adj_kernel turned_tanh = {.name = "tanh", .prepare = prepare_tanh, 
 static const adj_kernel *const kernels[] = {&turned_tanh, NULL};
 static const adj_backend turning = {.name = "turning",
                                     .kernels = kernels,
-                                    .layout_bytes = turned_bytes,
-                                    .layout_name = turned_name,
+                                    .layout_bytes = layout_bytes,
+                                    .layout_name = layout_name,
                                     .reorder_prepare = prepare_no_state,
                                     .reorder_run = run_reorder,
                                     .reorder_drop = drop_nothing};

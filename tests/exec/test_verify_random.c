@@ -112,11 +112,7 @@ static size_t run_twice(const net *t, adj_exec *e, char results[ROOM])
 
 static uint64_t seed = 1;
 
-static int draw(int n)
-{
-    seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407U;
-    return (int)((seed >> 33) % (uint64_t)n);
-}
+static int draw(int n) { return draw_below(n, &seed); }
 
 /* Returns another buffer of the same size as b, or b where ten draws find none. */
 static int other_buffer(const plan *p, int b)

@@ -1,6 +1,7 @@
 /* test_data_parallel.c - a data-parallel training step: number and operands of reductions, and the
  * same bits in a group of one. Several processes are in tests/mpi. */
 #include <criterion/criterion.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -149,6 +150,8 @@ Test(data_parallel, refusals)
         {2, -1, 0, "got -1, expected 0 to 1"},
         {2, 0, 3, "got 3, expected 0 or a multiple of 2 processes"},
         {2, 0, -2, "got -2, expected 0 or a multiple"},
+        {1, 0, INT_MAX, "too many shards (got 2147483647, expected at most 10000)"},
+        {10001, 0, 0, "too many shards (got 10001, expected at most 10000)"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         scoped(release_graph) adj_graph *g = adj_graph_new();

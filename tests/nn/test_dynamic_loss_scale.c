@@ -301,20 +301,20 @@ Test(dynamic_loss_scale, refused)
 {
     static const struct {
         adj_loss_scale o;
-        const char *words[5];
+        const char *words;
     } cases[] = {
-        {{.initial = -1}, {"adj_optimizer", "initial", "got -1", NULL}},
-        {{.initial = NAN}, {"initial", "nan", NULL}},
-        {{.initial = INFINITY}, {"initial", "inf", NULL}},
-        {{.initial = 1e-8}, {"initial", "1e-08", NULL}},
-        {{.growth = 0.5}, {"growth", "0.5", NULL}},
-        {{.growth = NAN}, {"growth", "nan", NULL}},
-        {{.growth = INFINITY}, {"growth", "inf", NULL}},
-        {{.backoff = 1}, {"backoff", "below 1", NULL}},
-        {{.backoff = -0.5}, {"backoff", "-0.5", NULL}},
-        {{.backoff = NAN}, {"backoff", "nan", NULL}},
-        {{.interval = -1}, {"interval", "got -1", NULL}},
-        {{.interval = INT64_MAX}, {"interval", "16777216", NULL}},
+        {{.initial = -1}, "adj_optimizer|initial|got -1"},
+        {{.initial = NAN}, "initial|nan"},
+        {{.initial = INFINITY}, "initial|inf"},
+        {{.initial = 1e-8}, "initial|1e-08"},
+        {{.growth = 0.5}, "growth|0.5"},
+        {{.growth = NAN}, "growth|nan"},
+        {{.growth = INFINITY}, "growth|inf"},
+        {{.backoff = 1}, "backoff|below 1"},
+        {{.backoff = -0.5}, "backoff|-0.5"},
+        {{.backoff = NAN}, "backoff|nan"},
+        {{.interval = -1}, "interval|got -1"},
+        {{.interval = INT64_MAX}, "interval|16777216"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         scoped(release_graph) adj_graph *g = adj_graph_new();

@@ -4,6 +4,7 @@
 
 #include "expect.h"
 #include "nn_test.h"
+#include "tests/training.h"
 
 /* ---- values ---- */
 
@@ -263,32 +264,26 @@ Test(layers, half_types_keep_f32_parameters)
     static const adj_dtype half[] = {ADJ_F16, ADJ_BF16};
 
     for (int i = 0; i < 2; i++) {
-        scoped(release_graph) adj_graph *g = adj_graph_new();
-        adj_node *x = adj_input(g, "x", half[i], (adj_shape){4, {2, 4, 4, 3}});
+        adj_node *x = adj_input(adj_graph_new(), "images", half[i], (adj_shape){4, {2, 4, 4, 3}});
         adj_node *h = adj_layer_conv2d(x, "conv", &(adj_conv_layer){.filters = 4});
         h = adj_layer_batch_norm(h, "bn", &(adj_norm_layer){.training = 1});
         h = adj_layer_dropout(h, "dropout", 0.5, 1);
         adj_node *y = adj_layer_dense(h, "dense", 5, NULL);
-        cr_assert_not_null(y, "%s", adj_graph_message(g));
+        cr_assert_not_null(y, "%s", adj_graph_message(adj_node_graph(x)));
         cr_assert_eq(adj_node_type(y).dtype, half[i]);
-        adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {2}});
-        adj_node *lr = adj_input(g, "learning_rate", ADJ_F32, (adj_shape){0});
-        adj_node *loss = adj_loss_softmax(y, labels, NULL);
-        adj_updates *u = adj_training_updates(loss, &(adj_optimizer_opts){.momentum = 0.9});
-        cr_assert_not_null(u, "%s", adj_graph_message(g));
-        for (int k = 0; k < adj_updates_count(u); k++) {
-            adj_node *leaf = adj_updates_leaf_at(u, k);
+        scoped(training_free) training t = training_on(y, &with_momentum);
+        for (int k = 0; k < adj_updates_count(t.updates); k++) {
+            adj_node *leaf = adj_updates_leaf_at(t.updates, k);
             int step = strcmp(adj_node_name(leaf), "dropout/step") == 0;
             cr_assert_eq(adj_node_type(leaf).dtype, step ? ADJ_I32 : ADJ_F32, "%s",
                          adj_node_name(leaf));
         }
-        scoped(release_exec) adj_exec *e = exec_new(g, 1, &loss, u);
-        const double rate = 0.01, of_rows[] = {1, 4};
+        scoped(release_exec) adj_exec *e = exec_new(t.g, 1, &t.loss, t.updates);
         set_sine(e, x, 0, 1);
-        set_values(e, lr, &rate);
-        set_values(e, labels, of_rows);
+        set_values(e, t.lr, (double[]){0.01});
+        set_values(e, t.labels, (double[]){1, 4});
         run(e);
-        double value = get_scalar(e, loss);
+        double value = get_scalar(e, t.loss);
         cr_assert(value > 0 && value < 20, "loss %g", value);
     }
 }
@@ -311,37 +306,36 @@ static adj_node *name_twice(fixture *f)
 Test(layers, refusals)
 {
     const adj_conv_layer three = {.filters = 3}, many = {.multiplier = INT64_MAX};
+    const adj_norm_layer too_fast = {.training = 1, .momentum = 7};
     char name[400] = "";
     memset(name, 'x', sizeof name - 1);
     scoped(fixture_free) fixture f = fixture_new();
-    expect_refusal(&f, adj_layer_conv2d(input(&f, image), "l", NULL), ADJ_EARG, "l: ", "filters",
-                   "got 0", NULL);
+    expect_refusal(&f, adj_layer_conv2d(input(&f, image), "l", NULL), ADJ_EARG,
+                   "l: |filters|got 0");
     expect_refusal(&f, conv_of(&f, image, (adj_conv_layer){.filters = 2, .kernel = {-3}}), ADJ_EARG,
-                   "l: ", "kernel", "-3", NULL);
+                   "l: |kernel|-3");
     expect_refusal(&f, adj_layer_depthwise_conv2d(input(&f, image), "l", &many), ADJ_EARG,
-                   "l: ", "multiplier", NULL);
+                   "l: |multiplier");
     expect_refusal(&f, conv_of(&f, image, (adj_conv_layer){.filters = 3, .groups = 3}), ADJ_ESHAPE,
-                   "l: ", "groups", "3 of 4", NULL);
-    expect_refusal(&f, conv_of(&f, "f32[1, 5, 4]", three), ADJ_ESHAPE, "l: ", "input", "rank",
-                   NULL);
+                   "l: |groups|3 of 4");
+    expect_refusal(&f, conv_of(&f, "f32[1, 5, 4]", three), ADJ_ESHAPE, "l: |input|rank");
     expect_refusal(
         &f, conv_of(&f, image, (adj_conv_layer){.filters = 3, .padding = ADJ_SAME, .pad = {1}}),
-        ADJ_EARG, "l: ", "pad", NULL);
-    expect_refusal(&f, adj_layer_conv2d(input(&f, image), NULL, &three), ADJ_EARG, "layer", "name",
-                   NULL);
-    expect_refusal(&f, name_twice(&f), ADJ_EARG, "l/w", NULL);
+        ADJ_EARG, "l: |pad");
+    expect_refusal(&f, adj_layer_conv2d(input(&f, image), NULL, &three), ADJ_EARG, "layer|name");
+    expect_refusal(&f, name_twice(&f), ADJ_EARG, "l/w");
     expect_refusal(&f, adj_layer_dense(input(&f, image), name, 3, NULL), ADJ_EARG,
-                   "xxx: ", "name is too long", NULL);
-    expect_refusal(&f, adj_layer_dense(input(&f, image), "l", 0, NULL), ADJ_EARG, "l: ", "units",
-                   NULL);
-    expect_refusal(&f, adj_layer_dense(input(&f, "f32[]"), "l", 2, NULL), ADJ_ESHAPE,
-                   "l: ", "input", NULL);
+                   "xxx: |name is too long");
+    expect_refusal(&f, adj_layer_dense(input(&f, image), "l", 0, NULL), ADJ_EARG, "l: |units");
+    expect_refusal(&f, adj_layer_dense(input(&f, "f32[]"), "l", 2, NULL), ADJ_ESHAPE, "l: |input");
     expect_refusal(&f, adj_layer_batch_norm(input(&f, "f32[1, 5]"), "l", NULL), ADJ_ESHAPE,
-                   "l: ", "input", "rank", NULL);
-    expect_refusal(&f, adj_layer_dropout(input(&f, "f32[1, 5]"), "", 0.5, 1), ADJ_EARG, "dropout",
-                   "name", NULL);
+                   "l: |input|rank");
+    expect_refusal(&f, adj_layer_batch_norm(input(&f, image), "l", &too_fast), ADJ_EARG,
+                   "l: momentum|got 7, expected 0 to 1");
+    expect_refusal(&f, adj_layer_dropout(input(&f, "f32[1, 5]"), "", 0.5, 1), ADJ_EARG,
+                   "dropout|name");
     expect_refusal(&f, adj_layer_dropout(input(&f, "f32[1, 5]"), "l", 1.5, 1), ADJ_EARG,
-                   "l: dropout", "rate", NULL);
+                   "l: dropout|rate");
     cr_assert_null(adj_layer_conv2d(NULL, "l", NULL));
     cr_assert_null(adj_layer_depthwise_conv2d(NULL, "l", NULL));
     cr_assert_null(adj_layer_separable_conv2d(NULL, "l", NULL));
@@ -352,6 +346,18 @@ Test(layers, refusals)
 
 /* Errors of the ops that layers are made of, whose input is an image of 5 x 4 pixels. A layer's
  * name stands before no error but its own. */
+Test(layers, initial_values_that_cannot_be_drawn)
+{
+    const adj_shape two = {1, {2}};
+    scoped(fixture_free) fixture f = fixture_new();
+    expect_refusal(&f, adj_param(f.g, "p", ADJ_F32, two, adj_init_uniform(1, -1)), ADJ_EARG,
+                   "\"p\"|got 1 to -1, expected low <= high");
+    expect_refusal(&f, adj_param(f.g, "p", ADJ_F32, two, adj_init_uniform(0, NAN)), ADJ_EARG,
+                   "\"p\"|got 0 to nan");
+    expect_refusal(&f, adj_param(f.g, "p", ADJ_F32, two, adj_init_normal(0, -1)), ADJ_EARG,
+                   "\"p\"|deviation|got -1, expected 0 or more");
+}
+
 Test(layers, refusals_of_their_ops)
 {
     const adj_conv_layer large = {.filters = 4, .kernel = {7}}, four = {.filters = 4};
@@ -359,15 +365,15 @@ Test(layers, refusals_of_their_ops)
     const char *const negative = "computed output height is negative";
     scoped(fixture_free) fixture f = fixture_new();
     expect_refusal(&f, adj_layer_conv2d(input(&f, image), "conv3", &large), ADJ_ESHAPE,
-                   "conv3: conv2d: ", negative, NULL);
+                   "conv3: conv2d: |%s", negative);
     expect_refusal(&f, adj_layer_depthwise_conv2d(input(&f, image), "dw3", &large), ADJ_ESHAPE,
-                   "dw3: depthwise", negative, NULL);
+                   "dw3: depthwise|%s", negative);
     expect_refusal(&f, adj_layer_separable_conv2d(input(&f, image), "sep3", &large), ADJ_ESHAPE,
-                   "sep3: ", negative, NULL);
+                   "sep3: |%s", negative);
     expect_refusal(&f, adj_layer_conv2d(input(&f, "i32[1, 5, 4, 4]"), "conv3", &four), ADJ_EDTYPE,
-                   "conv3: ", NULL);
+                   "conv3: ");
     expect_refusal(&f, adj_layer_batch_norm(input(&f, "i32[1, 5, 4, 4]"), "bn3", NULL), ADJ_EDTYPE,
-                   "bn3: ", NULL);
+                   "bn3: ");
     cr_assert_null(adj_max_pool(adj_layer_conv2d(input(&f, image), "conv3", &four), &pool));
     cr_expect_eq(strncmp(adj_graph_message(f.g), "max_pool: ", 10), 0, "%s",
                  adj_graph_message(f.g));

@@ -4,6 +4,7 @@
 #include "nn_test.h"
 #include "ops/nn/model_list.h"
 #include "tests/counter.h"
+#include "tests/training.h"
 
 /* ---- counts ---- */
 
@@ -59,21 +60,15 @@ static void set_drawn(adj_exec *e, const adj_node *images, adj_init init, uint64
 /* The loss on one batch before, and after some steps on it. */
 static void overfit(const char *name, adj_model_opts o, double rate, int steps, double loss_of[2])
 {
-    scoped(release_graph) adj_graph *g = adj_graph_new();
-    adj_node *y = adj_model_logits(g, adj_model_find(name, &o), &o);
-    adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {o.batch}});
-    adj_node *lr = adj_input(g, "learning_rate", ADJ_F32, (adj_shape){0}),
-             *loss = adj_loss_softmax(y, labels, NULL);
-    adj_updates *u = adj_training_updates(loss, &(adj_optimizer_opts){.momentum = 0.9});
-    scoped(release_exec) adj_exec *e = exec_new(g, 1, &loss, u);
-    const double of_rows[] = {0, 1, 1, 0};
+    scoped(training_free) training t = training_of(name, o, &with_momentum);
+    scoped(release_exec) adj_exec *e = exec_new(t.g, 1, &t.loss, t.updates);
 
-    set_drawn(e, adj_find(g, "images"), adj_init_normal(0, 1), 1);
-    set_values(e, labels, of_rows);
-    set_values(e, lr, &rate);
+    set_drawn(e, t.images, adj_init_normal(0, 1), 1);
+    set_values(e, t.labels, (double[]){0, 1, 1, 0});
+    set_values(e, t.lr, &rate);
     for (int i = 0; i < steps; i++) {
         run(e);
-        loss_of[i > 0] = get_scalar(e, loss);
+        loss_of[i > 0] = get_scalar(e, t.loss);
     }
 }
 
@@ -100,7 +95,6 @@ Test(models, train_a_batch)
         adj_model_opts o = trained[i].opts;
         double loss[2] = {NAN, NAN};
         o.batch = 4;
-        o.training = 1;
         overfit(trained[i].name, o, trained[i].rate, 8, loss);
         cr_assert(loss[0] > 0 && loss[0] < 30, "%s: first loss %g", trained[i].name, loss[0]);
         cr_assert(loss[1] < loss[0], "%s: loss went from %g to %g", trained[i].name, loss[0],
@@ -191,36 +185,31 @@ enum { EVALUATED = 4, TRAINED = 2 };
 /* Running statistics differ from their initial values: two steps are trained first. */
 static void expect_separate_build(const char *name, adj_model_opts o)
 {
-    scoped(release_graph) adj_graph *g = adj_graph_new(), *other = adj_graph_new();
-    const adj_model *m = adj_model_find(name, &o);
-    const double of_rows[EVALUATED] = {0, 1, 1, 0};
+    scoped(release_graph) adj_graph *other = adj_graph_new();
     o.batch = EVALUATED;
-    o.training = 1;
-    adj_node *logits = adj_model_logits(g, m, &o), *evaluated = adj_evaluation(logits);
-    adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {EVALUATED}});
-    adj_node *loss = adj_loss_softmax(logits, labels, NULL);
-    o.training = 0;
-    adj_node *expected = adj_model_logits(other, m, &o);
-    scoped(release_exec) adj_exec *train =
-        exec_new(g, 1, &loss, adj_training_updates(loss, &(adj_optimizer_opts){.lr = 0.001}));
-    scoped(release_exec) adj_exec *a = exec_new(g, 1, &evaluated, NULL);
+    scoped(training_free) training t = training_of(name, o, &with_momentum);
+    adj_node *logits = adj_find(t.g, "logits"), *evaluated = adj_evaluation(logits);
+    adj_node *expected = adj_model_logits(other, adj_model_find(name, &o), &o);
+    scoped(release_exec) adj_exec *train = exec_new(t.g, 1, &t.loss, t.updates);
+    scoped(release_exec) adj_exec *a = exec_new(t.g, 1, &evaluated, NULL);
     scoped(release_exec) adj_exec *b = exec_new(other, 1, &expected, NULL);
 
-    set_values(train, labels, of_rows);
+    set_values(train, t.labels, (double[]){0, 1, 1, 0});
+    set_values(train, t.lr, (double[]){0.001});
     for (int i = 0; i < TRAINED; i++) {
-        set_drawn(train, adj_find(g, "images"), adj_init_normal(1, 2), 1 + (uint64_t)i);
+        set_drawn(train, t.images, adj_init_normal(1, 2), 1 + (uint64_t)i);
         run(train);
     }
     cr_assert_eq(adj_copy_params(a, train), ADJ_OK, "%s", adj_exec_message(a));
     cr_assert_eq(adj_copy_params(b, train), ADJ_OK, "%s", adj_exec_message(b));
-    set_drawn(a, adj_find(g, "images"), adj_init_normal(1, 2), 9);
+    set_drawn(a, t.images, adj_init_normal(1, 2), 9);
     set_drawn(b, adj_find(other, "images"), adj_init_normal(1, 2), 9);
     run(a);
     run(b);
     const size_t bytes = adj_type_bytes(adj_node_type(expected));
     cr_expect_arr_eq((const char *)adj_data(a, evaluated), (const char *)adj_data(b, expected),
                      bytes, "%s", name);
-    cr_expect_eq(adj_find(g, "logits"), logits);
+    cr_expect_eq(adj_find(t.g, "logits"), logits);
 }
 
 Test(evaluation, is_the_net_built_for_evaluation)

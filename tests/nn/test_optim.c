@@ -212,7 +212,7 @@ Test(optim, everything_frozen)
     cr_assert_str_eq(adj_node_name(adj_updates_leaf_at(u, 0)), "adam/step");
     const adj_optimizer_opts wrong = {.trained = &lr, .n_trained = 1};
     cr_assert_null(adj_optimizer(adj_square(p), &wrong));
-    expect_error(g, ADJ_EARG, (const char *[]){"adj_optimizer", "trained[0]", NULL});
+    expect_error(g, ADJ_EARG, "adj_optimizer|trained[0]");
 }
 
 /* Results of Python's fnmatch.fnmatchcase. */
@@ -287,15 +287,22 @@ Test(optim, what_is_assigned)
 
 static const struct {
     adj_optimizer_opts opts;
-    const char *words[3];
+    const char *words;
 } refused[] = {
-    {{.kind = (adj_optimizer_kind)9}, {"adj_optimizer", "kind"}},
-    {{.momentum = 1}, {"adj_optimizer", "momentum"}},
-    {{.momentum = -0.1}, {"adj_optimizer", "momentum"}},
-    {{.nesterov = 1}, {"adj_optimizer", "nesterov"}},
-    {{.kind = ADJ_ADAM, .beta2 = 1}, {"adj_optimizer", "beta"}},
-    {{.weight_decay = -1}, {"adj_optimizer", "weight_decay"}},
-    {{.clip_norm = -1}, {"adj_optimizer", "clip_norm"}},
+    {{.kind = (adj_optimizer_kind)9}, "adj_optimizer|kind"},
+    {{.momentum = 1}, "adj_optimizer|momentum"},
+    {{.momentum = -0.1}, "adj_optimizer|momentum"},
+    {{.momentum = 7}, "adj_optimizer|momentum|got 7, expected 0 to below 1"},
+    {{.nesterov = 1}, "adj_optimizer|nesterov"},
+    {{.kind = ADJ_ADAM, .beta2 = 1}, "adj_optimizer|beta"},
+    {{.kind = ADJ_ADAM, .beta1 = -0.5}, "adj_optimizer|beta1|got -0.5"},
+    {{.kind = ADJ_ADAM, .epsilon = -1e-8}, "adj_optimizer|epsilon|got -1e-08"},
+    {{.weight_decay = -1}, "adj_optimizer|weight_decay"},
+    {{.weight_decay = INFINITY}, "adj_optimizer|weight_decay|got inf"},
+    {{.clip_norm = -1}, "adj_optimizer|clip_norm"},
+    {{.clip_norm = INFINITY}, "adj_optimizer|clip_norm|got inf"},
+    {{.lr = 1e300}, "adj_optimizer|lr|got 1e+300"},
+    {{.n_trained = 1}, "adj_optimizer|trained is NULL|n_trained is 1"},
 };
 
 Test(optim, refusals)
@@ -392,8 +399,7 @@ Test(param_groups, steps_like_torch)
 }
 
 /* Expects a list of groups to be refused; freeze_q: net/q is not trained. */
-static void expect_refused(const adj_param_group *groups, int n, int freeze_q,
-                           const char *const words[3])
+static void expect_refused(const adj_param_group *groups, int n, int freeze_q, const char *words)
 {
     scoped(subject_free) subject s = subject_new(0);
     const adj_optimizer_opts o = {
@@ -408,13 +414,13 @@ Test(param_groups, refusals)
     const adj_param_group negative = {.pattern = "*", .weight_decay = -1};
     const adj_param_group not_a_number = {.pattern = "*", .rate = NAN};
     const adj_param_group everything = {0}, frozen = {.pattern = "net/q"};
-    expect_refused(misspelled, 2, 0, (const char *const[3]){"groups[1]", "\"nte/*\"", NULL});
-    expect_refused(&frozen, 1, 1, (const char *const[3]){"groups[0]", "no trained", NULL});
-    expect_refused(&negative, 1, 0, (const char *const[3]){"groups[0]", "-1", NULL});
-    expect_refused(&not_a_number, 1, 0, (const char *const[3]){"groups[0]", "nan", NULL});
-    expect_refused(&everything, 1, 0, (const char *const[3]){"groups[0]", "pattern", NULL});
-    expect_refused(NULL, 1, 0, (const char *const[3]){"groups", "NULL", NULL});
-    expect_refused(&frozen, -1, 0, (const char *const[3]){"n_groups", "-1", NULL});
+    expect_refused(misspelled, 2, 0, "groups[1]|\"nte/*\"");
+    expect_refused(&frozen, 1, 1, "groups[0]|no trained");
+    expect_refused(&negative, 1, 0, "groups[0]|-1");
+    expect_refused(&not_a_number, 1, 0, "groups[0]|nan");
+    expect_refused(&everything, 1, 0, "groups[0]|pattern");
+    expect_refused(NULL, 1, 0, "groups|NULL");
+    expect_refused(&frozen, -1, 0, "n_groups|-1");
 }
 
 /* ---- the learning rate ---- */
@@ -444,8 +450,10 @@ Test(optim, learning_rate)
             cr_assert_eq(adj_set_lr(e, 0), ADJ_OK);
             double before = 0, after = 0;
             cr_assert_eq(adj_get_scalar(e, p, &before), ADJ_OK);
-            for (int k = 0; k < 4; k++) /* refused: the rate stays */
+            for (int k = 0; k < 4; k++) { /* refused: the rate stays */
                 cr_expect_eq(adj_set_lr(e, (double[]){NAN, INFINITY, -0.1, 1e300}[k]), ADJ_EARG);
+                expect_text(adj_exec_message(e), "adj_set_lr: lr is out of range (got ");
+            }
             run(e);
             cr_assert_eq(adj_get_scalar(e, p, &after), ADJ_OK);
             cr_expect_eq(before, after); /* a rate of 0 is 0 */
@@ -458,6 +466,20 @@ Test(optim, learning_rate)
     expect_text(adj_graph_message(g), "not a scalar of a float type (got f32 of rank 1)");
     cr_expect_neq(adj_set_lr(NULL, 0.1), ADJ_OK);
     (void)y;
+}
+
+/* A graph without an optimizer; an executor that has failed, whose message stays. */
+Test(optim, no_learning_rate)
+{
+    scoped(release_graph) adj_graph *g = adj_graph_new();
+    adj_node *x = adj_param(g, "x", ADJ_F32, (adj_shape){0}, adj_init_constant(3));
+    scoped(release_exec) adj_exec *e = exec_new(g, 1, &x, NULL), *failed = NULL;
+    cr_expect_eq(adj_set_lr(e, 0.1), ADJ_EARG);
+    expect_text(adj_exec_message(e), "adj_set_lr: the graph has no node \"learning_rate\"");
+    cr_expect_eq(adj_get_scalar(e, x, &(double){0}), ADJ_OK, "%s", adj_exec_message(e));
+    cr_expect_neq(adj_exec_new(g, &(adj_exec_opts){.threads = -1}, &failed), ADJ_OK);
+    cr_expect_neq(adj_set_lr(failed, 0.1), ADJ_OK);
+    expect_text(adj_exec_message(failed), "adj_exec_new: ");
 }
 
 Test(optim, a_scalar_alone_is_read)

@@ -89,6 +89,25 @@ Test(onnx_load, shapes)
     }
 }
 
+/* A symbolic height and width, before or behind the channels, are those of the options or of the
+ * node that takes the input's place. */
+Test(onnx_load, symbolic_images)
+{
+    static const char *const models[] = {"(float[batch,3,batch,batch] x) => (y) { y = Relu (x) }",
+                                         "(float[batch,batch,batch,3] x) => (y) { y = Relu (x) }"};
+    const adj_shape shapes[] = {{4, {2, 3, 6, 5}}, {4, {2, 6, 5, 3}}};
+    for (int i = 0; i < 2; i++) {
+        load_text(17, models[i], &(adj_onnx_opts){.batch = 2, .size = {.h = 6, .w = 5}});
+        cr_expect(adj_shape_equal(adj_node_type(net->output[0]).shape, shapes[i]), "%s", models[i]);
+        new_net();
+        adj_node *x = adj_input(g, "images", ADJ_F32, shapes[i]);
+        const adj_onnx_opts given = {.batch = 2, .given = &x, .n_given = 1};
+        cr_expect_eq(adj_onnx_load(g, path, &given, &net, &error), ADJ_OK, "%s", error.message);
+        cr_expect(adj_shape_equal(adj_node_type(net->output[0]).shape, shapes[i]), "%s", models[i]);
+        expect_file_refused(NULL, "(expected a fixed size in the file, or --size HxW");
+    }
+}
+
 /* A file for one batch that has a multiple of it in a Reshape: the message says what to do. */
 Test(onnx_load, exported_for_one_batch)
 {
@@ -105,6 +124,26 @@ Test(onnx_load, exported_for_one_batch)
 static const char norm_model[] =
     "(float[3,1,1,1] x) => (y) <float[1] gamma = {2}, float[1] beta = {1}, float[1] mean = {1},"
     " float[1] variance = {4}> { y = BatchNormalization (x, gamma, beta, mean, variance) }";
+
+/* In double what is computed while loading is not rounded to float; sizes are as in float, where
+ * 0.29 * 100 is 29. */
+Test(onnx_load, computed_in_double)
+{
+    const adj_onnx_opts wide = {.dtype = ADJ_F64};
+    load_text(17,
+              "(float[1] x) => (y)"
+              "{ a = Constant <value_float = 0.1> ()  b = Constant <value_float = 3.0> ()"
+              "  c = Div (a, b)  y = Mul (x, c) }",
+              &wide);
+    expect((double[]){1}, (double[]){0.1 / 3}, 0);
+    load_text(17,
+              "(float[29] x) => (y) <int64[1] axis = {0}>"
+              "{ a = Constant <value_float = 0.29> ()  b = Constant <value_float = 100.0> ()"
+              "  c = Mul (a, b)  d = Floor (c)  e = Cast <to = 7> (d)"
+              "  f = Unsqueeze (e, axis)  y = Reshape (x, f) }",
+              &wide);
+    cr_expect_eq(adj_node_type(net->output[0]).shape.dim[0], 29);
+}
 
 Test(onnx_load, batch_norm)
 {

@@ -88,29 +88,17 @@ static void expect_reference(oracle_conv row)
 
 Test(conv2d, reference) { for_each_row(expect_reference); }
 
-static int draw(uint32_t *counter, int lo, int hi)
-{
-    uint32_t word[4];
-    adj_philox((uint32_t[]){(*counter)++, 0, 0, 0}, (uint32_t[]){1, 2}, word);
-    return lo + (int)(word[0] % (uint32_t)(hi - lo + 1));
-}
-
-/* Any mix of sizes, strides, dilations and groups; SAME, or EXPLICIT with room for the kernel. */
+/* Any mix of sizes, strides, dilations and groups. */
 static oracle_conv random_row(uint32_t *k, int depthwise)
 {
-    oracle_conv a = {.depthwise = depthwise};
-    int *const field[] = {&a.n, &a.h, &a.w, &a.kh, &a.kw, &a.in, &a.sh, &a.sw, &a.dh, &a.dw};
-    static const int most[] = {2, 9, 9, 4, 4, 5, 3, 3, 3, 3};
-    for (size_t i = 0; i < sizeof most / sizeof *most; i++)
-        *field[i] = draw(k, 1, most[i]);
-    int groups = depthwise ? 1 : draw(k, 1, 3);
-    a.c = a.in * groups;
-    a.last = groups * draw(k, 1, 4);
-    a.padding = draw(k, 0, 1) ? ADJ_SAME : ADJ_EXPLICIT;
-    for (int i = 0; i < 4 && a.padding == ADJ_EXPLICIT; i++) {
-        int missing = i < 2 ? (a.kh - 1) * a.dh + 1 - a.h : (a.kw - 1) * a.dw + 1 - a.w;
-        a.pad[i] = draw(k, 0, 3) + (i % 2 == 1 && missing > 0 ? missing : 0);
-    }
+    static const oracle_conv most = {2, 9, 9, 5, 4, 4, 4, .sh = 3, .sw = 3, .dh = 3, .dw = 3};
+    const int groups = depthwise ? 1 : draw(k, 1, 3);
+    oracle_conv a = draw_sizes(&most, k);
+    a.depthwise = depthwise;
+    a.in = a.c;
+    a.c *= groups;
+    a.last *= groups;
+    draw_padding(&a, k);
     return a;
 }
 

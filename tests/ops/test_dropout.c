@@ -128,11 +128,11 @@ static adj_node *dropped(fixture *f, const char *x, const char *step, double rat
 Test(dropout, refused)
 {
     scoped(fixture_free) fixture f = fixture_new();
-    expect_refusal(&f, dropped(&f, "f32[4]", "i32[]", 1), ADJ_EARG, "rate", "got 1", NULL);
-    expect_refusal(&f, dropped(&f, "f32[4]", "i32[]", -0.1), ADJ_EARG, "rate", "-0.1", NULL);
-    expect_refusal(&f, dropped(&f, "f32[4]", "i32[]", NAN), ADJ_EARG, "rate", "nan", NULL);
-    expect_refusal(&f, dropped(&f, "f32[4]", "f32[4]", 0.5), ADJ_EDTYPE, "step", "i32", NULL);
-    expect_refusal(&f, dropped(&f, "f32[4]", "i32[4]", 0.5), ADJ_ESHAPE, "step", "scalar", NULL);
-    expect_refusal(&f, dropped(&f, "i32[4]", "i32[]", 0.5), ADJ_EDTYPE, "x", "i32", NULL);
+    expect_refusal(&f, dropped(&f, "f32[4]", "i32[]", 1), ADJ_EARG, "rate|got 1");
+    expect_refusal(&f, dropped(&f, "f32[4]", "i32[]", -0.1), ADJ_EARG, "rate|-0.1");
+    expect_refusal(&f, dropped(&f, "f32[4]", "i32[]", NAN), ADJ_EARG, "rate|nan");
+    expect_refusal(&f, dropped(&f, "f32[4]", "f32[4]", 0.5), ADJ_EDTYPE, "step|i32");
+    expect_refusal(&f, dropped(&f, "f32[4]", "i32[4]", 0.5), ADJ_ESHAPE, "step|scalar");
+    expect_refusal(&f, dropped(&f, "i32[4]", "i32[]", 0.5), ADJ_EDTYPE, "x|i32");
     cr_assert_null(adj_dropout(NULL, NULL, 0.5, 0));
 }

@@ -72,9 +72,8 @@ Test(elementwise_unary, first_and_second_derivative_against_differences)
 Test(elementwise_unary, refusals)
 {
     scoped(fixture_free) fixture f = fixture_new();
-    expect_refusal(&f, adj_exp(input(&f, "i32[4]")), ADJ_EDTYPE, "exp", "i32", NULL);
-    expect_refusal(&f, adj_scale(input(&f, "f32[4]"), NAN), ADJ_EARG, "scale", "factor", "nan",
-                   NULL);
+    expect_refusal(&f, adj_exp(input(&f, "i32[4]")), ADJ_EDTYPE, "exp|i32");
+    expect_refusal(&f, adj_scale(input(&f, "f32[4]"), NAN), ADJ_EARG, "scale|factor|nan");
     for (int k = 0; k < N_UNARY; k++)
         cr_assert_null(unary_ops[k].build(NULL));
 }
@@ -357,16 +356,16 @@ Test(elementwise_binary, other_constants_are_not_left_out)
 Test(elementwise_binary, refusals)
 {
     scoped(fixture_free) fixture f = fixture_new();
-    expect_refusal(&f, adj_add(input(&f, "f32[2, 3]"), input(&f, "f32[4]")), ADJ_ESHAPE, "add",
-                   "[2, 3]", "[4]", NULL);
-    expect_refusal(&f, adj_mul(input(&f, "f32[2, 0]"), input(&f, "f32[2, 2]")), ADJ_ESHAPE, "mul",
-                   "[2, 0]", "[2, 2]", NULL);
-    expect_refusal(&f, adj_div(input(&f, "f32[4]"), input(&f, "f64[4]")), ADJ_EDTYPE, "div", "f32",
-                   "f64", NULL);
-    expect_refusal(&f, adj_maximum(input(&f, "i32[4]"), input(&f, "i32[4]")), ADJ_EDTYPE, "maximum",
-                   "i32", NULL);
+    expect_refusal(&f, adj_add(input(&f, "f32[2, 3]"), input(&f, "f32[4]")), ADJ_ESHAPE,
+                   "add|[2, 3]|[4]");
+    expect_refusal(&f, adj_mul(input(&f, "f32[2, 0]"), input(&f, "f32[2, 2]")), ADJ_ESHAPE,
+                   "mul|[2, 0]|[2, 2]");
+    expect_refusal(&f, adj_div(input(&f, "f32[4]"), input(&f, "f64[4]")), ADJ_EDTYPE,
+                   "div|f32|f64");
+    expect_refusal(&f, adj_maximum(input(&f, "i32[4]"), input(&f, "i32[4]")), ADJ_EDTYPE,
+                   "maximum|i32");
     expect_refusal(&f, adj_sub(input(&f, "f32[1073741824, 1]"), input(&f, "f32[1, 1073741824]")),
-                   ADJ_ESHAPE, "sub", "too large", NULL);
+                   ADJ_ESHAPE, "sub|too large");
     for (int k = 0; k < N_OPS; k++)
         cr_assert_null(ops[k].build(NULL, NULL));
 }

@@ -133,17 +133,17 @@ Test(optimizer, no_gradient)
     adj_node *p = given_random(&f, ADJ_F32, (adj_shape){1, {3}}, 0, 1), *dp;
     adj_node *y = adj_reduce_sum(adj_ema(p, p, 0.5), (adj_axes){.n = ADJ_ALL});
     cr_assert_eq(adj_grad(y, NULL, 1, &p, &dp), ADJ_ENOGRAD);
-    expect_error(f.g, ADJ_ENOGRAD, (const char *[]){"ema", NULL});
+    expect_error(f.g, ADJ_ENOGRAD, "ema");
 }
 
-static adj_node *momentum(fixture *f, const char *g, double mu)
+static adj_node *momentum(fixture *f, const char *g, double mu, double decay)
 {
-    return adj_momentum(input(f, "f32[3]"), input(f, g), input(f, "f32[3]"), mu, 0);
+    return adj_momentum(input(f, "f32[3]"), input(f, g), input(f, "f32[3]"), mu, decay);
 }
 
-static adj_node *sgd_step(fixture *f, const char *lr)
+static adj_node *sgd_step(fixture *f, const char *lr, double decay)
 {
-    return adj_sgd_step(input(f, "f32[3]"), input(f, "f32[3]"), input(f, lr), 0);
+    return adj_sgd_step(input(f, "f32[3]"), input(f, "f32[3]"), input(f, lr), decay);
 }
 
 static adj_node *adam_step(fixture *f, const char *t, const adj_adam_attrs *a)
@@ -156,17 +156,24 @@ Test(optimizer, refused)
 {
     const adj_adam_attrs good = {.beta1 = 0.9, .beta2 = 0.99}, wrong = {.beta1 = 1, .beta2 = 0.99};
     scoped(fixture_free) fixture f = fixture_new();
-    expect_refusal(&f, momentum(&f, "f32[4]", 0.9), ADJ_ESHAPE, "momentum", "shape", "[4]", NULL);
-    expect_refusal(&f, sgd_step(&f, "f32[3]"), ADJ_ESHAPE, "sgd_step", "lr", "scalar", NULL);
-    expect_refusal(&f, sgd_step(&f, "f64[]"), ADJ_EDTYPE, "sgd_step", "lr", "f32", NULL);
-    expect_refusal(&f, adj_ema(input(&f, "f32[3]"), input(&f, "f16[3]"), 0.5), ADJ_EDTYPE, "ema",
-                   "type", "f16", NULL);
-    expect_refusal(&f, adam_step(&f, "f32[]", &good), ADJ_EDTYPE, "adam_step", "t", "i32", NULL);
-    expect_refusal(&f, adam_step(&f, "i32[]", &wrong), ADJ_EARG, "adam_step", "beta1", NULL);
-    expect_refusal(&f, adj_next_step(input(&f, "f32[]")), ADJ_EDTYPE, "next_step", "i32", NULL);
-    expect_refusal(&f, momentum(&f, "f32[3]", INFINITY), ADJ_EARG, "momentum", "mu", "finite",
-                   NULL);
-    expect_refusal(&f, adam_step(&f, "i32[]", NULL), ADJ_EARG, "adam_step", NULL);
+    expect_refusal(&f, momentum(&f, "f32[4]", 0.9, 0), ADJ_ESHAPE, "momentum|shape|[4]");
+    expect_refusal(&f, sgd_step(&f, "f32[3]", 0), ADJ_ESHAPE, "sgd_step|lr|scalar");
+    expect_refusal(&f, sgd_step(&f, "f64[]", 0), ADJ_EDTYPE, "sgd_step|lr|f32");
+    expect_refusal(&f, adj_ema(input(&f, "f32[3]"), input(&f, "f16[3]"), 0.5), ADJ_EDTYPE,
+                   "ema|type|f16");
+    expect_refusal(&f, adam_step(&f, "f32[]", &good), ADJ_EDTYPE, "adam_step|t|i32");
+    expect_refusal(&f, adam_step(&f, "i32[]", &wrong), ADJ_EARG, "adam_step|beta1");
+    expect_refusal(&f, adj_next_step(input(&f, "f32[]")), ADJ_EDTYPE, "next_step|i32");
+    expect_refusal(&f, momentum(&f, "f32[3]", INFINITY, 0), ADJ_EARG, "momentum|mu|inf");
+    expect_refusal(&f, momentum(&f, "f32[3]", 7, 0), ADJ_EARG,
+                   "momentum|mu|got 7, expected 0 <= mu < 1");
+    expect_refusal(&f, momentum(&f, "f32[3]", 0.9, -1), ADJ_EARG, "momentum|decay|got -1");
+    expect_refusal(&f, sgd_step(&f, "f32[]", -1), ADJ_EARG, "sgd_step|decay|got -1");
+    expect_refusal(&f, adj_ema(input(&f, "f32[3]"), input(&f, "f32[3]"), 1.5), ADJ_EARG,
+                   "ema|beta|got 1.5, expected 0 <= beta < 1");
+    expect_refusal(&f, adam_step(&f, "i32[]", &(adj_adam_attrs){.decay = -1}), ADJ_EARG,
+                   "adam_step|decay|got -1");
+    expect_refusal(&f, adam_step(&f, "i32[]", NULL), ADJ_EARG, "adam_step");
     cr_assert_null(adj_sgd_step(NULL, NULL, NULL, 0));
     cr_assert_null(adj_adam_step(NULL, NULL, NULL, NULL, NULL, NULL));
     cr_assert_null(adj_next_step(NULL));

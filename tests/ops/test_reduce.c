@@ -253,19 +253,17 @@ Test(reduce, refusals)
     const adj_axes twice = {2, {1, -1}, 0};
     scoped(fixture_free) fixture f = fixture_new();
     expect_refusal(&f, adj_reduce_sum(matrix(&f), (adj_axes){1, {2}, 0}), ADJ_EARG,
-                   "reduce_sum: axis", "got 2", "-2 to 1", NULL);
+                   "reduce_sum: axis|got 2|-2 to 1");
     expect_refusal(&f, adj_reduce_mean(matrix(&f), (adj_axes){1, {-3}, 0}), ADJ_EARG,
-                   "reduce_mean: axis", "got -3", NULL);
-    expect_refusal(&f, adj_reduce_max(matrix(&f), twice), ADJ_EARG, "reduce_max: axis 1", "twice",
-                   NULL);
-    expect_refusal(&f, adj_reduce_sum(matrix(&f), (adj_axes){.n = 7}), ADJ_EARG, "reduce_sum: axis",
-                   "got 7", NULL);
-    expect_refusal(&f, adj_reduce_sum(matrix(&f), (adj_axes){0}), ADJ_EARG, "reduce_sum: axis",
-                   "got 0", "ADJ_ALL", NULL);
-    expect_refusal(&f, adj_reduce_sum(input(&f, "i32[4]"), all), ADJ_EDTYPE, "reduce_sum", "i32",
-                   NULL);
+                   "reduce_mean: axis|got -3");
+    expect_refusal(&f, adj_reduce_max(matrix(&f), twice), ADJ_EARG, "reduce_max: axis 1|twice");
+    expect_refusal(&f, adj_reduce_sum(matrix(&f), (adj_axes){.n = 7}), ADJ_EARG,
+                   "reduce_sum: axis|got 7");
+    expect_refusal(&f, adj_reduce_sum(matrix(&f), (adj_axes){0}), ADJ_EARG,
+                   "reduce_sum: axis|got 0|ADJ_ALL");
+    expect_refusal(&f, adj_reduce_sum(input(&f, "i32[4]"), all), ADJ_EDTYPE, "reduce_sum|i32");
     expect_refusal(&f, adj_reduce_max(input(&f, "f32[2, 0]"), (adj_axes){1, {1}, 0}), ADJ_ESHAPE,
-                   "reduce_max", "[2, 0]", NULL);
+                   "reduce_max|[2, 0]");
     cr_assert_null(adj_reduce_sum(NULL, all));
     cr_assert_null(adj_reduce_max(NULL, all));
 }
@@ -317,8 +315,8 @@ Test(argmax, refuses)
 {
     scoped(fixture_free) fixture f = fixture_new();
     expect_refusal(&f, adj_argmax(input(&f, "f32[3, 4]"), 2), ADJ_EARG,
-                   "axis is out of range (got 2, expected -2 to 1)", NULL);
-    expect_refusal(&f, adj_argmax(input(&f, "f32[3, 0]"), 1), ADJ_ESHAPE, NULL);
+                   "axis is out of range (got 2, expected -2 to 1)");
+    expect_refusal(&f, adj_argmax(input(&f, "f32[3, 0]"), 1), ADJ_ESHAPE, "argmax");
     cr_assert_null(adj_argmax(NULL, 0));
 }
 
@@ -389,9 +387,9 @@ Test(all_finite, refusals)
 {
     scoped(fixture_free) fixture f = fixture_new();
     adj_node *const mixed[] = {input(&f, "f32[3]"), input(&f, "f16[3]")};
-    expect_refusal(&f, adj_all_finite(2, mixed), ADJ_EDTYPE, "all_finite", "f16", "f32", NULL);
+    expect_refusal(&f, adj_all_finite(2, mixed), ADJ_EDTYPE, "all_finite|f16|f32");
     adj_node *const integers = input(&f, "i32[3]");
-    expect_refusal(&f, adj_all_finite(1, &integers), ADJ_EDTYPE, "all_finite", "i32", NULL);
+    expect_refusal(&f, adj_all_finite(1, &integers), ADJ_EDTYPE, "all_finite|i32");
     cr_assert_null(adj_all_finite(0, NULL));
     cr_assert_null(adj_all_finite(1, (adj_node *[]){NULL}));
 }

@@ -317,25 +317,22 @@ Test(selection, a_checkpoint_keeps_it)
     const file_name file = in_folder(&f, "checkpoint");
     scoped(release_dataset) adj_dataset *d = tiny_data(IMAGES, 16, 16, 1, 4, 5);
     adj_error error = {0};
-    const adj_fit_opts timed = {.epochs = EPOCHS,
-                                .batch = PER_STEP,
-                                .optimizer.lr = 0.05,
-                                .exec.threads = 1,
-                                .exec.tune = 1},
-                       untimed = {.epochs = EPOCHS,
-                                  .batch = PER_STEP,
-                                  .optimizer.lr = 0.05,
-                                  .exec.threads = 1};
+    adj_fit_opts o = {.epochs = EPOCHS,
+                      .batch = PER_STEP,
+                      .optimizer.lr = 0.05,
+                      .exec.threads = 1,
+                      .exec.tune = 1};
     unsetenv("ADJOINT_PLAN");
     unsetenv("ADJOINT_TUNE");
 
-    scoped(release_trainer) adj_trainer *first = tiny_trainer(&conv_net, d, d, &timed);
+    scoped(release_trainer) adj_trainer *first = tiny_trainer(&conv_net, d, d, &o);
     cr_assert_str_not_empty(adj_exec_selection(adj_trainer_exec(first)));
     run_epochs(first, HALF);
     cr_assert_eq(adj_trainer_save(first, file.s, &error), ADJ_OK, "%s", error.message);
     run_epochs(first, EPOCHS - HALF);
 
-    scoped(release_trainer) adj_trainer *second = tiny_trainer(&conv_net, d, d, &untimed);
+    o.exec.tune = 0;
+    scoped(release_trainer) adj_trainer *second = tiny_trainer(&conv_net, d, d, &o);
     cr_expect_str_empty(adj_exec_selection(adj_trainer_exec(second)));
     cr_assert_eq(adj_trainer_resume(second, file.s, &error), ADJ_OK, "%s", error.message);
     adj_exec *resumed = adj_trainer_exec(second);

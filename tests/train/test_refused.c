@@ -30,6 +30,7 @@ static adj_error refused(const adj_net *net, const adj_dataset *train, const adj
     o.on.step = count_steps;
     o.on.user = &steps;
     cr_expect_neq(adj_fit(net, train, held_out, &o, &p, &error), ADJ_OK, "it is trained");
+    cr_expect_neq(error.status, ADJ_ENOMEM, "%s", error.message);
     cr_expect_null(p);
     cr_expect_eq(steps, 0, "%d steps were made", steps);
     return error;
@@ -106,7 +107,6 @@ Test(refused, other_parameter_groups_than_the_checkpoint)
     scoped(folder_remove) folder f = folder_new();
     const file_name file = in_folder(&f, "checkpoint");
     scoped(release_dataset) adj_dataset *d = make_data();
-    const adj_net net = {.name = "mine", .build = linear_build};
     const adj_param_group groups[] = {{.pattern = "*/b"}, {.pattern = "*/w", .rate = 2}};
     const adj_optimizer_opts
         one = {.kind = ADJ_SGD, .weight_decay = 0.1, .groups = groups, .n_groups = 1},
@@ -118,13 +118,13 @@ Test(refused, other_parameter_groups_than_the_checkpoint)
                       .exec.threads = 1,
                       .checkpoint.path = file.s,
                       .optimizer = one};
-    adj_predictor_free(tiny_fit(&net, d, NULL, &o));
+    adj_predictor_free(tiny_fit(&linear_net, d, NULL, &o));
     o.checkpoint.resume = 1;
-    adj_predictor_free(tiny_fit(&net, d, NULL, &o));
+    adj_predictor_free(tiny_fit(&linear_net, d, NULL, &o));
     o.optimizer = two;
-    expect_text(refused(&net, d, NULL, o).message, "entry groups differs");
+    expect_text(refused(&linear_net, d, NULL, o).message, "entry groups differs");
     o.optimizer = none;
-    expect_text(refused(&net, d, NULL, o).message, "(got none, expected ");
+    expect_text(refused(&linear_net, d, NULL, o).message, "(got none, expected ");
 }
 
 /* ---- names and words that no file can hold ---- */
@@ -132,11 +132,10 @@ Test(refused, other_parameter_groups_than_the_checkpoint)
 /* The data's second class has this name. */
 static adj_error refused_name(const char *name, adj_fit_opts o)
 {
-    const adj_net net = {.name = "mine", .build = linear_build};
     const char *const names[] = {"a", name};
     scoped(release_dataset) adj_dataset *d = make_data();
     d->class_names = names;
-    return refused(&net, d, NULL, o);
+    return refused(&linear_net, d, NULL, o);
 }
 
 Test(refused, class_names)
@@ -180,8 +179,7 @@ Test(refused, words_of_a_checkpoint)
     scoped(folder_remove) folder f = folder_new();
     const file_name file = in_folder(&f, "checkpoint");
     char patterns[300];
-    const adj_net net = {.name = "mine", .build = linear_build},
-                  lines = {.name = "a\nb", .build = linear_build},
+    const adj_net lines = {.name = "a\nb", .build = linear_build},
                   frozen = {.name = "mine", .build = linear_build, .options.freeze = patterns};
     adj_metadata note = {"note", "\xff"};
     const adj_fit_opts o = {
@@ -190,9 +188,9 @@ Test(refused, words_of_a_checkpoint)
     memset(patterns, ',', sizeof patterns);
     memcpy(patterns, "*/b", 3);
     patterns[sizeof patterns - 1] = '\0';
-    expect_text(refused(&net, d, NULL, o).message, "is not two UTF-8 strings");
+    expect_text(refused(&linear_net, d, NULL, o).message, "is not two UTF-8 strings");
     note.key = NULL;
-    expect_text(refused(&net, d, NULL, o).message, "is not two UTF-8 strings");
+    expect_text(refused(&linear_net, d, NULL, o).message, "is not two UTF-8 strings");
     expect_text(refused(&lines, d, NULL, (adj_fit_opts){0}).message,
                 "fit: model is invalid (got \"a\nb\", expected 1 to 199 bytes");
     expect_text(refused(&frozen, d, NULL, (adj_fit_opts){0}).message,
@@ -204,12 +202,47 @@ Test(refused, files_that_cannot_be_written)
 {
     scoped(folder_remove) folder f = folder_new();
     const file_name nowhere = in_folder(&f, "none/best");
-    const adj_net net = {.name = "mine", .build = linear_build};
     scoped(release_dataset) adj_dataset *d = make_data();
-    expect_text(refused(&net, d, d, (adj_fit_opts){.checkpoint.best = nowhere.s}).message,
+    expect_text(refused(&linear_net, d, d, (adj_fit_opts){.checkpoint.best = nowhere.s}).message,
                 "none/best: No suc");
-    expect_text(refused(&net, d, d, (adj_fit_opts){.checkpoint.path = f.path}).message,
+    expect_text(refused(&linear_net, d, d, (adj_fit_opts){.checkpoint.path = f.path}).message,
                 "is not a regular file");
+}
+
+/* ---- data that the net cannot be trained on or evaluated with ---- */
+
+Test(refused, data_of_another_net)
+{
+    const adj_net net = {.name = "mine", .build = linear_build, .options.classes = 2};
+    const adj_net more = {.name = "mine", .build = linear_build, .options.classes = 5};
+    const adj_net color = {.name = "mine", .build = linear_build, .options.size.c = 3};
+    const char *const names[] = {"a", "b"}, *const others[] = {"a", "c"};
+    scoped(release_dataset) adj_dataset *d = make_data(), *same = make_data();
+    scoped(release_dataset) adj_dataset *two = tiny_data(12, 4, 4, 2, 2, 1);
+    scoped(release_dataset) adj_dataset *wide = tiny_data(12, 4, 5, 1, 2, 1);
+    adj_dataset no_size = *d, fixed = *d;
+    no_size.size.h = 0;
+    fixed.resize = ADJ_RESIZE_ERROR;
+    d->class_names = names;
+    same->class_names = others;
+    const struct {
+        const adj_net *net;
+        const adj_dataset *train, *held_out;
+        const char *words;
+    } cases[] = {
+        {&color, two, NULL, "net mine: images of 4x4x2 cannot become 4x4x3: expected the same num"},
+        {&net, &no_size, NULL, "image size is out of range (got 0x4x1"},
+        {&net, d, two, "held-out data: its model takes images of 1 channel (the data have 2)"},
+        {&net, d, &no_size, "held-out data: images of 0x4x1 cannot become 4x4x1: expected sides"},
+        {&net, d, same, "held-out data: class 1 of its model is b (in the data c)"},
+        {&net, &fixed, wide, "held-out data: its model does not resize images (got 4x5, expected"},
+        {&more, d, d, "held-out data: its model has 5 classes (the data have 2)"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const adj_error e =
+            refused(cases[i].net, cases[i].train, cases[i].held_out, (adj_fit_opts){0});
+        expect_text(e.message, cases[i].words);
+    }
 }
 
 /* More outputs than the data have classes and names: the card has no names. */
@@ -262,7 +295,6 @@ Test(ranks, refused_by_name)
     } cases[] = {{VERSION, 0, "version of the library"}, {SETTINGS, 0, "model"},
                  {SETTINGS, 1, "training data"},         {SETTINGS, 2, "held-out data"},
                  {KERNELS, 0, "choice of kernels"},      {NOTHING, 0, NULL}};
-    const adj_net net = {.build = linear_build, .name = "tiny"};
     scoped(release_dataset) adj_dataset *d = make_data();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         other_rank other = {.call = cases[i].call, .number = cases[i].number};
@@ -273,7 +305,7 @@ Test(ranks, refused_by_name)
         scoped(release_trainer) adj_trainer *t = NULL;
         adj_error error = {0};
         char expected[100];
-        const adj_status status = adj_trainer_new(&net, d, d, &o, &t, &error);
+        const adj_status status = adj_trainer_new(&linear_net, d, d, &o, &t, &error);
         if (cases[i].label != NULL) {
             snprintf(expected, sizeof expected, "rank 1: its %s differs from rank 0's",
                      cases[i].label);

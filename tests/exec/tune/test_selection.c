@@ -207,10 +207,7 @@ Test(selection, a_folder_instead_of_a_file)
 /* ---- reorders at the borders ---- */
 
 enum { N = 5 };
-struct adj_layout {
-    char name[16];
-};
-static const adj_layout reversed = {"reversed"};
+static const adj_layout reversed = {N * sizeof(float), "reversed"};
 static double reorder_ms;
 
 /* relu writes the layout, sigmoid reads it; candidate 0 does neither. */
@@ -243,12 +240,6 @@ static adj_status run_either(const adj_call *c)
     return ADJ_OK;
 }
 
-static size_t bytes(const adj_layout *l)
-{
-    (void)l;
-    return N * sizeof(float);
-}
-static const char *name(const adj_layout *l) { return l->name; }
 static adj_status reorder_run(void *state, const void *in, void *out, void *scratch)
 {
     (void)state;
@@ -263,8 +254,8 @@ static const adj_kernel either = {.name = "either", .prepare = prepare_either, .
 static const adj_kernel *const either_kernels[] = {&either, NULL};
 static const adj_backend reversing = {.name = "planted",
                                       .kernels = either_kernels,
-                                      .layout_bytes = bytes,
-                                      .layout_name = name,
+                                      .layout_bytes = layout_bytes,
+                                      .layout_name = layout_name,
                                       .reorder_prepare = prepare_no_state,
                                       .reorder_run = reorder_run,
                                       .reorder_drop = drop_nothing};

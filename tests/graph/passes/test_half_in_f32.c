@@ -9,63 +9,25 @@
 #include "graph/op.h"
 #include "tests/harness.h"
 
-typedef adj_node *build(adj_node *x, adj_node *w, adj_node *dy);
-
 static const adj_conv same = {.padding = ADJ_SAME};
 static const adj_conv nchw = {.padding = ADJ_SAME, .format = ADJ_NCHW};
 static const adj_pool half = {.ksize = {1, 2, 2, 1}, .stride = {1, 1, 1, 1}};
 
-static adj_node *conv(adj_node *x, adj_node *w, adj_node *dy)
-{
-    (void)dy;
-    return adj_conv2d(x, w, &same);
-}
-static adj_node *conv_nchw(adj_node *x, adj_node *w, adj_node *dy)
-{
-    (void)dy;
-    return adj_conv2d(x, w, &nchw);
-}
-static adj_node *conv_input(adj_node *x, adj_node *w, adj_node *dy)
-{
-    return adj_conv2d_backprop_input(adj_node_type(x).shape, w, dy, &same);
-}
-static adj_node *conv_filter(adj_node *x, adj_node *w, adj_node *dy)
-{
-    return adj_conv2d_backprop_filter(x, adj_node_type(w).shape, dy, &same);
-}
-static adj_node *depthwise(adj_node *x, adj_node *w, adj_node *dy)
-{
-    (void)dy;
-    return adj_depthwise_conv2d_native(x, w, &same);
-}
-static adj_node *depthwise_input(adj_node *x, adj_node *w, adj_node *dy)
-{
-    return adj_depthwise_conv2d_native_backprop_input(adj_node_type(x).shape, w, dy, &same);
-}
-static adj_node *depthwise_filter(adj_node *x, adj_node *w, adj_node *dy)
-{
-    return adj_depthwise_conv2d_native_backprop_filter(x, adj_node_type(w).shape, dy, &same);
-}
-static adj_node *matmul(adj_node *x, adj_node *w, adj_node *dy)
-{
-    (void)dy;
-    return adj_matmul(x, w, ADJ_TRANSPOSE_B);
-}
-static adj_node *twice(adj_node *x, adj_node *w, adj_node *dy)
-{
-    (void)w, (void)dy;
-    return adj_matmul(x, x, ADJ_TRANSPOSE_B);
-}
-static adj_node *largest(adj_node *x, adj_node *w, adj_node *dy)
-{
-    (void)w, (void)dy;
-    return adj_max_pool(x, &half);
-}
-static adj_node *mean(adj_node *x, adj_node *w, adj_node *dy)
-{
-    (void)w, (void)dy;
-    return adj_avg_pool(x, &half);
-}
+typedef enum {
+    CONV,
+    CONV_NCHW,
+    CONV_INPUT,
+    CONV_FILTER,
+    DEPTHWISE,
+    DEPTHWISE_INPUT,
+    DEPTHWISE_FILTER,
+    MATMUL,
+    MATMUL_TWICE,
+    MAX_POOL,
+    AVG_POOL,
+    LAYER
+} kind;
+
 static adj_node *layer(adj_node *x, adj_node *w, adj_node *dy)
 {
     adj_node *b =
@@ -73,32 +35,51 @@ static adj_node *layer(adj_node *x, adj_node *w, adj_node *dy)
     return adj_relu(adj_bias_add(adj_conv2d(x, w, &same), b, ADJ_NHWC));
 }
 
+static adj_node *build(kind k, adj_node *x, adj_node *w, adj_node *dy)
+{
+    const adj_shape xs = adj_node_type(x).shape, ws = adj_node_type(w).shape;
+    switch (k) {
+    case CONV: return adj_conv2d(x, w, &same);
+    case CONV_NCHW: return adj_conv2d(x, w, &nchw);
+    case CONV_INPUT: return adj_conv2d_backprop_input(xs, w, dy, &same);
+    case CONV_FILTER: return adj_conv2d_backprop_filter(x, ws, dy, &same);
+    case DEPTHWISE: return adj_depthwise_conv2d_native(x, w, &same);
+    case DEPTHWISE_INPUT: return adj_depthwise_conv2d_native_backprop_input(xs, w, dy, &same);
+    case DEPTHWISE_FILTER: return adj_depthwise_conv2d_native_backprop_filter(x, ws, dy, &same);
+    case MATMUL: return adj_matmul(x, w, ADJ_TRANSPOSE_B);
+    case MATMUL_TWICE: return adj_matmul(x, x, ADJ_TRANSPOSE_B);
+    case MAX_POOL: return adj_max_pool(x, &half);
+    case AVG_POOL: return adj_avg_pool(x, &half);
+    default: return layer(x, w, dy);
+    }
+}
+
 static const struct {
     const char *name;
-    build *y;
+    kind kind;
     adj_shape x, w, dy;
     double roundings; /* of intermediate values as large as any result, and its own */
     int all_fast;
 } rows[] = {
-    {"conv2d", conv, {4, {2, 8, 8, 16}}, {4, {3, 3, 16, 16}}, {0}, 1, 1},
-    {"conv2d 3", conv, {4, {1, 7, 9, 3}}, {4, {5, 5, 3, 7}}, {0}, 1, 1},
-    {"conv2d NCHW", conv_nchw, {4, {2, 16, 8, 8}}, {4, {3, 3, 16, 16}}, {0}, 1, 0}, /* transposes */
-    {"input", conv_input, {4, {2, 8, 8, 16}}, {4, {3, 3, 16, 8}}, {4, {2, 8, 8, 8}}, 1, 1},
-    {"filter", conv_filter, {4, {2, 8, 8, 16}}, {4, {3, 3, 16, 8}}, {4, {2, 8, 8, 8}}, 1, 1},
-    {"depthwise", depthwise, {4, {2, 8, 8, 16}}, {4, {3, 3, 16, 1}}, {0}, 1, 1},
-    {"dw input", depthwise_input, {4, {2, 8, 8, 16}}, {4, {3, 3, 16, 1}}, {4, {2, 8, 8, 16}}, 1, 1},
+    {"conv2d", CONV, {4, {2, 8, 8, 16}}, {4, {3, 3, 16, 16}}, {0}, 1, 1},
+    {"conv2d 3", CONV, {4, {1, 7, 9, 3}}, {4, {5, 5, 3, 7}}, {0}, 1, 1},
+    {"conv2d NCHW", CONV_NCHW, {4, {2, 16, 8, 8}}, {4, {3, 3, 16, 16}}, {0}, 1, 0}, /* transposes */
+    {"input", CONV_INPUT, {4, {2, 8, 8, 16}}, {4, {3, 3, 16, 8}}, {4, {2, 8, 8, 8}}, 1, 1},
+    {"filter", CONV_FILTER, {4, {2, 8, 8, 16}}, {4, {3, 3, 16, 8}}, {4, {2, 8, 8, 8}}, 1, 1},
+    {"depthwise", DEPTHWISE, {4, {2, 8, 8, 16}}, {4, {3, 3, 16, 1}}, {0}, 1, 1},
+    {"dw input", DEPTHWISE_INPUT, {4, {2, 8, 8, 16}}, {4, {3, 3, 16, 1}}, {4, {2, 8, 8, 16}}, 1, 1},
     {"dw filter",
-     depthwise_filter,
+     DEPTHWISE_FILTER,
      {4, {2, 8, 8, 16}},
      {4, {3, 3, 16, 1}},
      {4, {2, 8, 8, 16}},
      1,
      1},
-    {"matmul", matmul, {2, {17, 65}}, {2, {33, 65}}, {0}, 1, 1},
-    {"x x'", twice, {2, {17, 65}}, {0}, {0}, 1, 1},
-    {"max_pool", largest, {4, {2, 8, 8, 16}}, {0}, {0}, 1, 1},
-    {"avg_pool", mean, {4, {2, 8, 8, 16}}, {0}, {0}, 1, 1},
-    {"layer", layer, {4, {2, 8, 8, 16}}, {4, {3, 3, 16, 16}}, {4, {1, 1, 1, 16}}, 2, 0},
+    {"matmul", MATMUL, {2, {17, 65}}, {2, {33, 65}}, {0}, 1, 1},
+    {"x x'", MATMUL_TWICE, {2, {17, 65}}, {0}, {0}, 1, 1},
+    {"max_pool", MAX_POOL, {4, {2, 8, 8, 16}}, {0}, {0}, 1, 1},
+    {"avg_pool", AVG_POOL, {4, {2, 8, 8, 16}}, {0}, {0}, 1, 1},
+    {"layer", LAYER, {4, {2, 8, 8, 16}}, {4, {3, 3, 16, 16}}, {4, {1, 1, 1, 16}}, 2, 0},
 };
 
 /* Sets x to f16 values, whatever its type is. */
@@ -117,7 +98,7 @@ static double *result(size_t row, adj_dtype dtype, const char *backend, adj_exec
 {
     scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *x = adj_input(g, "x", dtype, rows[row].x), *w = adj_input(g, "w", dtype, rows[row].w);
-    adj_node *dy = adj_input(g, "dy", dtype, rows[row].dy), *y = rows[row].y(x, w, dy);
+    adj_node *dy = adj_input(g, "dy", dtype, rows[row].dy), *y = build(rows[row].kind, x, w, dy);
     adj_exec_opts o = {.n_fetch = 1,
                        .fetch = &y,
                        .backend = backend,

@@ -5,9 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adjoint_nn.h"
 #include "graph/op.h"
-#include "tests/plan.h"
+#include "tests/training.h"
 
 enum { MAX = 128 };
 
@@ -143,20 +142,14 @@ Test(loss_scale, networks)
 {
     static const char *const models[] = {"lenet", "resnet8"};
     for (int i = 0; i < 2; i++) {
-        adj_model_opts o = {.batch = 2, .training = 1};
-        scoped(subject_free) subject s = {.g = adj_graph_new()};
-        const adj_model *model = adj_model_find(models[i], &o);
-        cr_assert_not_null(model, "%s", models[i]);
-        adj_node *logits = adj_model_logits(s.g, model, &o), *of[MAX];
-        adj_node *labels = adj_input(s.g, "labels", ADJ_I32, (adj_shape){1, {2}});
-        adj_node *loss = adj_loss_softmax(logits, labels, NULL);
-        int n = 0;
-        for (int id = 0; id < adj_graph_node_count(s.g) && n < MAX - 1; id++)
-            if (adj_node_is_param(adj_graph_node_at(s.g, id)))
-                of[n++] = adj_graph_node_at(s.g, id);
-        cr_assert_eq(adj_grad(loss, NULL, n, of, s.fetch), ADJ_OK, "%s", adj_graph_message(s.g));
-        s.n = n;
-        s.fetch[s.n++] = loss;
+        scoped(training_free) training t =
+            training_of(models[i], (adj_model_opts){.batch = 2}, &with_momentum);
+        subject s = {.g = t.g};
+        adj_node *of[MAX];
+        s.n = adj_trainable(t.loss, NULL, MAX - 1, of);
+        cr_assert_eq(adj_grad(t.loss, NULL, s.n, of, s.fetch), ADJ_OK, "%s",
+                     adj_graph_message(s.g));
+        s.fetch[s.n++] = t.loss;
         expect_own_size(&s, models[i]);
     }
 }

@@ -256,6 +256,20 @@ Test(evaluate, whole_data_set)
     cr_expect_eq(adj_evaluate(m.e, m.images, m.scores, &three, &right, &error), ADJ_ESHAPE);
     expect_text(error.message, "images of 1x1x3 cannot become 1x1x2: expected");
 
+    adj_dataset other_data = d; /* more classes than logits; images without rows; without images */
+    other_data.classes = N_CLASS + 1;
+    cr_expect_eq(adj_evaluate(m.e, m.images, m.scores, &other_data, &right, &error), ADJ_ESHAPE);
+    expect_text(error.message, "fewer classes than the data (got 8, expected 9)");
+    other_data = d;
+    other_data.size.h = 0;
+    cr_expect_eq(adj_evaluate(m.e, m.images, m.scores, &other_data, &right, &error), ADJ_ESHAPE);
+    expect_text(error.message, "images of 0x1x1 cannot become 1x1x2: expected sides of 1 to");
+    other_data.n = 0;
+    cr_expect_eq(adj_evaluate(m.e, m.images, m.scores, &other_data, &right, &error), ADJ_EARG);
+    expect_text(error.message, "expected a data set with images and labels");
+    cr_expect_eq(adj_evaluate(NULL, m.images, m.scores, &d, &right, &error), ADJ_EARG);
+    expect_text(error.message, "evaluate: executor, data set or result is NULL");
+
     scoped(release_exec) adj_exec *failed = NULL; /* what it failed with is the caller's to know */
     const adj_exec_opts o = {.n_fetch = 1, .fetch = &m.scores};
     adj_add(m.images, m.scores);
