@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "adjoint.h"
 #include "base/nearest.h"
 
 enum {
@@ -131,6 +132,8 @@ int parse_options(const usage *u, int argc, char **argv);
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int complain(const char *command, int status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* Complains of an error. Returns EXIT_USAGE if an argument is wrong, else EXIT_FAILED. */
+int complain_of(const char *command, const adj_error *error);
 
 /* ---- a command line that repeats a run, quoted for a shell (repeat.c) ---- */
 

@@ -110,13 +110,13 @@ static adj_status add_onnx(model_graph *m, const char *path, const adj_model_opt
         .batch = o->batch, .size = o->size, .dtype = o->dtype, .training = o->training};
     const adj_status status = adj_onnx_load(m->graph, path, &options, &net, &m->error);
     if (status != ADJ_OK)
-        return status;
+        return m->error.status = ADJ_EIO; /* of the file, not of an argument */
     if (net->n_input == 1 && net->n_output == 1) {
         m->images = net->input[0];
         m->logits = before_softmax(net->output[0]);
         m->classes = adj_onnx_details(net).classes;
     } else {
-        adj_error_set(&m->error, ADJ_EARG,
+        adj_error_set(&m->error, ADJ_ESHAPE,
                       "%s: number of inputs or outputs (got %d and %d, expected 1 of each)", path,
                       net->n_input, net->n_output);
     }
@@ -129,7 +129,6 @@ static adj_status add_model(model_graph *m, const char *name, const adj_model_op
 {
     adj_model_opts o = *options;
     const adj_model *model = adj_model_find(name, &o);
-    m->is_known = model != NULL;
     if (model == NULL)
         return unknown_model(name, &m->error);
     o.size.h = options->size.h > 0 ? options->size.h : o.size.h;
@@ -153,7 +152,7 @@ static adj_node *loss_of(const model_graph *m)
 adj_status model_build(model_graph *m, adj_graph *g, const char *name,
                        const adj_model_opts *options, const adj_optimizer_opts *optimizer)
 {
-    *m = (model_graph){.graph = g, .is_known = 1};
+    *m = (model_graph){.graph = g};
     if (g == NULL)
         return adj_error_set(&m->error, ADJ_ENOMEM, "out of memory");
     adj_status status =

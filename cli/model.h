@@ -9,7 +9,6 @@
 #include "ops/nn/model_list.h"
 
 typedef struct {
-    int is_known; /* 1: there is a model of that name, or it names an ONNX file */
     int64_t classes;
     adj_graph *graph;
     adj_node *images, *logits, *labels, *loss;
@@ -24,10 +23,10 @@ int check_model(const char *command, const char *name);
 /* Returns what to do about a weights file that cannot be loaded without --model: " (set --model
  * ...)", or "" if --model is given or the file names a built-in model. */
 const char *model_hint(const char *model, const char *weights);
-/* Builds it in g (NULL: out of memory), which stays the caller's. Sizes in the options override
- * those in the name; an ONNX file has its own format, and its own sizes but for symbolic ones. A
- * net whose result is not [batch, classes] gets the mean of its result's squares as a loss.
- * optimizer NULL: no updates. */
+/* Builds it in g (NULL: out of memory), which stays the caller's. An unknown name is ADJ_EARG.
+ * Sizes in the options override those in the name; an ONNX file has its own format, and its own
+ * sizes but for symbolic ones. A net whose result is not [batch, classes] gets the mean of its
+ * result's squares as a loss. optimizer NULL: no updates. */
 adj_status model_build(model_graph *m, adj_graph *g, const char *name,
                        const adj_model_opts *options, const adj_optimizer_opts *optimizer);
 /* Prints a note if the map is keras and the model has batch norms, whose epsilon Keras's files do

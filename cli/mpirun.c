@@ -141,7 +141,7 @@ static void say_places(const place all[], int n)
                 i + 1 == n || strcmp(all[i].host, all[i + 1].host) != 0 ? " on " : "",
                 i + 1 == n || strcmp(all[i].host, all[i + 1].host) != 0 ? all[i].host : "");
     if (fclose(f) == 0)
-        say_wrapped(NULL, "%s", text);
+        say_wrapped("%s", text);
     fflush(stdout);
     free(text);
 }

@@ -13,11 +13,7 @@
 #include "model.h"
 #include "onnx/details.h"
 
-int is_onnx_file(const char *name)
-{
-    const size_t n = name != NULL ? strlen(name) : 0;
-    return n > 5 && strcmp(name + n - 5, ".onnx") == 0;
-}
+int is_onnx_file(const char *name) { return name != NULL && ends_in(name, ".onnx"); }
 
 const char *onnx_name(const char *path)
 {
@@ -230,13 +226,14 @@ int open_onnx(const char *command, input_file *file, int with_card)
     return open_made(command, file, make_tensors, &from);
 }
 
-int weights_of_onnx(const char *command, const char *model, input_file *weights)
+int open_weights(const char *command, const char *model, input_file in[2])
 {
-    if (weights->path != NULL || !is_onnx_file(model))
-        return CONTINUE;
-    weights->option = "--model";
-    weights->path = model;
-    return open_onnx(command, weights, 1);
+    const int status = open_inputs(command, 2, in);
+    if (status != CONTINUE || in[0].path != NULL || !is_onnx_file(model))
+        return status;
+    in[0].option = "--model";
+    in[0].path = model;
+    return open_onnx(command, &in[0], 1);
 }
 
 /* Returns the size of the images in the model card of a file of tensors; zeros if it has none. */
@@ -256,12 +253,9 @@ int open_predictor(const char *command, named_weights *w, adj_predictor **p)
 {
     input_file in[] = {{.option = "--weights", .path = w->weights},
                        {.option = "--map", .path = w->map}};
-    char text[ADJ_MESSAGE];
     adj_net net;
     adj_error error = {0};
-    int status = open_inputs(command, 2, in);
-    if (status == CONTINUE)
-        status = weights_of_onnx(command, w->model, &in[0]);
+    const int status = open_weights(command, w->model, in);
     if (status != CONTINUE)
         return status;
     const adj_image_size size =
@@ -272,8 +266,8 @@ int open_predictor(const char *command, named_weights *w, adj_predictor **p)
     const adj_weights_opts load = {.map = in[1].name};
     const adj_predictor_opts options = {.exec = w->exec, .weights = &load};
     if (adj_predictor_load(in[0].name, &net, &options, p, &error) != ADJ_OK)
-        return complain(command, EXIT_FAILED, "%s%s", with_words(2, in, error.message, text),
-                        model_hint(w->model, in[0].name));
+        return complain_of_files(command, 2, in, "", error.message,
+                                 model_hint(w->model, in[0].name));
     const adj_model_card *card = adj_predictor_card(*p);
     say_keras_epsilon(command, w->map, card->model);
     if (!(card->deviation[0] > 0))

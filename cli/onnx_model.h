@@ -23,9 +23,9 @@ adj_status onnx_sizes(const char *path, adj_model_opts *sizes, adj_error *error)
  * status after a complaint. */
 int open_onnx(const char *command, input_file *file, int with_card);
 
-/* Without weights the ONNX file --model stands for them: opens it with its card. CONTINUE, or an
- * exit status after a complaint. */
-int weights_of_onnx(const char *command, const char *model, input_file *weights);
+/* Opens the files of --weights and --map. Without weights the ONNX file --model stands for them:
+ * opens it with its card. CONTINUE, or an exit status after a complaint. */
+int open_weights(const char *command, const char *model, input_file in[2]);
 
 enum { ONNX_NAME = 160 };
 /* The file of a net, and how training changes it. */

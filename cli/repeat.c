@@ -4,13 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/c_locale.h"
 #include "command.h"
-
-static void append(char *line, size_t size, const char *text, size_t n)
-{
-    size_t used = strlen(line);
-    snprintf(line + used, size - used, "%.*s", (int)n, text);
-}
 
 void repeat_command(char *line, size_t size, const char *command)
 {
@@ -24,10 +19,10 @@ void repeat_word(char *line, size_t size, const char *word)
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                 "_-+=:,./@%";
     const int quotes = word[0] == '\0' || word[strspn(word, plain)] != '\0';
-    append(line, size, " '", quotes ? 2 : 1);
+    c_append(line, size, quotes ? " '" : " ");
     for (const char *c = word; *c != '\0'; c++)
-        append(line, size, *c == '\'' ? "'\\''" : c, *c == '\'' ? 4 : 1);
-    append(line, size, "'", (size_t)quotes);
+        c_append(line, size, "%.*s", *c == '\'' ? 4 : 1, *c == '\'' ? "'\\''" : c);
+    c_append(line, size, "%s", quotes ? "'" : "");
 }
 
 void repeat_option(char *line, size_t size, const char *option, const char *value)

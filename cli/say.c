@@ -87,3 +87,9 @@ int complain(const char *command, int status, const char *format, ...)
     free(line);
     return status;
 }
+
+int complain_of(const char *command, const adj_error *error)
+{
+    return complain(command, error->status == ADJ_EARG ? EXIT_USAGE : EXIT_FAILED, "%s",
+                    error->message);
+}

@@ -8,11 +8,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "adjoint_io.h"
 #include "base/temporary.h"
 #include "command.h"
 #include "io/io.h"
 #include "standard.h"
+
+int ends_in(const char *name, const char *end)
+{
+    const size_t n = strlen(name), m = strlen(end);
+    return n >= m && strcmp(name + n - m, end) == 0;
+}
 
 /* ---- output ---- */
 
@@ -290,18 +295,25 @@ int open_inputs(const char *command, int n, input_file file[])
     return standard != NULL ? keep(command, standard) : CONTINUE;
 }
 
-const char *with_words(int n, const input_file file[], const char *sentence, char text[ADJ_MESSAGE])
+int complain_of_files(const char *command, int n, const input_file file[], const char *before,
+                      const char *message, const char *after)
 {
     for (int i = 0; i < n; i++) {
-        const char *at = file[i].own[0] != '\0' ? strstr(sentence, file[i].own) : NULL;
-        if (at == NULL)
-            continue;
-        snprintf(text, ADJ_MESSAGE, "%.*s%s%s", (int)(at - sentence), sentence,
-                 is_stdout(file[i].path) ? "standard input" : file[i].path,
-                 at + strlen(file[i].own));
-        return text;
+        const char *at = file[i].own[0] != '\0' ? strstr(message, file[i].own) : NULL;
+        if (at != NULL)
+            return complain(command, EXIT_FAILED, "%s%.*s%s%s%s", before, (int)(at - message),
+                            message, is_stdout(file[i].path) ? "standard input" : file[i].path,
+                            at + strlen(file[i].own), after);
     }
-    return sentence;
+    return complain(command, EXIT_FAILED, "%s%s%s", before, message, after);
+}
+
+int read_tensors(const char *command, const input_file *file, adj_tensors **t)
+{
+    if (adj_tensors_read(file->name, t) != ADJ_OK)
+        return complain_of_files(command, 1, file, "", (*t)->message, "");
+    return (*t)->n > 0 ? CONTINUE
+                       : complain(command, EXIT_FAILED, "%s: has no tensors", file->path);
 }
 
 const char *tensor_name(const input_file *file, const char *name)

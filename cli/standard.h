@@ -5,7 +5,10 @@
 
 #include <stdio.h>
 
-#include "adjoint.h"
+#include "adjoint_io.h"
+
+/* True if a file's name ends so. */
+int ends_in(const char *name, const char *end);
 
 /* ---- output, checked before the work begins ---- */
 
@@ -60,10 +63,13 @@ typedef struct {
 /* Sets each file's name; only one can be standard input. CONTINUE, or an exit status after a
  * complaint. */
 int open_inputs(const char *command, int n, input_file file[]);
-/* Returns a library message about these files, in which words replace the name of a temporary file;
- * text: memory for it. */
-const char *with_words(int n, const input_file file[], const char *sentence,
-                       char text[ADJ_MESSAGE]);
+/* Complains of a library's message about these files, in which words replace the name of a
+ * temporary file. before and after: text around it. Returns EXIT_FAILED. */
+int complain_of_files(const char *command, int n, const input_file file[], const char *before,
+                      const char *message, const char *after);
+/* Reads the tensors of a file, at least one. CONTINUE, or an exit status after a complaint; *t is
+ * to be freed in every case. */
+int read_tensors(const char *command, const input_file *file, adj_tensors **t);
 /* Returns the name of a tensor, or "arr_0", NumPy's name for unnamed arrays, if the library made it
  * from the name of a temporary file. */
 const char *tensor_name(const input_file *file, const char *name);

@@ -114,12 +114,11 @@ void put_wrapped(FILE *f, const char *text, int first, int columns)
     }
 }
 
-void say_wrapped(const terminal *t, const char *format, ...)
+void say_wrapped(const char *format, ...)
 {
     char *text = NULL;
     size_t size = 0;
-    const int is_folded = t != NULL ? t->lines : terminal_open().lines;
-    FILE *whole = is_folded ? open_memstream(&text, &size) : NULL;
+    FILE *whole = terminal_open().lines ? open_memstream(&text, &size) : NULL;
     va_list args;
     va_start(args, format);
     vput_escaped(whole != NULL ? whole : stdout, FOR_TERMINAL, format, args);

@@ -34,7 +34,7 @@ void put_pieces(FILE *f, const terminal *t, int columns, int n, const line_piece
 /* Prints words; lines after the first begin at column first, and none is longer than the columns
  * unless a word is. */
 void put_wrapped(FILE *f, const char *text, int first, int columns);
-/* Prints like say, broken between words at the end of the terminal's line. t may be NULL. */
-void say_wrapped(const terminal *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Prints like say, broken between words at the end of the terminal's line. */
+void say_wrapped(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

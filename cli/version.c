@@ -11,14 +11,6 @@
 #include "json.h"
 #include "environment.h"
 
-typedef struct {
-    char onednn[32], onednn_isa[32], direct_isa[32];
-    int threads, processors; /* threads in use; processors available */
-    machine_facts machine;
-    int is_measured;
-    machine_speed speed;
-} description;
-
 /* Splits "2.6.3 avx2" in version and instruction set; "*" means none. */
 static void describe(const char *backend, char version[32], char isa[32])
 {
@@ -27,20 +19,6 @@ static void describe(const char *backend, char version[32], char isa[32])
     size_t n = strcspn(text, " ");
     snprintf(version, 32, "%.*s", (int)n, text);
     snprintf(isa, 32, "%s", text[n] == ' ' ? text + n + 1 : "");
-}
-
-static description look(int measure)
-{
-    char none[32];
-    description d = {.threads = adj_default_threads(),
-                     .processors = omp_get_num_procs(),
-                     .machine = machine_look(""),
-                     .is_measured = measure};
-    describe("onednn", d.onednn, d.onednn_isa);
-    describe("direct", none, d.direct_isa);
-    if (measure)
-        d.speed = machine_measure(&d.machine, d.threads);
-    return d;
 }
 
 /* ---- what is not known is null ---- */
@@ -81,13 +59,22 @@ static json_t *machine_json(const machine_facts *m, const machine_speed *s)
                      known(s->l2), "l3", known(s->l3), "memory", known(s->memory));
 }
 
-static json_t *description_json(const description *d)
+/* measure: also what the machine reaches. */
+static json_t *description_json(int measure)
 {
-    return json_pack("{s:s, s:{s:s, s:s}, s:{s:s}, s:o, s:i, s:i, s:o*}", "cpu", d->machine.name,
-                     "onednn", "version", d->onednn, "isa", d->onednn_isa, "direct", "isa",
-                     d->direct_isa, "caches", caches_json(&d->machine), "threads", d->threads,
-                     "processors", d->processors, "machine",
-                     d->is_measured ? machine_json(&d->machine, &d->speed) : NULL);
+    char onednn[32], onednn_isa[32], none[32], direct_isa[32];
+    const int threads = adj_default_threads();
+    const machine_facts machine = machine_look("");
+    machine_speed speed;
+    describe("onednn", onednn, onednn_isa);
+    describe("direct", none, direct_isa);
+    if (measure)
+        speed = machine_measure(&machine, threads);
+    return json_pack("{s:s, s:{s:s, s:s}, s:{s:s}, s:o, s:i, s:i, s:o*}", "cpu", machine.name,
+                     "onednn", "version", onednn, "isa", onednn_isa, "direct", "isa", direct_isa,
+                     "caches", caches_json(&machine), "threads", threads, "processors",
+                     omp_get_num_procs(), "machine",
+                     measure ? machine_json(&machine, &speed) : NULL);
 }
 
 int command_version(int argc, char **argv)
@@ -114,12 +101,12 @@ int command_version(int argc, char **argv)
     int status = parse_options(&u, argc, argv);
     if (status != CONTINUE)
         return status;
-    const description d = look(machine != 0);
+    json_t *description = description_json(machine != 0);
     if (json == NULL) {
         printf("adjoint %s\n", adj_version_text());
-        return json_print(description_json(&d)) == 0 ? EXIT_OK : EXIT_FAILED;
+        return json_print(description) == 0 ? EXIT_OK : EXIT_FAILED;
     }
     json_t *j = json_pack("{s:s}", "adjoint", adj_version_text());
-    const int failed = json_object_update_new(j, description_json(&d));
+    const int failed = json_object_update_new(j, description);
     return json_report("version", json, failed ? json_decref(j), NULL : j);
 }

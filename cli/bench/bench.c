@@ -176,11 +176,6 @@ static json_t *steps_json(const bench_opts *o, const bench_net *n, const bench_s
     return failed ? json_decref(j), NULL : j;
 }
 
-static int failed(const bench_net *n)
-{
-    return complain("bench", n->usage ? EXIT_USAGE : EXIT_FAILED, "%s", n->m.error.message);
-}
-
 static int bench_steps(const bench_opts *o)
 {
     bench_net n;
@@ -188,12 +183,12 @@ static int bench_steps(const bench_opts *o)
     bench_profile p = {0};
     int status = EXIT_OK;
     if (bench_net_open(&n, o) != ADJ_OK || bench_net_time(&n, o, &t, NULL) != ADJ_OK)
-        status = failed(&n);
+        status = complain_of("bench", &n.m.error);
     if (adj_exec_warning(n.exec)[0] != '\0')
         complain("bench", EXIT_OK, "%s", adj_exec_warning(n.exec));
     json_t *j = status == EXIT_OK ? steps_json(o, &n, &t) : NULL;
     if (status == EXIT_OK && o->profile && bench_profile_run(&p, &n, o) != ADJ_OK)
-        status = failed(&n);
+        status = complain_of("bench", &n.m.error);
     if (status == EXIT_OK)
         status = bench_write(o, &p, json_incref(j));
     json_decref(j);

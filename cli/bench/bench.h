@@ -61,7 +61,6 @@ typedef struct {
     size_t y_bytes;
     int32_t *label;
     double plan_seconds, flop; /* seconds until planned; operations */
-    int usage;                 /* the failure is the caller's */
 } bench_net;
 
 typedef struct {

@@ -93,9 +93,7 @@ static int ask_plan(const bench_opts *o, adj_exec **e, const adj_node **n, plann
             *n = adj_exec_step_group(*e, i)->node[0];
         }
     }
-    if (status == ADJ_OK)
-        return CONTINUE;
-    return complain("bench", status == ADJ_EARG ? EXIT_USAGE : EXIT_FAILED, "%s", error.message);
+    return status == ADJ_OK ? CONTINUE : complain_of("bench", &error);
 }
 
 /* Adds rows for the node of the caller's graph. Returns CONTINUE or the exit status. */
@@ -157,7 +155,7 @@ int bench_op(const bench_opts *o)
     char *needed = NULL;
     int status = CONTINUE;
     if (compared_open(&c, &described) != ADJ_OK)
-        status = complain("bench", c.usage ? EXIT_USAGE : EXIT_FAILED, "%s", c.m.error.message);
+        status = complain_of("bench", &c.m.error);
     else if (!read_backends(o, &backends))
         status = EXIT_USAGE;
     else if ((needed = bench_needed(c.m.graph, c.n_root, c.root, NULL)) == NULL)
@@ -297,7 +295,7 @@ int bench_raw(const bench_opts *o)
     of_plan.backend = NULL; /* --backend selects candidates, not the plan's backends */
     int status = CONTINUE;
     if (bench_net_build(&net, o) != ADJ_OK || bench_net_plan(&net, &of_plan) != ADJ_OK)
-        status = complain("bench", net.usage ? EXIT_USAGE : EXIT_FAILED, "%s", net.m.error.message);
+        status = complain_of("bench", &net.m.error);
     if (status == CONTINUE)
         status = time_convolutions(o, net.exec, backends, &rows);
     say_warning(net.exec);

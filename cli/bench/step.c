@@ -83,7 +83,6 @@ adj_status bench_net_build(bench_net *n, const bench_opts *o)
     optimizer.loss_scale = o->precision == ADJ_PRECISION_F16 ? &usual : NULL;
     adj_status status =
         model_build(&n->m, adj_graph_new(), o->model, &options, o->infer ? NULL : &optimizer);
-    n->usage = !n->m.is_known;
     if (status == ADJ_OK && o->shared != NULL) {
         n->m.updates = adj_data_parallel(n->m.updates, o->shared->size, o->shared->rank, NULL);
         status = adj_graph_status(n->m.graph);
@@ -129,7 +128,6 @@ adj_status bench_net_plan(bench_net *n, const bench_opts *o)
     adj_exec_free(n->exec);
     n->exec = NULL;
     adj_status status = make_exec(o, n->m.graph, n->fetch, n->m.updates, &n->exec, &n->m.error);
-    n->usage = status == ADJ_EARG; /* only an unknown backend can fail here */
     return status == ADJ_OK ? set_rate(n) : status;
 }
 

@@ -18,14 +18,6 @@ static void list_files(const compare_opts *o, output_file files[FORMS])
     files[1] = (output_file){"--junit", o->junit, OUTPUT_REPORT};
 }
 
-/* A comparison and its reports. */
-typedef struct {
-    compared graph;
-    const adj_comparison *comparison;
-    reproducer *again;
-    char title[160], line[LINE];
-} compare_run;
-
 static int has_failed(const compare_run *run)
 {
     return run->comparison != NULL &&
@@ -55,31 +47,27 @@ static int says_unmatched(const adj_comparison *c)
     return n > 0;
 }
 
-/* also: the comparison of --also-batch, or NULL. The table shows both; other formats show the
+/* also: the comparison of --also-batch, if it has one. The table shows both; other formats show the
  * failed one, or the first. */
-static int write_all(const compare_opts *o, const compare_run *run, const compare_run *also)
+static int write_all(const compare_opts *o, compare_run *run, compare_run *also)
 {
     output_file files[FORMS];
     int status = EXIT_OK, taken = 0;
     const compare_run *failed = !has_failed(run) && has_failed(also) ? also : run;
-    const compare_source second = {also->comparison, also->title, also->line,
-                                   also->again,      o->all != 0, NULL};
-    const compare_source first = {
-        run->comparison, run->title,  run->line,
-        run->again,      o->all != 0, has_failed(run) && has_failed(also) ? &second : NULL};
+    run->all = also->all = o->all != 0;
+    run->also = has_failed(run) && has_failed(also) ? also : NULL;
     list_files(o, files);
     for (int i = 0; i < FORMS; i++)
         taken |= is_stdout(files[i].path);
     if (!taken)
-        write_table(stdout, &first);
+        write_table(stdout, run);
     if (!taken && has_failed(also))
-        write_table(stdout, &second);
+        write_table(stdout, also);
     else if (!taken && also->comparison != NULL)
         printf("%s, each kind of node alone: %d comparisons, 0 failed\n", also->title,
                also->comparison->n_row);
     for (int i = 0; i < FORMS && status == EXIT_OK; i++)
-        status =
-            write_output("compare", &files[i], write_form[i], failed == run ? &first : &second);
+        status = write_output("compare", &files[i], write_form[i], failed);
     if (status == EXIT_OK && has_failed(failed))
         return EXIT_FAILED;
     return status == EXIT_OK && says_unmatched(run->comparison) ? EXIT_INCONCLUSIVE : status;
@@ -131,26 +119,22 @@ static int backends_open(const compare_opts *o)
 static int compare(const compare_opts *o, int alone, compare_run *run)
 {
     const compared *g = &run->graph;
-    const adj_leaf_value labels = {g->m.labels, g->label};
+    adj_leaf_value labels;
     double seconds = o->seconds;
-    const adj_compare_opts options = {.exec = {.n_fetch = g->n_root,
-                                               .fetch = g->root,
-                                               .updates = g->m.updates,
-                                               .threads = (int)o->threads,
-                                               .backends = checked_backends_list(&o->backends),
-                                               .seed = (uint64_t)o->seed},
-                                      .n_config = o->n_config,
-                                      .config = o->config,
-                                      .n_value = g->m.labels != NULL,
-                                      .value = &labels,
-                                      .exact = o->exact != 0,
-                                      .runs = (int)o->runs};
+    adj_compare_opts options = {.exec = {.threads = (int)o->threads,
+                                         .backends = checked_backends_list(&o->backends),
+                                         .seed = (uint64_t)o->seed},
+                                .n_config = o->n_config,
+                                .config = o->config,
+                                .exact = o->exact != 0,
+                                .runs = (int)o->runs};
     const adj_exec_internal internal = {.before_kernel = announce_hangs, .user = (void *)"compare"};
     const adj_trial_opts trials = {.elsewhere = guard_run,
                                    .guard = o->guard != 0,
                                    .alone = alone,
                                    .user = &seconds,
                                    .internal = &internal};
+    compared_compute(g, &labels, &options);
     describe(o, g, run->title, sizeof run->title);
     compare_line(o, &o->graph, NULL, run->line);
     const adj_status status = adj_compare_with(g->m.graph, &options, &trials, &run->comparison);
@@ -164,15 +148,12 @@ static int compare(const compare_opts *o, int alone, compare_run *run)
 
 static int open_run(const compare_opts *o, compare_run *run)
 {
-    const compared *g = &run->graph;
-    if (compared_open(&run->graph, &o->graph) == ADJ_OK) {
-        if (adj_node_operand_count(g->root[0]) > 0)
-            return CONTINUE;
-        return complain("compare", EXIT_USAGE,
-                        "--op %s: a leaf has no kernel (expected an op with operands)",
-                        o->graph.op.op);
-    }
-    return complain("compare", g->usage ? EXIT_USAGE : EXIT_FAILED, "%s", g->m.error.message);
+    if (compared_open(&run->graph, &o->graph) != ADJ_OK)
+        return complain_of("compare", &run->graph.m.error);
+    if (adj_node_operand_count(run->graph.root[0]) > 0)
+        return CONTINUE;
+    return complain("compare", EXIT_USAGE,
+                    "--op %s: a leaf has no kernel (expected an op with operands)", o->graph.op.op);
 }
 
 static void close_run(compare_run *run)

@@ -63,23 +63,24 @@ reproducer *reproducers(const compare_opts *o, const adj_compare_opts *opts,
 
 /* ---- reports (table.c, reports.c) ---- */
 
-typedef struct compare_source compare_source;
-struct compare_source {
+/* A comparison and what its reports hold. */
+typedef struct compare_run {
+    compared graph;
     const adj_comparison *comparison;
-    const char *title;       /* "lenet, batch 2, seed 1" */
-    const char *repro;       /* the whole again */
-    const reproducer *again; /* by configuration */
-    int all;                 /* 1: one line per row instead of per op */
-    const compare_source
-        *also; /* another failed comparison, for other formats than the table; NULL: none */
-};
+    reproducer *again;              /* by configuration */
+    char title[160];                /* "lenet, batch 2, seed 1" */
+    char line[LINE];                /* command line that repeats the whole */
+    int all;                        /* 1: one line per row instead of per op */
+    const struct compare_run *also; /* another failed comparison, for other formats than the table;
+                                       NULL: none */
+} compare_run;
 
 /* True if the whole graph was run; else only distinct nodes were compared by themselves, without
  * the time of a step and without a repeated run. */
 static inline int has_whole_run(const compare_result *r) { return r->ms > 0; }
 
-void write_table(FILE *f, const compare_source *o);
-/* source: a compare_source. 0 on success. */
+void write_table(FILE *f, const compare_run *o);
+/* source: a compare_run. 0 on success. */
 int write_json(FILE *f, const void *source);
 int write_junit(FILE *f, const void *source);
 

@@ -25,20 +25,12 @@ static const remark statuses[] = {
 static int read_options(compare_opts *o, int argc, char **argv)
 {
     const option options[] = {
-        {"--model", "NAME", "model whose training step to compare, or an ONNX file; default: lenet",
-         .text = &o->graph.model, .names = model_name_at, .excludes = "--op"},
         {"--infer", "", "the model's inference with folded batch norms, as in predict",
          .flag = &o->graph.infer, .excludes = "--op"},
-        {"--node", "ID", "only this node of the model, 3, %3 or its name, and its operands",
-         .text = &o->graph.node, .excludes = "--op"},
         {"--configs", "A,B,...",
          "configurations such as onednn:bf16:threads=1, the reference first; default: "
          "naive:f64,naive,onednn; separate by ; if one contains a comma; " EMITTED_HELP,
          .text = &o->configs},
-        {"--optimizer", "NAME", "optimizer of the training step; default: momentum",
-         .text = &o->graph.optimizer, .names = optimizer_name_at},
-        {"--batch", "N", "images per batch; default: 2", .integer = &o->graph.batch,
-         .range = {1, 4096}, .excludes = "--op"},
         {"--also-batch", "N",
          "second batch size, for each distinct node alone; 0: off; default: 17",
          .integer = &o->also_batch, .range = {0, 4096}, .excludes = "--op"},
@@ -57,8 +49,6 @@ static int read_options(compare_opts *o, int argc, char **argv)
          .real = &o->seconds, .range = {0.1, 1e4}},
         {"--shrink", "SECONDS", "time limit for shrinking a failing case; 0: off; default: 20",
          .real = &o->shrink, .range = {0, 1e5}},
-        {"--neighbors", "N", "extra shapes close to the given one, with --op; default: 8",
-         .integer = &o->graph.neighbors, .range = {0, 8}, .needs = "--op"},
         {"--precision", "", "",
          .instead = "set it per configuration: --configs naive:f64,onednn:mixed:bf16"},
         {"--all", "", "one line per node instead of per op", .flag = &o->all},
@@ -66,13 +56,13 @@ static int read_options(compare_opts *o, int argc, char **argv)
         {"--junit", "FILE", "writes JUnit XML for CI; - is standard output", .text = &o->junit},
         {0},
     };
-    option op[OP_OPTIONS + 1] = {0};
-    op_args_options(&o->graph.op, op);
+    option graph[COMPARED_OPTIONS + 1];
+    compared_options(&o->graph, 1, graph);
     const usage u = {.command = "compare",
-                     .summary =
-                         "Compares backends, element types, layouts and threads node by node.",
-                     .options = options,
-                     .more = op,
+                     .summary = "Compares backends, element types, layouts and threads node by "
+                                "node. Default: --model lenet.",
+                     .options = graph,
+                     .more = options,
                      .statuses = statuses,
                      .variables = PLAN_VARIABLES,
                      .examples = examples};
@@ -136,7 +126,7 @@ int compare_parse(compare_opts *o, int argc, char **argv)
     int status = read_options(o, argc, argv);
     if (status != CONTINUE)
         return status;
-    if (o->graph.optimizer != NULL && (o->graph.op.op != NULL || o->graph.infer))
+    if (o->graph.optimizer != NULL && o->graph.infer)
         return complain("compare", EXIT_USAGE, "--optimizer requires --model without --infer");
     const char *stray = o->graph.op.op == NULL ? op_args_given(&o->graph.op, "") : NULL;
     if (stray != NULL)
@@ -163,18 +153,9 @@ void compare_line(const compare_opts *o, const compared_opts *described, const c
                   char line[LINE])
 {
     repeat_command(line, LINE, "compare");
-    if (described->model != NULL) {
-        repeat_option(line, LINE, "--model", described->model);
-        repeat_option(line, LINE, "--infer", described->infer ? "" : NULL);
-        repeat_option(line, LINE, "--node", described->node);
-        repeat_number(line, LINE, "--batch", (double)described->batch, 0);
+    compared_repeat(described, line, LINE);
+    if (described->model != NULL)
         repeat_number(line, LINE, "--also-batch", (double)o->also_batch, 17);
-        repeat_option(line, LINE, "--size", described->size);
-        repeat_option(line, LINE, "--optimizer", described->optimizer);
-    } else {
-        op_args_repeat(&described->op, line, LINE);
-        repeat_number(line, LINE, "--neighbors", (double)described->neighbors, 8);
-    }
     repeat_option(line, LINE, "--configs", configs != NULL ? configs : o->configs);
     repeat_number(line, LINE, "--seed", (double)o->seed, -1);
     repeat_number(line, LINE, "--runs", (double)o->runs, 5);

@@ -60,7 +60,7 @@ static json_t *again_json(const adj_comparison *c, int k, const reproducer *r)
                      json_text(r->line));
 }
 
-static json_t *comparison_json(const compare_source *o, int *failed)
+static json_t *comparison_json(const compare_run *o, int *failed)
 {
     const adj_comparison *c = o->comparison;
     json_t *configs = json_array(), *rows = json_array(), *again = json_array();
@@ -72,13 +72,13 @@ static json_t *comparison_json(const compare_source *o, int *failed)
         if (o->again[k].line[0] != '\0')
             *failed |= json_array_append_new(again, again_json(c, k, &o->again[k]));
     return json_pack("{s:o, s:o, s:i, s:i, s:o, s:o, s:o}", "what", json_text(o->title), "repro",
-                     json_text(o->repro), "failed", c->n_failed, "whole_failed", c->n_whole_failed,
+                     json_text(o->line), "failed", c->n_failed, "whole_failed", c->n_whole_failed,
                      "configurations", configs, "again", again, "rows", rows);
 }
 
 int write_json(FILE *f, const void *source)
 {
-    const compare_source *o = source;
+    const compare_run *o = source;
     int failed = 0;
     json_t *all = comparison_json(o, &failed);
     if (o->also != NULL)
@@ -125,7 +125,7 @@ static void junit_whole(FILE *f, const adj_comparison *c, int k)
 }
 
 /* before: prefix of the suites' names. */
-static void junit_suites(FILE *f, const compare_source *o, const char *before)
+static void junit_suites(FILE *f, const compare_run *o, const char *before)
 {
     const adj_comparison *c = o->comparison;
     for (int k = 0; k < c->n_config; k++) { /* the reference has rows where it is wrong */
@@ -147,7 +147,7 @@ static void junit_suites(FILE *f, const compare_source *o, const char *before)
 
 int write_junit(FILE *f, const void *source)
 {
-    const compare_source *o = source;
+    const compare_run *o = source;
     put_escaped(f, FOR_XML,
                 "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"%s\">\n", o->title);
     junit_suites(f, o, "");

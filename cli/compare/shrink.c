@@ -37,13 +37,10 @@ static int graph_fails(const compared_opts *described, const shrinking *s, int w
     const adj_comparison *c = NULL;
     int fails = 0;
     if (compared_open(&g, described) == ADJ_OK) {
-        const adj_leaf_value labels = {g.m.labels, g.label};
+        adj_leaf_value labels;
         adj_compare_opts opts = *s->opts;
+        compared_compute(&g, &labels, &opts);
         opts.exec.n_fetch = whole ? g.n_root : 1;
-        opts.exec.fetch = g.root;
-        opts.exec.updates = g.m.updates;
-        opts.n_value = g.m.labels != NULL;
-        opts.value = &labels;
         opts.runs = whole ? opts.runs : 1;
         fails = adj_compare_with(g.m.graph, &opts, s->trials, &c) == ADJ_OK &&
                 has_failure(c, op, s->verdict, s->blame);

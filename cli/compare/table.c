@@ -289,7 +289,7 @@ static void print_refused(FILE *f, const adj_comparison *c, int k)
     }
 }
 
-void write_table(FILE *f, const compare_source *o)
+void write_table(FILE *f, const compare_run *o)
 {
     const adj_comparison *c = o->comparison;
     compare_result ref = adj_comparison_result_at(c, 0);

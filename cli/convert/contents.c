@@ -1,4 +1,4 @@
-/* contents.c - see contents.h. */
+/* contents.c - see convert.h. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "cli/onnx_model.h"
 #include "io/tensors/formats.h"
 #include "io/weights/weights.h"
-#include "contents.h"
+#include "convert.h"
 
 /* ---- metadata ---- */
 
@@ -34,22 +34,6 @@ static adj_status collect(metadata *m, const adj_tensors *t, const char *const w
     return ADJ_OK;
 }
 
-static const char *const nothing[] = {NULL};
-
-adj_status metadata_as_it_is(metadata *m, const adj_tensors *t, adj_error *error)
-{
-    return collect(m, t, nothing, 0, NULL, error);
-}
-
-/* Programs that load PyTorch's weights ask for format "pt", Hugging Face's transformers among
- * them; ours is the order of an image's axes. */
-adj_status metadata_theirs(metadata *m, const adj_tensors *t, const char *map, adj_error *error)
-{
-    static const char *const marks[] = {"adjoint.version", "format", NULL};
-    static const adj_metadata pytorch = {"format", "pt"};
-    return collect(m, t, marks, strcmp(map, "pytorch") == 0, &pytorch, error);
-}
-
 /* Removes entries about the training that the file does not have. */
 static int drop_unknown(const adj_tensors *t, int n, adj_metadata card[])
 {
@@ -63,17 +47,25 @@ static int drop_unknown(const adj_tensors *t, int n, adj_metadata card[])
     return kept;
 }
 
-adj_status metadata_ours(metadata *m, const adj_tensors *t, const adj_model_card *card,
-                         adj_error *error)
+adj_status metadata_make(metadata *m, const convert_opts *o, const adj_tensors *t,
+                         const weights_net *net, adj_error *error)
 {
-    adj_model_card ours = *card;
+    /* Programs that load PyTorch's weights ask for format "pt", Hugging Face's transformers among
+     * them; ours is the order of an image's axes. */
+    static const char *const marks[] = {"adjoint.version", "format", NULL};
+    static const char *const nothing[] = {NULL};
+    static const adj_metadata pytorch = {"format", "pt"};
+    adj_model_card ours = net->card;
     int n = 0;
 
-    if (ours.model == NULL)
-        return metadata_as_it_is(m, t, error);
+    if (o->to_theirs)
+        return collect(m, t, marks, strcmp(o->map, "pytorch") == 0, &pytorch, error);
+    const int is_kept = o->map == NULL && o->mean == NULL && format_of(o) != ONNX;
+    if (is_kept || ours.model == NULL)
+        return collect(m, t, nothing, 0, NULL, error);
     if (ours.options.classes == 0)
         ours.options.classes = adj_weights_classes(t);
-    adj_status status = adj_model_card_write(&ours, &m->card, &n, error);
+    const adj_status status = adj_model_card_write(&ours, &m->card, &n, error);
     if (status != ADJ_OK)
         return status;
     return collect(m, t, nothing, drop_unknown(t, n, m->card), m->card, error);
@@ -87,16 +79,26 @@ void metadata_free(metadata *m)
 
 /* ---- a network ---- */
 
+/* A network to write. */
+typedef struct {
+    const convert_opts *o;
+    const char *model; /* ONNX file of the net; NULL: only the weights' file may name it */
+    const weights_net *net;
+    const adj_tensors *weights;
+    const input_file *in; /* file of the weights */
+} network;
+
 /* Loads the file's net with another last layer where the weights have other classes. The batch is
  * that of the file, and *is_fixed is set, if the file works with no other. */
-static adj_status load(adj_graph **g, const onnx_network *n, adj_onnx_net **net, int *is_fixed,
+static adj_status load(adj_graph **g, const network *n, adj_onnx_net **net, int *is_fixed,
                        adj_error *error)
 {
-    adj_onnx_opts o = {.batch = ONNX_BATCH, .size = n->card->options.size};
-    adj_model_opts sizes = {.size = o.size};
-    if (n->classes > 0 && onnx_sizes(n->model, &sizes, NULL) == ADJ_OK &&
-        sizes.classes != n->classes)
-        o.classes = n->classes;
+    const adj_model_opts *card = &n->net->card.options;
+    adj_onnx_opts o = {.batch = ONNX_BATCH, .size = card->size};
+    adj_model_opts sizes = {.size = card->size};
+    if (card->classes > 0 && onnx_sizes(n->model, &sizes, NULL) == ADJ_OK &&
+        sizes.classes != card->classes)
+        o.classes = card->classes;
     for (*is_fixed = 0; *is_fixed < 2; ++*is_fixed) {
         adj_graph_free(*g);
         *g = adj_graph_new();
@@ -110,20 +112,20 @@ static adj_status load(adj_graph **g, const onnx_network *n, adj_onnx_net **net,
 }
 
 /* Sets the weights of an executor that computes the outputs, and saves these. */
-static adj_status save(adj_graph *g, int n_output, adj_node *const output[], int is_fixed,
-                       const char *path, const onnx_network *n, adj_error *error)
+static adj_status save(int n_output, adj_node *const output[], int is_fixed, const char *path,
+                       const network *n, adj_error *error)
 {
     const adj_exec_opts o = {
         .n_fetch = n_output, .fetch = output, .backend = "naive", .threads = 1};
     metadata says = {0};
     adj_exec *e = NULL;
     adj_error why = {0};
-    adj_status status = adj_exec_new(g, &o, &e);
+    adj_status status = adj_exec_new(adj_node_graph(output[0]), &o, &e);
     if (status != ADJ_OK)
         adj_error_set(error, status, "%s", adj_exec_message(e));
     else if ((status = adj_weights_set(e, n->weights, NULL, &why)) != ADJ_OK)
-        adj_error_set(error, status, "%.200s: %.300s", n->source->path, why.message);
-    else if ((status = metadata_ours(&says, n->weights, n->card, error)) == ADJ_OK)
+        adj_error_set(error, status, "%.200s: %.300s", n->in->path, why.message);
+    else if ((status = metadata_make(&says, n->o, n->weights, n->net, error)) == ADJ_OK)
         status = adj_onnx_save(e, n_output, output, path, is_fixed ? ADJ_ONNX_FIXED_BATCH : 0,
                                says.n, says.entry, error);
     metadata_free(&says);
@@ -133,15 +135,15 @@ static adj_status save(adj_graph *g, int n_output, adj_node *const output[], int
 
 static adj_status write_network(const char *path, const void *source, adj_error *error)
 {
-    const onnx_network *n = source;
-    if (n->logits != NULL)
-        return save(adj_node_graph(n->logits), 1, &n->logits, 0, path, n, error);
+    const network *n = source;
+    if (n->net->logits != NULL)
+        return save(1, &n->net->logits, 0, path, n, error);
     adj_graph *g = NULL;
     adj_onnx_net *net = NULL;
     int is_fixed;
     adj_status status = load(&g, n, &net, &is_fixed, error);
     if (status == ADJ_OK && net != NULL)
-        status = save(g, net->n_output, net->output, is_fixed, path, n, error);
+        status = save(net->n_output, net->output, is_fixed, path, n, error);
     if (status == ADJ_OK && net != NULL && is_fixed)
         complain("convert", EXIT_OK, "note: %s works with a batch of %lld only, and so does OUT",
                  n->model, (long long)adj_node_type(net->input[0]).shape.dim[0]);
@@ -150,13 +152,17 @@ static adj_status write_network(const char *path, const void *source, adj_error 
     return status;
 }
 
-int write_onnx(const output_file *out, FILE *output, const onnx_network *n)
+int write_onnx(const convert_opts *o, const input_file *in, const adj_tensors *weights,
+               const weights_net *net, FILE *output)
 {
-    if (n->logits == NULL && !is_onnx_file(n->model))
-        return complain("convert", EXIT_FAILED, "%s: names no built-in model%s", n->source->path,
-                        model_hint(n->model, n->source->name));
-    const int status = replace_output("convert", out, output, write_network, n);
+    const output_file out = {"OUT", o->files[1], OUTPUT_REPLACED_OR_STDOUT};
+    const char *model = o->model != NULL ? o->model : is_onnx_file(in->path) ? in->path : NULL;
+    const network n = {o, model, net, weights, in};
+    if (net->logits == NULL && !is_onnx_file(model))
+        return complain("convert", EXIT_FAILED, "%s: names no built-in model%s", in->path,
+                        model_hint(model, in->name));
+    const int status = replace_output("convert", &out, output, write_network, &n);
     if (status == EXIT_OK)
-        say("network written to %s", is_stdout(out->path) ? "standard output" : out->path);
+        say("network written to %s", is_stdout(out.path) ? "standard output" : out.path);
     return status;
 }

@@ -4,33 +4,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adjoint_io.h"
-#include "adjoint_nn.h"
 #include "cli/command.h"
 #include "cli/model.h"
 #include "cli/onnx_model.h"
-#include "cli/standard.h"
 #include "io/tensors/formats.h"
 #include "io/weights/weights.h"
-#include "contents.h"
-#include "options.h"
+#include "convert.h"
 
-/* The net of the weights. */
-typedef struct {
-    adj_graph *graph;     /* NULL: of no built-in model */
-    adj_node *logits;     /* of the graph */
-    adj_model_card *said; /* model card of the file; NULL: no file */
-    adj_model_card card;  /* model card to write, with the built-in model's name */
-} net;
-
-static void net_free(net *n)
+static void net_free(weights_net *n)
 {
     adj_graph_free(n->graph);
     free(n->said);
 }
 
 /* Builds the net of the given model, or of the built-in model that the file names. */
-static int net_build(net *n, const convert_opts *o, const adj_tensors *in)
+static int net_build(weights_net *n, const convert_opts *o, const adj_tensors *in)
 {
     adj_error error;
 
@@ -78,7 +66,7 @@ static int read_channels(const char *name, const char *text, double low, int64_t
 
 /* Sets the card's channels from the weights and its mean and deviation from the options. Those need
  * an image size, by default the model's. */
-static int complete_card(const convert_opts *o, const adj_tensors *ours, net *n)
+static int complete_card(const convert_opts *o, const adj_tensors *ours, weights_net *n)
 {
     const double least = 1e-6;
     adj_model_card *c = &n->card;
@@ -108,16 +96,17 @@ static int complete_card(const convert_opts *o, const adj_tensors *ours, net *n)
 }
 
 /* Complains of a map; of names that the file lacks, with how to make a map of one's own. */
-static int complain_of_map(const convert_opts *o, const net *n, const adj_error *error,
-                           const char *message)
+static int complain_of_map(const convert_opts *o, const input_file in[2], const weights_net *n,
+                           const adj_error *error)
 {
+    char hint[256] = "";
     const int is_built_in = strcmp(o->map, "pytorch") == 0 || strcmp(o->map, "keras") == 0;
-    if (!is_built_in || error->status != ADJ_EIO || n->card.model == NULL)
-        return complain("convert", EXIT_FAILED, "--map: %s", message);
-    return complain("convert", EXIT_FAILED,
-                    "--map: %s; other names need a map file: edit that of adjoint convert --map %s "
-                    "--model %s",
-                    message, o->map, n->card.model);
+    if (is_built_in && error->status == ADJ_EIO && n->card.model != NULL)
+        snprintf(hint, sizeof hint,
+                 "; other names need a map file: edit that of adjoint convert --map %s --model "
+                 "%.100s",
+                 o->map, n->card.model);
+    return complain_of_files("convert", 2, in, "--map: ", error->message, hint);
 }
 
 /* Contents of the output. */
@@ -172,18 +161,8 @@ static int write_contents(const contents *c, FILE *output)
     return status;
 }
 
-/* Makes the metadata of OUT for its tensors t from those of IN, updated for the new names. */
-static adj_status describe(metadata *m, const convert_opts *o, const adj_tensors *t, const net *n,
-                           adj_error *error)
-{
-    if (o->map == NULL && o->mean == NULL)
-        return metadata_as_it_is(m, t, error);
-    return o->to_theirs ? metadata_theirs(m, t, o->map, error)
-                        : metadata_ours(m, t, &n->card, error);
-}
-
 static int write_out(const convert_opts *o, const input_file *in, const adj_tensors *t,
-                     const net *n, FILE *output)
+                     const weights_net *n, FILE *output)
 {
     contents c = {.o = o};
     adj_error error = {0};
@@ -203,7 +182,7 @@ static int write_out(const convert_opts *o, const input_file *in, const adj_tens
     }
     if (c.tensor == NULL)
         status = complain("convert", EXIT_FAILED, "out of memory");
-    else if (describe(&c.says, o, t, n, &error) != ADJ_OK)
+    else if (metadata_make(&c.says, o, t, n, &error) != ADJ_OK)
         status = complain("convert", EXIT_FAILED, "%s", error.message);
     else
         status = write_contents(&c, output);
@@ -214,55 +193,38 @@ static int write_out(const convert_opts *o, const input_file *in, const adj_tens
 
 static int print_map(const convert_opts *o, const input_file in[2])
 {
-    net n = {0};
+    weights_net n = {0};
     adj_error error;
-    char text[ADJ_MESSAGE];
     int status = net_build(&n, o, NULL);
 
     if (status == CONTINUE) {
         status = EXIT_OK;
         if (adj_weights_print_map(stdout, n.graph, in[1].name, &error) != ADJ_OK)
-            status = complain("convert", EXIT_FAILED, "--map: %s",
-                              with_words(2, in, error.message, text));
+            status = complain_of_files("convert", 2, in, "--map: ", error.message, "");
     }
     net_free(&n);
     return status;
 }
 
-static int write_network(const convert_opts *o, const input_file *in, const adj_tensors *weights,
-                         const net *n, FILE *output)
-{
-    const output_file out = {"OUT", o->files[1], OUTPUT_REPLACED_OR_STDOUT};
-    const char *own = is_onnx_file(in->path) ? in->path : NULL;
-    const onnx_network x = {.model = o->model != NULL ? o->model : own,
-                            .logits = n->logits,
-                            .classes = n->card.options.classes,
-                            .weights = weights,
-                            .source = in,
-                            .card = &n->card};
-    return write_onnx(&out, output, &x);
-}
-
 static int convert(const convert_opts *o, const input_file in[2], const adj_tensors *t,
                    FILE *output)
 {
-    net n = {0};
+    weights_net n = {0};
     adj_tensors *mapped = NULL;
     adj_error error;
-    char text[ADJ_MESSAGE];
     const int is_net = format_of(o) == ONNX;
     int status = o->map != NULL || o->mean != NULL || is_net ? net_build(&n, o, t) : CONTINUE;
 
     if (status == CONTINUE && o->map != NULL &&
         adj_weights_convert(t, n.graph, in[1].name, (int)o->to_theirs, &mapped, &error) != ADJ_OK)
-        status = complain_of_map(o, &n, &error, with_words(2, in, error.message, text));
+        status = complain_of_map(o, in, &n, &error);
     if (status == CONTINUE)
         say_keras_epsilon("convert", o->map, n.card.model);
     const adj_tensors *out = mapped != NULL ? mapped : t;
     if (status == CONTINUE && !o->to_theirs)
         status = complete_card(o, out, &n);
     if (status == CONTINUE)
-        status = is_net ? write_network(o, in, out, &n, output) : write_out(o, in, out, &n, output);
+        status = is_net ? write_onnx(o, in, out, &n, output) : write_out(o, in, out, &n, output);
     adj_tensors_free(mapped);
     net_free(&n);
     return status;
@@ -273,16 +235,13 @@ static int convert_file(const convert_opts *o, const input_file in[2])
     const output_file out = {"OUT", o->files[1], OUTPUT_REPLACED_OR_STDOUT};
     FILE *output = NULL; /* where OUT is - */
     adj_tensors *t = NULL;
-    char text[ADJ_MESSAGE];
 
     int status = check_outputs("convert", 1, &out);
     if (status == CONTINUE && is_stdout(out.path) && (output = take_stdout()) == NULL)
         status = complain("convert", EXIT_FAILED, "standard output cannot be written: %s",
                           strerror(errno));
-    if (status == CONTINUE && adj_tensors_read(in[0].name, &t) != ADJ_OK)
-        status = complain("convert", EXIT_FAILED, "%s", with_words(2, in, t->message, text));
-    if (status == CONTINUE && t->n == 0)
-        status = complain("convert", EXIT_FAILED, "%s: has no tensors", in[0].path);
+    if (status == CONTINUE)
+        status = read_tensors("convert", &in[0], &t);
     if (status == CONTINUE)
         status = convert(o, in, t, output);
     adj_tensors_free(t);

@@ -1,21 +1,17 @@
-/* options.c - see options.h. */
-#include <string.h>
-
+/* options.c - see convert.h. */
 #include "cli/command.h"
 #include "cli/onnx_model.h"
-#include "options.h"
+#include "convert.h"
 
 format format_of(const convert_opts *o)
 {
     static const char *const endings[] = {".safetensors", ".npz", ".npy", ".h", ".onnx"};
-    const char *path = o->files[1];
     if (o->format != NULL)
         return (format)word_index(FORMAT_WORDS, o->format);
-    size_t n = strlen(path);
-    for (int i = 0; i < NO_FORMAT; i++)
-        if (n > strlen(endings[i]) && strcmp(path + n - strlen(endings[i]), endings[i]) == 0)
-            return (format)i;
-    return NO_FORMAT;
+    int i = 0;
+    while (i < NO_FORMAT && !ends_in(o->files[1], endings[i]))
+        i++;
+    return (format)i;
 }
 
 static int check(const convert_opts *o)

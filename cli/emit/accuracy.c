@@ -1,8 +1,9 @@
-/* accuracy.c - see accuracy.h. */
-#include "accuracy.h"
+/* accuracy.c - accuracy of a net before and after its filters are rounded. */
+#include "emit.h"
 
 #include "adjoint_data.h"
 #include "cli/command.h"
+#include "cli/standard.h"
 #include "cli/train/data.h"
 #include "emit/tool.h"
 
@@ -49,9 +50,9 @@ static adj_status count_right(adj_exec *e, const adj_exec *values, const adj_nod
     return status;
 }
 
-static int evaluate(const rounded_net *n, const adj_node *images, const eval_data *data)
+static int evaluate(const emit_opts *opts, const work *w, const adj_node *images, adj_node *logits,
+                    const eval_data *data)
 {
-    adj_node *logits = n->logits;
     adj_error error = {0};
     adj_exec *e = NULL;
     int64_t right[2] = {0}, count = 0;
@@ -62,11 +63,11 @@ static int evaluate(const rounded_net *n, const adj_node *images, const eval_dat
     for (int i = 0; i < data->n; i++)
         count += data->data[i]->n;
     if (status == ADJ_OK)
-        status = count_right(e, n->values, images, logits, data, &right[0], &error);
+        status = count_right(e, w->exec, images, logits, data, &right[0], &error);
     if (status == ADJ_OK)
-        status = adj_emit_round(n->values, n->trained, &error);
+        status = adj_emit_round(w->exec, w->updates, &error);
     if (status == ADJ_OK)
-        status = count_right(e, n->values, images, logits, data, &right[1], &error);
+        status = count_right(e, w->exec, images, logits, data, &right[1], &error);
     adj_exec_free(e);
     if (status != ADJ_OK)
         return complain("emit", EXIT_FAILED, "--data: %s", error.message);
@@ -74,25 +75,25 @@ static int evaluate(const rounded_net *n, const adj_node *images, const eval_dat
     snprintf(line, sizeof line,
              "accuracy on %.100s: %.2f %% in f32, %.2f %% with int8 weights (%lld and %lld of "
              "%lld)",
-             data_name(n->data), 100 * (double)right[0] / (double)count,
+             data_name(opts->data), 100 * (double)right[0] / (double)count,
              100 * (double)right[1] / (double)count, (long long)right[0], (long long)right[1],
              (long long)count);
-    if (n->out_is_stdout)
+    if (is_stdout(opts->out))
         complain("emit", EXIT_OK, "note: %s", line);
     else
         say("%s", line);
     return CONTINUE;
 }
 
-int say_accuracy(const rounded_net *n)
+int say_accuracy(const emit_opts *opts, const work *w, adj_node *logits)
 {
-    adj_model_card card = *n->card;
+    adj_model_card card = *w->card;
     data_opts o = data_defaults;
     eval_data data = {0};
-    const adj_node *images = adj_find(adj_node_graph(n->logits), "images");
-    const int is_classifier = complete_card(images, n->logits, &card);
-    o.path = n->data;
-    if (n->data == NULL && (!is_classifier || !knows_digits(&card)))
+    const adj_node *images = adj_find(adj_node_graph(logits), "images");
+    const int is_classifier = complete_card(images, logits, &card);
+    o.path = opts->data;
+    if (o.path == NULL && (!is_classifier || !knows_digits(&card)))
         return CONTINUE;
     if (!is_classifier)
         return complain("emit", EXIT_FAILED, "--data: the net is not a classifier of images");
@@ -100,7 +101,7 @@ int say_accuracy(const rounded_net *n)
     if (status == CONTINUE && !(card.deviation[0] > 0))
         keep_pixels(&data);
     if (status == CONTINUE)
-        status = evaluate(n, images, &data);
+        status = evaluate(opts, w, images, logits, &data);
     close_parts(&data);
     return status;
 }

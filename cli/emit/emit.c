@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "accuracy.h"
 #include "adjoint_fit.h"
 #include "adjoint_io.h"
 #include "adjoint_nn.h"
@@ -12,13 +11,9 @@
 #include "cli/model.h"
 #include "cli/onnx_model.h"
 #include "cli/standard.h"
+#include "emit.h"
 #include "emit/tool.h"
 #include "train/internal.h"
-
-typedef struct {
-    const char *weights, *map, *model, *prefix, *out, *freeze, *arena, *weights_type, *sums, *data;
-    int64_t batch, train, accumulate, head_only;
-} emit_opts;
 
 static int parse(emit_opts *o, int argc, char **argv)
 {
@@ -86,18 +81,6 @@ static int parse(emit_opts *o, int argc, char **argv)
     return status;
 }
 
-/* The net and its text. */
-typedef struct {
-    adj_tensors *tensors;
-    adj_model_card *card; /* NULL: no weights file */
-    adj_graph *graph;
-    adj_node *output, *loss;           /* loss and updates: NULL without --train */
-    adj_updates *updates, *accumulate; /* accumulate: the first part of a step, or NULL */
-    adj_exec *exec;
-    char *text;
-    size_t length;
-} work;
-
 static void work_free(work *w)
 {
     free(w->text);
@@ -107,7 +90,8 @@ static void work_free(work *w)
     adj_tensors_free(w->tensors);
 }
 
-/* Adds the net: built in, or of an ONNX file, whose images become NHWC if it is a classifier. */
+/* Adds the net: built in, or of an ONNX file, whose images become NHWC if it is a classifier. NULL,
+ * and an error, on failure. */
 static adj_node *build(work *w, const emit_opts *o, const char *name, adj_error *error)
 {
     const adj_model_card none = {0}, *c = w->card != NULL ? w->card : &none;
@@ -128,12 +112,16 @@ static adj_node *build(work *w, const emit_opts *o, const char *name, adj_error 
         adj_node *x =
             adj_input(w->graph, "images", ADJ_F32,
                       (adj_shape){4, {o->batch, of_file.size.h, of_file.size.w, of_file.size.c}});
-        return net.build(x, classes, (int)o->train, net.user);
+        adj_node *y = net.build(x, classes, (int)o->train, net.user);
+        if (y == NULL)
+            adj_error_set(error, adj_graph_status(w->graph), "%s", adj_graph_message(w->graph));
+        return y;
     }
     model_graph m;
-    if (model_build(&m, w->graph, name, &sizes, NULL) != ADJ_OK)
-        *error = m.error;
-    return m.logits;
+    if (model_build(&m, w->graph, name, &sizes, NULL) == ADJ_OK)
+        return m.logits;
+    *error = m.error;
+    return NULL;
 }
 
 /* Returns what the last convolution or matrix product before y reads; NULL: there is none. */
@@ -223,12 +211,11 @@ static int load(work *w, const emit_opts *o, const input_file in[2])
 {
     const char *name = o->model;
     const int is_file = is_onnx_file(name);
-    char text[ADJ_MESSAGE];
     adj_error error = {0};
     if (in[0].name != NULL) {
-        if (adj_tensors_read(in[0].name, &w->tensors) != ADJ_OK)
-            return complain("emit", EXIT_FAILED, "%s",
-                            with_words(2, in, w->tensors->message, text));
+        const int status = read_tensors("emit", &in[0], &w->tensors);
+        if (status != CONTINUE)
+            return status;
         if (adj_model_card_read(w->tensors, &w->card, &error) != ADJ_OK)
             return complain("emit", EXIT_FAILED, "%s: %s", in[0].path, error.message);
         name = name != NULL ? name : w->card->model;
@@ -247,19 +234,17 @@ static int load(work *w, const emit_opts *o, const input_file in[2])
                         model_hint(o->model, in[0].name));
     w->graph = adj_graph_new();
     w->output = build(w, o, name, &error);
-    if (w->output != NULL && error.status == ADJ_OK && o->train)
+    if (w->output != NULL && o->train)
         (void)add_training(w, o, w->output, &error);
-    if (w->output == NULL || error.status != ADJ_OK)
-        return complain("emit", EXIT_FAILED, "%s",
-                        error.status != ADJ_OK ? error.message : adj_graph_message(w->graph));
+    if (error.status != ADJ_OK)
+        return complain("emit", EXIT_FAILED, "%s", error.message);
     const adj_exec_opts exec = {
         .n_fetch = 1, .fetch = &w->output, .updates = w->updates, .backend = "naive"};
     if (adj_exec_new(w->graph, &exec, &w->exec) != ADJ_OK)
         return complain("emit", EXIT_FAILED, "%s", adj_exec_message(w->exec));
     const adj_weights_opts loading = {.map = in[1].name};
     if (w->tensors != NULL && adj_weights_set(w->exec, w->tensors, &loading, &error) != ADJ_OK)
-        return complain("emit", EXIT_FAILED, "%s: %s", in[0].path,
-                        with_words(2, in, error.message, text));
+        return complain_of_files("emit", 2, in, "--weights: ", error.message, "");
     if (w->tensors == NULL && !is_file)
         complain("emit", EXIT_OK, "note: parameters have their initial values (set --weights)");
     return CONTINUE;
@@ -301,16 +286,8 @@ static int print_accuracy(work *w, const emit_opts *o)
     work all = {.card = w->card, .graph = adj_graph_new()};
     adj_error error = {0};
     adj_node *logits = build(&all, &evaluation, name, &error);
-    const int status =
-        logits != NULL
-            ? say_accuracy(&(rounded_net){.data = o->data,
-                                          .card = w->card,
-                                          .logits = logits,
-                                          .values = w->exec,
-                                          .trained = w->updates,
-                                          .out_is_stdout = is_stdout(o->out)})
-            : complain("emit", EXIT_FAILED, "%s",
-                       error.status != ADJ_OK ? error.message : adj_graph_message(all.graph));
+    const int status = logits != NULL ? say_accuracy(o, w, logits)
+                                      : complain("emit", EXIT_FAILED, "%s", error.message);
     adj_graph_free(all.graph);
     return status;
 }
@@ -336,9 +313,7 @@ int command_emit(int argc, char **argv)
                                  {"--model", is_onnx_file(o.model) ? o.model : NULL, INPUT}};
     status = check_outputs("emit", sizeof files / sizeof *files, files);
     if (status == CONTINUE)
-        status = open_inputs("emit", 2, in);
-    if (status == CONTINUE)
-        status = weights_of_onnx("emit", o.model, &in[0]);
+        status = open_weights("emit", o.model, in);
     if (status == CONTINUE)
         status = load(&w, &o, in);
     if (status == CONTINUE)

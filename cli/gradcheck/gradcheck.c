@@ -23,6 +23,7 @@ typedef struct {
     double rtol, atol;
     const adj_node *first; /* the op as given on the command line */
     checked_backends backends;
+    const adj_gradcheck_report *report; /* result */
 } gradcheck_opts;
 
 /* Names in the order of adj_gradcheck_method. */
@@ -31,18 +32,6 @@ static const char methods[] = "auto adjoint directional elementwise richardson";
 static int parse(gradcheck_opts *o, int argc, char **argv)
 {
     const option options[] = {
-        {"--model", "NAME",
-         "model whose differentiable nodes to check, see adjoint models; or an ONNX file",
-         .text = &o->graph.model, .names = model_name_at},
-        {"--node", "ID", "only this node of the model: 3, %3 or its name", .text = &o->graph.node,
-         .needs = "--model"},
-        {"--optimizer", "NAME",
-         "optimizer whose update steps to check, with --model; default: momentum",
-         .text = &o->graph.optimizer, .names = optimizer_name_at, .needs = "--model"},
-        {"--batch", "N", "images per batch, with --model; default: 2", .integer = &o->graph.batch,
-         .range = {1, 1024}, .needs = "--model"},
-        {"--neighbors", "N", "extra shapes close to the given one, with --op; default: 8",
-         .integer = &o->graph.neighbors, .range = {0, 8}, .needs = "--op"},
         {"--backend", "NAME", BACKEND_HELP "; " EMITTED_HELP, .text = &o->backend,
          .names = checked_backend_name_at},
         {"--impl", "WORD", "only implementations whose name contains WORD", .text = &o->impl},
@@ -66,8 +55,8 @@ static int parse(gradcheck_opts *o, int argc, char **argv)
         {"--junit", "FILE", "writes JUnit XML for CI; - is standard output", .text = &o->junit},
         {0},
     };
-    option op[OP_OPTIONS + 1] = {0};
-    op_args_options(&o->graph.op, op);
+    option graph[COMPARED_OPTIONS + 1];
+    compared_options(&o->graph, 0, graph);
     const remark statuses[] = {
         {"2", "inconclusive: too many values at kinks, too little precision, or not checked"},
         {NULL, NULL}};
@@ -79,8 +68,8 @@ static int parse(gradcheck_opts *o, int argc, char **argv)
         {NULL, NULL}};
     const usage u = {.command = "gradcheck",
                      .summary = "Checks gradients against independent references.",
-                     .options = options,
-                     .more = op,
+                     .options = graph,
+                     .more = options,
                      .statuses = statuses,
                      .variables = PLAN_VARIABLES,
                      .examples = examples};
@@ -104,9 +93,7 @@ static int build(gradcheck_opts *o, compared *c)
     const char *stray = g->model != NULL ? op_args_given(&g->op, "--dtype --attr") : NULL;
     if (stray != NULL)
         return complain("gradcheck", EXIT_USAGE, "%s requires --op", stray);
-    if (compared_open(c, g) != ADJ_OK)
-        return complain("gradcheck", c->usage ? EXIT_USAGE : EXIT_FAILED, "%s", c->m.error.message);
-    return CONTINUE;
+    return compared_open(c, g) == ADJ_OK ? CONTINUE : complain_of("gradcheck", &c->m.error);
 }
 
 /* ---- the line that repeats it ---- */
@@ -115,26 +102,20 @@ static int build(gradcheck_opts *o, compared *c)
  * model. */
 static void write_subject(const gradcheck_opts *o, const adj_node *n, char *line, size_t size)
 {
+    compared_opts subject = o->graph;
     op_line own;
-    size_t used = strlen(line);
+    char id[16];
     const int is_given =
         o->graph.model == NULL && n == o->first && op_args_given(&o->graph.op, "--dtype") != NULL;
-    if (is_given || (op_line_of(n, &own) && op_args_repeat(&own.args, line, size))) {
-        if (is_given)
-            op_args_repeat(&o->graph.op, line, size);
-        repeat_number(line, size, "--neighbors", 0, 8);
-    } else if (o->graph.model == NULL) {
-        op_args_repeat(&o->graph.op, line, size);
-    } else {
-        line[used] = '\0';
-        repeat_option(line, size, "--model", o->graph.model);
-        if (adj_node_operand_count(n) > 0) /* a leaf's row describes the whole model */
-            repeat_number(line, size, "--node", adj_node_id(n), -1);
-        repeat_option(line, size, "--optimizer", o->graph.optimizer);
-        repeat_option(line, size, "--attr", o->graph.op.attr);
-        repeat_option(line, size, "--dtype", o->graph.op.dtype);
-        repeat_number(line, size, "--batch", (double)o->graph.batch, 0);
+    if (!is_given && op_line_of(n, &own)) {
+        subject = (compared_opts){.op = own.args};
+    } else if (o->graph.model != NULL && adj_node_operand_count(n) > 0) {
+        snprintf(id, sizeof id, "%d", adj_node_id(n));
+        subject.node = id;
+    } else if (is_given) {
+        subject.neighbors = 0;
     }
+    compared_repeat(&subject, line, size);
 }
 
 static void write_repro(void *user, const gradcheck_detail *w, char *line, size_t size)
@@ -171,11 +152,6 @@ static void print_head(FILE *f, const gradcheck_opts *o, const adj_gradcheck_rep
 
 /* ---- the report for programs: 0 on success ---- */
 
-typedef struct {
-    const adj_gradcheck_report *report;
-    gradcheck_opts *opts;
-} report_source;
-
 /* JSON has no NaN and no infinity: these are strings. */
 static json_t *real(double v)
 {
@@ -193,11 +169,11 @@ static const char *fault_name(adj_gradcheck_fault fault)
     return names[fault];
 }
 
-static json_t *row_json(const report_source *source, const gradcheck_detail *w)
+static json_t *row_json(const gradcheck_opts *opts, const gradcheck_detail *w)
 {
     char repro[1024] = "";
     if (w->result == ADJ_GRADCHECK_FAIL)
-        write_repro(source->opts, w, repro, sizeof repro);
+        write_repro((void *)opts, w, repro, sizeof repro);
     json_t *o =
         json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:i, s:s, s:o, s:s, s:I, s:I, s:I, s:I, s:b}",
                   "node", w->node, "name", w->name, "op", w->op, "attrs", w->attrs, "wrt", w->wrt,
@@ -227,25 +203,25 @@ static json_t *row_json(const report_source *source, const gradcheck_detail *w)
 
 static int write_json(FILE *f, const void *source)
 {
-    const report_source *o = source;
+    const gradcheck_opts *o = source;
     const adj_gradcheck_report *r = o->report;
     const gradcheck_conditions c = adj_gradcheck_conditions(r);
     json_t *rows = json_array();
     for (int i = 0; i < r->n_row; i++)
         json_array_append_new(rows, row_json(o, adj_gradcheck_row_at(r, i)));
     json_t *all = json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:b, s:I, s:s, s:o}", "what",
-                            title_of(o->opts), "backend", c.backend, "version", c.version, "isa",
-                            c.isa, "reference", c.reference, "threads", c.threads, "repeatable",
-                            c.repeatable, "seed", (json_int_t)o->opts->seed, "result",
+                            title_of(o), "backend", c.backend, "version", c.version, "isa", c.isa,
+                            "reference", c.reference, "threads", c.threads, "repeatable",
+                            c.repeatable, "seed", (json_int_t)o->seed, "result",
                             adj_gradcheck_result_name(r->verdict), "rows", rows);
     return json_write(f, all, JSON_INDENT(1), 0);
 }
 
-static void put_case(FILE *f, const report_source *source, const gradcheck_detail *w)
+static void put_case(FILE *f, const gradcheck_opts *o, const gradcheck_detail *w)
 {
     char repro[1024] = "";
     if (w->result == ADJ_GRADCHECK_FAIL)
-        write_repro(source->opts, w, repro, sizeof repro);
+        write_repro((void *)o, w, repro, sizeof repro);
     put_escaped(f, FOR_XML, "  <testcase classname=\"gradcheck.%s\" name=\"%s%s%s wrt %s\">", w->op,
                 w->name, w->attrs[0] != '\0' ? " " : "", w->attrs, w->wrt);
     if (w->result == ADJ_GRADCHECK_FAIL)
@@ -261,12 +237,12 @@ static void put_case(FILE *f, const report_source *source, const gradcheck_detai
 
 static int write_junit(FILE *f, const void *source)
 {
-    const report_source *o = source;
+    const gradcheck_opts *o = source;
     const adj_gradcheck_report *r = o->report;
     put_escaped(f, FOR_XML,
                 "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"adjoint gradcheck "
                 "%s\" tests=\"%d\" failures=\"%d\" skipped=\"%d\">\n",
-                title_of(o->opts), r->n_row, r->n_result[ADJ_GRADCHECK_FAIL],
+                title_of(o), r->n_row, r->n_result[ADJ_GRADCHECK_FAIL],
                 r->n_result[ADJ_GRADCHECK_SKIPPED] + r->n_result[ADJ_GRADCHECK_NOT_CHECKED] +
                     r->n_result[ADJ_GRADCHECK_INCONCLUSIVE]);
     for (int i = 0; i < r->n_row; i++)
@@ -276,16 +252,15 @@ static int write_junit(FILE *f, const void *source)
 
 /* ---- running it ---- */
 
-static int write_reports(gradcheck_opts *o, const adj_gradcheck_report *r,
-                         const output_file files[2])
+static int write_reports(gradcheck_opts *o, const output_file files[2])
 {
-    const report_source source = {r, o};
+    const adj_gradcheck_report *r = o->report;
     if (!is_stdout(o->json) && !is_stdout(o->junit)) {
         print_head(stdout, o, r);
         adj_gradcheck_print_with(stdout, r, write_repro, o);
     }
-    if (write_output("gradcheck", &files[0], write_json, &source) != EXIT_OK ||
-        write_output("gradcheck", &files[1], write_junit, &source) != EXIT_OK)
+    if (write_output("gradcheck", &files[0], write_json, o) != EXIT_OK ||
+        write_output("gradcheck", &files[1], write_junit, o) != EXIT_OK)
         return EXIT_FAILED;
     switch (r->verdict) {
     case ADJ_GRADCHECK_PASS: return EXIT_OK;
@@ -311,21 +286,20 @@ static int check(gradcheck_opts *o, const compared *c)
                  .debug = &(adj_exec_debug){.impl = o->impl, .internal = &internal}}};
     if (o->method != NULL)
         options.method = (adj_gradcheck_method)word_index(methods, o->method);
-    const adj_gradcheck_report *r = NULL;
     const output_file files[] = {{"--json", o->json, OUTPUT_REPORT},
                                  {"--junit", o->junit, OUTPUT_REPORT}};
     int status = check_outputs("gradcheck", sizeof files / sizeof files[0], files);
     if (status != CONTINUE)
         return status;
     int single = o->graph.op.op != NULL || o->graph.node != NULL;
-    adj_status failed = single ? adj_gradcheck_nodes(c->n_root, c->root, &options, &r)
-                               : adj_gradcheck(c->root[0], &options, &r);
+    adj_status failed = single ? adj_gradcheck_nodes(c->n_root, c->root, &options, &o->report)
+                               : adj_gradcheck(c->root[0], &options, &o->report);
     end_of_kernels();
     if (failed != ADJ_OK) /* the options were right */
-        status = complain("gradcheck", EXIT_FAILED, "%s", r->message);
+        status = complain("gradcheck", EXIT_FAILED, "%s", o->report->message);
     else
-        status = write_reports(o, r, files);
-    adj_gradcheck_free(r);
+        status = write_reports(o, files);
+    adj_gradcheck_free(o->report);
     return status;
 }
 

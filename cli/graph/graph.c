@@ -293,8 +293,7 @@ int command_graph(int argc, char **argv)
         status = complain("graph", EXIT_FAILED,
                           "svg: dot is missing (install Graphviz, or use --format dot)");
     else if (build(&d, &o) != ADJ_OK)
-        status =
-            complain("graph", d.m.is_known ? EXIT_FAILED : EXIT_USAGE, "%s", d.m.error.message);
+        status = complain_of("graph", &d.m.error);
     else
         status = write_only("graph", &out, write[format], &d);
     adj_exec_free(d.e);
@@ -313,7 +312,7 @@ static int summarize(const char *model)
     if (model_build(&m, g, model, &(adj_model_opts){0}, NULL) == ADJ_OK)
         adj_summary(stdout, m.logits);
     else
-        status = complain("summary", m.is_known ? EXIT_FAILED : EXIT_USAGE, "%s", m.error.message);
+        status = complain_of("summary", &m.error);
     adj_graph_free(g);
     return status;
 }

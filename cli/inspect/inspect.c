@@ -52,7 +52,7 @@ static void print_tensor(const adj_tensor *t)
         faults);
 }
 
-static void print_text(const input_file *in, const adj_tensors *t)
+static int print_text(const input_file *in, const adj_tensors *t)
 {
     int64_t elems = 0, bytes = 0;
     for (int i = 0; i < t->n_metadata; i++) {
@@ -73,6 +73,7 @@ static void print_text(const input_file *in, const adj_tensors *t)
     const int n = t->n;
     say("%d tensor%s, %lld element%s, %lld byte%s", n, n != 1 ? "s" : "", (long long)elems,
         elems != 1 ? "s" : "", (long long)bytes, bytes != 1 ? "s" : "");
+    return EXIT_OK;
 }
 
 static json_t *tensor_json(const adj_tensor *t)
@@ -111,23 +112,17 @@ static int print_json(const input_file *in, const adj_tensors *t)
 static int inspect(const char *path, int as_json)
 {
     input_file in = {.option = "FILE", .path = path};
-    char text[ADJ_MESSAGE];
     adj_tensors *t = NULL;
     int status = open_inputs("inspect", 1, &in);
 
     if (status == CONTINUE && is_onnx_file(path))
         status = open_onnx("inspect", &in, 0);
-    if (status != CONTINUE)
-        return status;
-    status = EXIT_OK;
-    if (adj_tensors_read(in.name, &t) != ADJ_OK)
-        status = complain("inspect", EXIT_FAILED, "%s", with_words(1, &in, t->message, text));
-    else if (t->n == 0)
-        status = complain("inspect", EXIT_FAILED, "%s: has no tensors", path);
-    else if (as_json)
+    if (status == CONTINUE)
+        status = read_tensors("inspect", &in, &t);
+    if (status == CONTINUE && as_json)
         status = print_json(&in, t) ? EXIT_FAILED : EXIT_OK;
-    else
-        print_text(&in, t);
+    else if (status == CONTINUE)
+        status = print_text(&in, t);
     adj_tensors_free(t);
     return status;
 }

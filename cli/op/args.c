@@ -153,6 +153,8 @@ static adj_node *result(const op_args *args, op_case *c, adj_node *n, adj_error 
         adj_error_set(&c->error, ADJ_ENOMEM, "out of memory");
     else if (c->error.status == ADJ_OK)
         adj_error_set(&c->error, adj_graph_status(c->g), "%s", adj_graph_message(c->g));
+    if (c->error.status != ADJ_ENOMEM)
+        c->error.status = ADJ_EARG;
     if (error != NULL)
         *error = c->error;
     return NULL;

@@ -36,7 +36,7 @@ const char *op_args_given(const op_args *args, const char *except);
  * has. */
 adj_status op_args_types(const op_args *args, adj_dtype *dtype, adj_format *format,
                          adj_error *error);
-/* Adds the op to the graph. NULL, and an error, on anything impossible. */
+/* Adds the op to the graph. NULL, and an error, on anything impossible: ADJ_EARG, or ADJ_ENOMEM. */
 adj_node *op_args_build(const op_args *args, adj_graph *g, adj_error *error);
 /* Adds the op over given operands. For a gradient op these are its own and those of its forward op,
  * which determine the shapes of the attributes. */

@@ -7,6 +7,45 @@
 
 enum { MAX_SIDE = 4096 }; /* largest side of compared images */
 
+enum { DEFAULT_NEIGHBORS = 8 };
+
+/* ---- options ---- */
+
+void compared_options(compared_opts *o, int has_default_model, option to[COMPARED_OPTIONS + 1])
+{
+    const char *needs = has_default_model ? NULL : "--model";
+    const char *excludes = has_default_model ? "--op" : NULL;
+    const option own[COMPARED_OPTIONS - OP_OPTIONS] = {
+        {"--model", "NAME", "model, see adjoint models; or an ONNX file", .text = &o->model,
+         .names = model_name_at, .excludes = excludes},
+        {"--node", "ID", "only this node of the model, 3, %3 or its name, and its operands",
+         .text = &o->node, .needs = needs, .excludes = excludes},
+        {"--optimizer", "NAME", "optimizer of the model's training step; default: momentum",
+         .text = &o->optimizer, .names = optimizer_name_at, .needs = needs, .excludes = excludes},
+        {"--batch", "N", "images per batch of the model; default: 2", .integer = &o->batch,
+         .range = {1, 4096}, .needs = needs, .excludes = excludes},
+        {"--neighbors", "N", "extra shapes close to the given one, with --op; default: 8",
+         .integer = &o->neighbors, .range = {0, DEFAULT_NEIGHBORS}, .needs = "--op"},
+    };
+    memcpy(to, own, sizeof own);
+    op_args_options(&o->op, to + COMPARED_OPTIONS - OP_OPTIONS);
+    to[COMPARED_OPTIONS] = (option){0};
+}
+
+void compared_repeat(const compared_opts *o, char *line, size_t size)
+{
+    repeat_option(line, size, "--model", o->model);
+    repeat_option(line, size, "--infer", o->infer ? "" : NULL);
+    repeat_option(line, size, "--node", o->node);
+    repeat_option(line, size, "--optimizer", o->optimizer);
+    op_args_repeat(&o->op, line, size);
+    if (o->model != NULL)
+        repeat_number(line, size, "--batch", (double)o->batch, 0);
+    else
+        repeat_number(line, size, "--neighbors", (double)o->neighbors, DEFAULT_NEIGHBORS);
+    repeat_option(line, size, "--size", o->size);
+}
+
 /* ---- attributes: shapes, and attributes that go with them ----
  *
  * Default values may hide a fault: equal sizes, the same window in both directions.
@@ -215,8 +254,7 @@ static adj_status add_node(compared *c, adj_node *y, int with_gradients)
 static adj_status add_op(compared *c, const op_args *args, int with_gradients)
 {
     adj_node *y = op_args_build(args, c->m.graph, &c->m.error);
-    c->usage = y == NULL && c->n_variant == 0; /* variants are built by the tool and valid */
-    return y != NULL ? add_node(c, y, with_gradients) : ADJ_EARG;
+    return y != NULL ? add_node(c, y, with_gradients) : c->m.error.status;
 }
 
 static int has_room(const compared *c) { return c->n_root + MAX_ROOTS_OF_OP <= MAX_ROOTS; }
@@ -279,7 +317,6 @@ static adj_status only_node(compared *c, const compared_opts *o)
     c->m.updates = NULL;
     if (n != NULL && (o->no_gradients || adj_node_operand_count(n) > 0))
         return ADJ_OK;
-    c->usage = 1;
     return adj_error_set(
         &c->m.error, ADJ_EARG, "--node: not a node of %s (got %.80s, expected 0 to %d or a name%s)",
         o->model, o->node, adj_graph_node_count(c->m.graph) - 1, o->no_gradients ? "" : ", an op");
@@ -289,7 +326,6 @@ static adj_status open_model(compared *c, const compared_opts *o)
 {
     adj_model_opts options = {.batch = o->batch, .training = !o->infer};
     adj_optimizer_opts optimizer = model_momentum;
-    c->usage = 1;
     if (op_args_types(&o->op, &options.dtype, &options.format, &c->m.error) != ADJ_OK)
         return ADJ_EARG;
     if (o->size != NULL && !parse_size(o->size, MAX_SIDE, &options.size.h, &options.size.w))
@@ -300,7 +336,6 @@ static adj_status open_model(compared *c, const compared_opts *o)
                              o->optimizer);
     adj_status status =
         model_build(&c->m, adj_graph_new(), o->model, &options, o->infer ? NULL : &optimizer);
-    c->usage = !c->m.is_known;
     if (status != ADJ_OK)
         return status;
     c->root[c->n_root++] = o->infer ? adj_softmax(c->m.logits) : c->m.loss;
@@ -315,7 +350,7 @@ adj_status compared_open(compared *c, const compared_opts *o)
     *c = (compared){0};
     if (o->op.op != NULL) {
         adj_status status = open_op(c, o, !o->no_gradients);
-        if (status == ADJ_OK || c->usage || o->no_gradients)
+        if (status == ADJ_OK || c->m.error.status != ADJ_OK || o->no_gradients)
             return status;
         adj_graph_free(c->m.graph); /* no gradient: the op alone */
         return open_op(c, o, 0);
@@ -327,4 +362,14 @@ void compared_close(compared *c)
 {
     free(c->label);
     adj_graph_free(c->m.graph);
+}
+
+void compared_compute(const compared *c, adj_leaf_value *labels, adj_compare_opts *o)
+{
+    *labels = (adj_leaf_value){c->m.labels, c->label};
+    o->exec.n_fetch = c->n_root;
+    o->exec.fetch = c->root;
+    o->exec.updates = c->m.updates;
+    o->n_value = c->m.labels != NULL;
+    o->value = labels;
 }

@@ -23,18 +23,28 @@ typedef struct {
     int64_t neighbors;     /* number of extra shapes close to the given one */
 } compared_opts;
 
+/* Fills the table of options that set what is compared, which ends without a name.
+ * has_default_model: 1: without --model and --op the command has a model, so that options of a
+ * model need no --model. */
+enum { COMPARED_OPTIONS = 5 + OP_OPTIONS };
+void compared_options(compared_opts *o, int has_default_model, option to[COMPARED_OPTIONS + 1]);
+/* Adds the options to a line that repeats the command. */
+void compared_repeat(const compared_opts *o, char *line, size_t size);
+
 typedef struct {
     model_graph m; /* model, or the graph and error of an op; labels NULL: none */
     int n_variant; /* number of variants */
     int n_root;
     adj_node *root[MAX_ROOTS]; /* the loss; the probabilities; or the op's result and gradients */
     int32_t *label;
-    int usage; /* the failure is the caller's */
 } compared;
 
-/* The caller frees c in every case; on failure its error has the reason. */
+/* The caller frees c in every case; on failure its error has the reason, ADJ_EARG for a wrong
+ * option. */
 adj_status compared_open(compared *c, const compared_opts *o);
 void compared_close(compared *c);
+/* Sets what is computed in the options of a comparison. labels: memory of its values. */
+void compared_compute(const compared *c, adj_leaf_value *labels, adj_compare_opts *o);
 
 /* ---- variants of an op: other attributes, and shapes close to its own ---- */
 

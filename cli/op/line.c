@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/c_locale.h"
 #include "check/inspect.h"
 #include "line.h"
 #include "ops/attr_lists.h"
@@ -15,19 +16,16 @@
 
 static void put(op_line *l, const char *name, const char *value)
 {
-    const size_t used = strlen(l->attr);
-    snprintf(l->attr + used, sizeof l->attr - used, "%s%s=%s", used > 0 ? "," : "", name, value);
+    c_append(l->attr, sizeof l->attr, "%s%s=%s", l->attr[0] != '\0' ? "," : "", name, value);
 }
 
 enum { LIST_TEXT = 192 };
 
 static void write_list(char *text, size_t size, int64_t n, const int64_t v[])
 {
-    size_t used = 0;
     text[0] = '\0';
-    for (int64_t i = 0; i < n && used < size; i++)
-        used +=
-            (size_t)snprintf(text + used, size - used, "%s%lld", i > 0 ? "," : "", (long long)v[i]);
+    for (int64_t i = 0; i < n; i++)
+        c_append(text, size, "%s%lld", i > 0 ? "," : "", (long long)v[i]);
 }
 
 static void put_list(op_line *l, const char *name, int64_t n, const int64_t v[])

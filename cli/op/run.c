@@ -190,12 +190,11 @@ static adj_status write_results(const char *path, const void *source, adj_error 
 
 static int run_file(run *r, const input_file *in, const output_file *out)
 {
-    char text[ADJ_MESSAGE];
-    if (adj_tensors_read(in->name, &r->file) != ADJ_OK)
-        return complain("op", EXIT_FAILED, "--in: %s", with_words(1, in, r->file->message, text));
-    if ((r->g = adj_graph_new()) == NULL)
-        return complain("op", EXIT_FAILED, "out of memory");
-    int status = build(r);
+    int status = read_tensors("op", in, &r->file);
+    if (status == CONTINUE && (r->g = adj_graph_new()) == NULL)
+        status = complain("op", EXIT_FAILED, "out of memory");
+    if (status == CONTINUE)
+        status = build(r);
     if (status == CONTINUE)
         status = compute(r);
     return status == CONTINUE ? replace_output("op", out, stdout, write_results, r) : status;

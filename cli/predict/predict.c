@@ -10,6 +10,7 @@
 
 #include "adjoint_fit.h"
 #include "base/clock.h"
+#include "base/printable.h"
 #include "cli/command.h"
 #include "cli/json.h"
 #include "cli/onnx_model.h"
@@ -100,25 +101,17 @@ static int64_t next_best(const work *w, float *probability, double *value)
     return best;
 }
 
-/* Prints the line of a file. Returns 0 on success. */
-static int put_text(const work *w, const char *path, float *probability)
+/* Prints the line of a file. */
+static void put_line(const work *w, const char *path, float *probability)
 {
-    char number[24];
-    char *line = NULL;
-    size_t length = 0;
-    FILE *f = open_memstream(&line, &length);
-    for (int64_t i = 0; f != NULL && i < w->o->top; i++) {
+    put_text(stdout, "%s: ", path);
+    for (int64_t i = 0; i < w->o->top; i++) {
+        char number[24];
         double value;
         const char *name = class_name(w, next_best(w, probability, &value), number);
-        fprintf(f, "%s%s %.2f %%", i > 0 ? ", " : "", name, 100 * value);
+        put_text(stdout, "%s%s %.2f %%", i > 0 ? ", " : "", name, 100 * value);
     }
-    const int failed = f == NULL || fclose(f) != 0;
-    if (failed)
-        complain("predict", EXIT_FAILED, "%s: out of memory", path);
-    else
-        say("%s: %s", path, line);
-    free(line);
-    return failed;
+    putchar('\n');
 }
 
 static int put_json(const work *w, const char *path, float *probability)
@@ -200,8 +193,10 @@ static int predict_batch(work *w, const string_list *paths, int64_t first, int64
         if (w->o->saliency != NULL)
             status = write_saliency(w->p, w->o->saliency, w->pixels + i * elems,
                                     best_class(probability, classes));
-        w->failed |=
-            w->o->as_json ? put_json(w, good[i], probability) : put_text(w, good[i], probability);
+        if (w->o->as_json)
+            w->failed |= put_json(w, good[i], probability);
+        else
+            put_line(w, good[i], probability);
         w->done++;
     }
     return status;

@@ -199,15 +199,15 @@ void say_prepared(int n_part, const adj_dataset *const part[], int64_t channels,
     const long long changed = channels != d->size.c ? n : recolored;
     if (d->normalized)
         say_wrapped(
-            NULL, "note: values below 0 are taken as normalized; predict will reject image files");
+            "note: values below 0 are taken as normalized; predict will reject image files");
     else if (origin_of(d)->high > 0 && origin_of(d)->high <= 1)
-        say_wrapped(NULL, "note: %s: values from 0 to 1 are taken as pixels divided by 255",
+        say_wrapped("note: %s: values from 0 to 1 are taken as pixels divided by 255",
                     origin_of(d)->values_of);
     if (resized > 0)
-        say_wrapped(NULL, "note: %lld of %lld images are resized to %lldx%lld", resized, n,
+        say_wrapped("note: %lld of %lld images are resized to %lldx%lld", resized, n,
                     (long long)d->size.h, (long long)d->size.w);
     if (changed > 0)
-        say_wrapped(NULL, "note: %lld of %lld images%s are %s%s", changed, n,
+        say_wrapped("note: %lld of %lld images%s are %s%s", changed, n,
                     n_part > 1 ? " in all splits" : "",
                     channels == 1 ? "in color and become gray" : "gray and become color",
                     !can_choose     ? ""
@@ -224,8 +224,7 @@ adj_dataset_part part_to_judge(data_opts *o)
         adj_dataset_layout(o->path) == ADJ_DATA_NONE) /* adj_dataset_open reports it */
         return ADJ_TEST;
     o->val_split = default_split;
-    say_wrapped(NULL,
-                "note: %s has no validation or test split; holding out %.0f %% of each class (in "
+    say_wrapped("note: %s has no validation or test split; holding out %.0f %% of each class (in "
                 "eval, use --val-split %g)",
                 data_name(o->path), 100 * default_split, default_split);
     return ADJ_VALIDATION;
@@ -334,13 +333,12 @@ void say_empty_classes(const adj_dataset *d)
     }
     if (missing > 0 && counts_from_one(d, count, missing))
         say_wrapped(
-            NULL,
             "note: class 0 of %d has no images; if the labels count from 1, subtract 1 for %d "
             "classes",
             d->classes, d->classes - 1);
     else if (missing > 0)
-        say_wrapped(NULL, "note: class%s %s%s %s no images to train on", missing > 1 ? "es" : "",
-                    line, missing > MAX_EMPTY ? ", ..." : "", missing > 1 ? "have" : "has");
+        say_wrapped("note: class%s %s%s %s no images to train on", missing > 1 ? "es" : "", line,
+                    missing > MAX_EMPTY ? ", ..." : "", missing > 1 ? "have" : "has");
     free(count);
 }
 
@@ -352,10 +350,10 @@ static void say_left_out(int n, const adj_dataset *const part[], const char *con
     for (int i = 1; i < n; i++)
         is_same &= strcmp(part[i]->left_out, part[0]->left_out) == 0;
     if (is_same && part[0]->left_out[0] != '\0')
-        say_wrapped(NULL, "left out: %s", part[0]->left_out);
+        say_wrapped("left out: %s", part[0]->left_out);
     for (int i = 0; i < n && !is_same; i++)
         if (part[i]->left_out[0] != '\0')
-            say_wrapped(NULL, "left out of %s: %s", word[i], part[i]->left_out);
+            say_wrapped("left out of %s: %s", word[i], part[i]->left_out);
 }
 
 void say_found(const char *path, int n, const adj_dataset *const part[], const char *const word[])
@@ -363,6 +361,6 @@ void say_found(const char *path, int n, const adj_dataset *const part[], const c
     char line[LINE] = "";
     for (int i = 0; i < n; i++)
         append_part(line, part[i], word[i], i == 0);
-    say_wrapped(NULL, "%s: %s", data_name(path), line);
+    say_wrapped("%s: %s", data_name(path), line);
     say_left_out(n, part, word);
 }

@@ -75,18 +75,17 @@ static void say_start(const events *e, const adj_trainer *t, int64_t parameters,
 
     say_found(o->data.path, 2, part, words);
     say_empty_classes(part[0]);
-    say_wrapped(&e->shown.terminal, "%s, %lld parameters", o->model, (long long)parameters);
-    say_wrapped(&e->shown.terminal, "%s", recipe_text(recipe, text));
+    say_wrapped("%s, %lld parameters", o->model, (long long)parameters);
+    say_wrapped("%s", recipe_text(recipe, text));
     if (o->flip || o->cutout > 0 || o->jitter > 0 || o->mixup > 0)
-        say_wrapped(&e->shown.terminal, "augmentation: %s", augmentation_text(o, augmentation));
+        say_wrapped("augmentation: %s", augmentation_text(o, augmentation));
     if (strcmp(o->class_weights, "none") != 0)
-        say_wrapped(&e->shown.terminal, "class weights: %s", o->class_weights);
+        say_wrapped("class weights: %s", o->class_weights);
     if (plan.timed > 0)
-        say_wrapped(&e->shown.terminal, "benchmarked kernels in %.1f s (--tune off skips this)",
-                    plan.timed_seconds);
+        say_wrapped("benchmarked kernels in %.1f s (--tune off skips this)", plan.timed_seconds);
     if (frozen > 0)
-        say_wrapped(&e->shown.terminal, "%d parameter tensor%s frozen by %s", frozen,
-                    frozen > 1 ? "s are" : " is", o->freeze);
+        say_wrapped("%d parameter tensor%s frozen by %s", frozen, frozen > 1 ? "s are" : " is",
+                    o->freeze);
 }
 
 /* Returns the options that are not part of the recipe. */
@@ -141,8 +140,8 @@ static void say_prolonged(const events *e)
     const train_opts *o = e->o;
     const int falls_on =
         strcmp(o->schedule, "step") == 0 || strcmp(o->schedule, "exponential") == 0;
-    say_wrapped(&e->shown.terminal, "extended from %lld to %lld epochs: %s",
-                (long long)o->begun_epochs, (long long)o->epochs,
+    say_wrapped("extended from %lld to %lld epochs: %s", (long long)o->begun_epochs,
+                (long long)o->epochs,
                 falls_on ? "the learning rate keeps decaying"
                          : "the learning rate schedule restarts; accuracy may drop at first");
 }
@@ -158,10 +157,9 @@ int tell_resumption(events *e, const adj_trainer *t)
     const adj_fit_progress at = adj_trainer_progress(t);
     if (e->o->begun_epochs < e->o->epochs)
         say_prolonged(e);
-    say_wrapped(&e->shown.terminal, "resumed after epoch %lld, step %lld", (long long)at.epoch - 1,
-                (long long)at.step);
+    say_wrapped("resumed after epoch %lld, step %lld", (long long)at.epoch - 1, (long long)at.step);
     if (adj_trainer_is_done(t))
-        say_wrapped(&e->shown.terminal, "note: the run is complete; raise --epochs to extend it");
+        say_wrapped("note: the run is complete; raise --epochs to extend it");
     fflush(stdout);
     return log_event(e, json_pack("{s:s, s:I, s:I, s:f}", "event", "resume", "epoch",
                                   (json_int_t)at.epoch - 1, "step", (json_int_t)at.step, "at",
@@ -188,7 +186,7 @@ static void watch_neighbors(events *e)
     char text[ADVICE_TEXT];
     e->neighbors_reported = 1;
     progress_clear(&e->shown);
-    say_wrapped(&e->shown.terminal, "%s", cpu_advice(others, processors, text));
+    say_wrapped("%s", cpu_advice(others, processors, text));
 }
 
 /* metrics has the means of a twentieth of an epoch's steps. */
@@ -249,18 +247,15 @@ void tell_end(const events *e, const adj_trainer *t, int interrupted)
     const int64_t done = at.step == at.steps ? at.epoch : at.epoch - 1;
 
     if (at.best_epoch > 0)
-        say_wrapped(&e->shown.terminal, "best: %.2f %% in epoch %lld", 100 * at.best,
-                    (long long)at.best_epoch);
+        say_wrapped("best: %.2f %% in epoch %lld", 100 * at.best, (long long)at.best_epoch);
     if (done < at.epochs && adj_trainer_is_done(t))
-        say_wrapped(&e->shown.terminal,
-                    "stopped early after epoch %lld of %lld (patience %lld): no better %s accuracy",
+        say_wrapped("stopped early after epoch %lld of %lld (patience %lld): no better %s accuracy",
                     (long long)done, (long long)at.epochs, (long long)e->o->patience,
                     e->held_out_name);
     if (interrupted)
-        say_wrapped(&e->shown.terminal, "%s",
-                    e->o->checkpoint != NULL && !adj_trainer_details(t).unsaved
-                        ? "stopped after a step; continue with --resume"
-                        : "stopped after a step");
+        say_wrapped("%s", e->o->checkpoint != NULL && !adj_trainer_details(t).unsaved
+                              ? "stopped after a step; continue with --resume"
+                              : "stopped after a step");
 }
 
 int log_end(events *e, const adj_trainer *t, int interrupted)

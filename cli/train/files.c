@@ -159,19 +159,11 @@ int log_line(FILE *f, json_t *object)
 
 /* ---- the files of a run ---- */
 
-static int ends_in(const char *text, const char *end)
-{
-    size_t n = strlen(text), m = strlen(end);
-    return n >= m && strcmp(text + n - m, end) == 0;
-}
-
 static char *join(const char *folder, const char *name)
 {
-    size_t n = strlen(folder) + strlen(name) + 2;
-    char *path = malloc(n);
-    if (path != NULL)
-        snprintf(path, n, "%s%s%s", folder, ends_in(folder, "/") ? "" : "/", name);
-    return path;
+    char *path = NULL;
+    const char *between = ends_in(folder, "/") ? "" : "/";
+    return asprintf(&path, "%s%s%s", folder, between, name) >= 0 ? path : NULL;
 }
 
 /* Sets the names of the files of --out. CONTINUE, or an exit status after a complaint. */

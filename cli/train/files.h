@@ -51,4 +51,9 @@ int files_failed(const run_files *f, const train_opts *o);
 /* Closes the files; after a failure removes a folder that was made and is empty. */
 void files_close(run_files *f, int failed);
 
+/* Writes the report of out, of its metrics, the trainer and the held-out data (results.c),
+ * replacing the file. held_out_name: "test" or "validation". */
+adj_status results_write(adj_trainer *t, const adj_dataset *held_out, const char *held_out_name,
+                         const out_files *out, adj_error *error);
+
 #endif

@@ -194,13 +194,13 @@ static void put_row(FILE *f, const report *r, int i, const int64_t row[])
     char of[CLASS_NUMBER], as[CLASS_NUMBER], number[CLASS_NUMBER];
     int64_t images = 0;
 
-    for (int j = 0; j < r->answers->classes; j++)
+    for (int j = 0; j < r->answers.classes; j++)
         images += row[j];
     snprintf(number, sizeof number, "%d", i);
     const char *name = class_text(r, i, of);
     put_escaped(f, FOR_XML, "<tr><th class=\"l\">%s %s</th>", number,
                 strcmp(name, number) != 0 ? name : "");
-    for (int j = 0; j < r->answers->classes; j++) {
+    for (int j = 0; j < r->answers.classes; j++) {
         const double part = images > 0 ? (double)row[j] / (double)images : 0;
         put_escaped(f, FOR_XML,
                     "<td style=\"background:rgba(%s,%.3f)\" title=\"%s taken for %s: "
@@ -218,11 +218,11 @@ static void put_row(FILE *f, const report *r, int i, const int64_t row[])
 /* 0 on success. */
 static int put_matrix(FILE *f, const report *r)
 {
-    const int n = r->answers->classes;
+    const int n = r->answers.classes;
     int64_t *count = malloc((size_t)n * (size_t)n * sizeof *count);
     if (count == NULL)
         return -1;
-    count_confusion(r->answers, count);
+    count_confusion(&r->answers, count);
     fputs("<p class=\"note\">A row for each class, a column for each that its images were taken "
           "for.</p>\n",
           f);
@@ -242,7 +242,7 @@ static int put_pairs(FILE *f, const report *r)
 {
     confused_pair pair[REPORT_PAIRS];
     char of[CLASS_NUMBER], as[CLASS_NUMBER];
-    const int n = list_confused(r->answers, REPORT_PAIRS, pair);
+    const int n = list_confused(&r->answers, REPORT_PAIRS, pair);
 
     fprintf(f,
             "%s\"Most confused classes\">\n<table>\n<tr><th class=\"l\">class</th>"
@@ -270,16 +270,16 @@ static void put_part(FILE *f, double part)
 static int put_scores(FILE *f, const report *r)
 {
     char number[CLASS_NUMBER];
-    class_score *score = malloc((size_t)r->answers->classes * sizeof *score);
+    class_score *score = malloc((size_t)r->answers.classes * sizeof *score);
     if (score == NULL)
         return -1;
-    score_classes(r->answers, score);
+    score_classes(&r->answers, score);
     fprintf(f,
             "<h2>Precision and recall</h2>\n%s\"Precision and recall of each class\">\n<table>\n"
             "<tr><th class=\"l\">class</th><th>images</th><th>precision</th><th>recall</th>"
             "<th>F1</th></tr>\n",
             frame);
-    for (int k = 0; k < r->answers->classes; k++) {
+    for (int k = 0; k < r->answers.classes; k++) {
         put_escaped(f, FOR_XML, "<tr><td class=\"l\">%s</td><td>%lld</td>",
                     class_text(r, k, number), (long long)score[k].images);
         put_part(f, score[k].precision);
@@ -296,13 +296,13 @@ static int put_scores(FILE *f, const report *r)
 static int put_classes(FILE *f, const report *r)
 {
     int failed = 0;
-    if (r->answers == NULL || r->answers->n < 1)
+    if (r->answers.n < 1)
         return 0;
     put_escaped(f, FOR_XML,
                 "<h2>Confused classes</h2>\n<p class=\"note\">%lld images of the %s part by the "
                 "last weights.</p>\n",
-                (long long)r->answers->n, r->held_out_name);
-    if (r->answers->classes <= REPORT_MATRIX)
+                (long long)r->answers.n, r->held_out_name);
+    if (r->answers.classes <= REPORT_MATRIX)
         failed = put_matrix(f, r);
     failed |= put_pairs(f, r);
     return failed | put_scores(f, r);
@@ -314,7 +314,7 @@ static int put_classes(FILE *f, const report *r)
 static int put_mistakes(FILE *f, const report *r)
 {
     char of[CLASS_NUMBER], as[CLASS_NUMBER];
-    const answers *a = r->answers;
+    const answers *a = &r->answers;
     int failed = 0;
 
     if (r->n_mistake < 1)

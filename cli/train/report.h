@@ -21,8 +21,8 @@
 typedef struct {
     int64_t n;
     int classes; /* labels and guesses: 0 .. classes-1 */
-    const int32_t *truth, *guess;
-    const float *probability; /* softmax probability of the guess */
+    int32_t *truth, *guess;
+    float *probability; /* softmax probability of the guess */
 } answers;
 
 typedef struct {
@@ -51,16 +51,6 @@ int list_confident_mistakes(const answers *a, int max, int64_t index[]);
 
 /* ---- the page ---- */
 
-typedef struct {
-    const char *held_out_name;     /* "test" or "validation" */
-    json_t *events;                /* of report_events */
-    const answers *answers;        /* predictions for the held-out split with the last weights */
-    const char *const *class_name; /* NULL: their numbers */
-    int n_mistake;
-    const int64_t *mistake; /* indices into answers, and their images */
-    const picture *image;
-} report;
-
 enum {
     REPORT_MATRIX =
         40, /* most classes of a drawn confusion matrix; with more, only pairs are listed */
@@ -68,23 +58,21 @@ enum {
     REPORT_MISTAKES = 24
 };
 
+typedef struct {
+    const char *held_out_name;     /* "test" or "validation" */
+    json_t *events;                /* of report_events */
+    answers answers;               /* predictions for the held-out split with the last weights */
+    const char *const *class_name; /* NULL: their numbers */
+    int n_mistake;
+    int64_t mistake[REPORT_MISTAKES]; /* indices into answers, and their images */
+    picture image[REPORT_MISTAKES];
+} report;
+
 /* Reads the objects of a metrics.jsonl, without those that a run wrote after the checkpoint from
  * which the next run resumed. Skips lines that are not objects, and an unreadable file. NULL: out
  * of memory. */
 json_t *report_events(const char *path);
 /* source: a report. 0 on success; not when out of memory. */
 int report_write(FILE *f, const void *source);
-
-/* ---- the report of a training, from its metrics, trainer and data (results.c) ---- */
-
-typedef struct {
-    adj_trainer *trainer;
-    const adj_dataset *held_out;
-    const char *held_out_name; /* split of held_out: "test" or "validation" */
-    const char *metrics;       /* the file metrics.jsonl */
-} results_of;
-
-/* Writes the report, replacing the file. */
-adj_status results_write(const results_of *r, const char *path, adj_error *error);
 
 #endif

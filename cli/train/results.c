@@ -1,43 +1,34 @@
-/* results.c - gathers the report of a training: see report.h. */
+/* results.c - gathers the report of a training: see files.h. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "cli/json.h"
 #include "io/data/origin.h"
 #include "io/io.h"
+#include "files.h"
 #include "report.h"
 
 enum { BATCH = 100 }; /* images per prediction */
 
-/* A report with the data that it points to. */
-typedef struct {
-    answers answers;
-    int32_t *truth, *guess;
-    float *probability;
-    int64_t mistake[REPORT_MISTAKES];
-    picture image[REPORT_MISTAKES];
-    report page; /* of these */
-} gathered;
-
 /* ---- answers ---- */
 
-static int allocate_answers(gathered *g, int64_t n)
+static int allocate_answers(answers *a, int64_t n, int classes)
 {
-    g->truth = malloc((size_t)n * sizeof *g->truth);
-    g->guess = malloc((size_t)n * sizeof *g->guess);
-    g->probability = malloc((size_t)n * sizeof *g->probability);
-    return g->truth != NULL && g->guess != NULL && g->probability != NULL;
+    *a =
+        (answers){n, classes, malloc((size_t)n * sizeof *a->truth),
+                  malloc((size_t)n * sizeof *a->guess), malloc((size_t)n * sizeof *a->probability)};
+    return a->truth != NULL && a->guess != NULL && a->probability != NULL;
 }
 
 /* Predicts all images, which l has in pixel units. */
-static adj_status ask(adj_predictor *p, adj_loader *l, const adj_dataset *d, gathered *g,
+static adj_status ask(adj_predictor *p, adj_loader *l, const adj_dataset *d, answers *a,
                       adj_error *error)
 {
     const int64_t classes = adj_predictor_card(p)->options.classes;
     float *probabilities = malloc((size_t)(BATCH * classes) * sizeof *probabilities);
     adj_status status = ADJ_OK;
     int64_t at = 0;
-    if (probabilities == NULL || !allocate_answers(g, d->n)) {
+    if (!allocate_answers(a, d->n, (int)classes) || probabilities == NULL) {
         free(probabilities);
         return adj_error_set(error, ADJ_ENOMEM, "out of memory");
     }
@@ -48,30 +39,29 @@ static adj_status ask(adj_predictor *p, adj_loader *l, const adj_dataset *d, gat
             status = adj_predict_floats(p, b.count, b.x, probabilities, error);
         for (int64_t i = 0; i < b.count && status == ADJ_OK; i++, at++) {
             const float *of_image = probabilities + i * classes;
-            g->truth[at] = b.labels[i];
-            g->guess[at] = (int32_t)best_class(of_image, classes);
-            g->probability[at] = of_image[g->guess[at]];
+            a->truth[at] = b.labels[i];
+            a->guess[at] = (int32_t)best_class(of_image, classes);
+            a->probability[at] = of_image[a->guess[at]];
         }
     }
     free(probabilities);
-    g->answers = (answers){d->n, (int)classes, g->truth, g->guess, g->probability};
     return status;
 }
 
-static adj_status gather_answers(const results_of *r, gathered *g, adj_error *error)
+static adj_status gather_answers(adj_trainer *t, const adj_dataset *d, report *r, adj_error *error)
 {
     static const float zero[ADJ_MAX_CHANNELS], one[ADJ_MAX_CHANNELS] = {1, 1, 1, 1};
-    adj_predictor *p = adj_trainer_predictor(r->trainer, error);
+    adj_predictor *p = adj_trainer_predictor(t, error);
     adj_loader *l = NULL;
     if (p == NULL)
         return ADJ_ENOMEM;
     const adj_model_card *card = adj_predictor_card(p);
     const adj_loader_opts o = {
         .batch = BATCH, .size = card->options.size, .mean = zero, .deviation = one};
-    g->page.class_name = card->class_names;
-    adj_status status = adj_loader_new(r->held_out, &o, &l, error);
+    r->class_name = card->class_names;
+    adj_status status = adj_loader_new(d, &o, &l, error);
     if (status == ADJ_OK)
-        status = ask(p, l, r->held_out, g, error);
+        status = ask(p, l, d, &r->answers, error);
     adj_loader_free(l);
     return status;
 }
@@ -111,12 +101,12 @@ static adj_status take_picture(const adj_dataset *d, int64_t i, picture *p, adj_
     return status;
 }
 
-static adj_status gather_mistakes(const results_of *r, gathered *g, adj_error *error)
+static adj_status gather_mistakes(const adj_dataset *d, report *r, adj_error *error)
 {
     adj_status status = ADJ_OK;
-    g->page.n_mistake = list_confident_mistakes(&g->answers, REPORT_MISTAKES, g->mistake);
-    for (int k = 0; k < g->page.n_mistake && status == ADJ_OK; k++)
-        status = take_picture(r->held_out, g->mistake[k], &g->image[k], error);
+    r->n_mistake = list_confident_mistakes(&r->answers, REPORT_MISTAKES, r->mistake);
+    for (int k = 0; k < r->n_mistake && status == ADJ_OK; k++)
+        status = take_picture(d, r->mistake[k], &r->image[k], error);
     return status;
 }
 
@@ -124,34 +114,21 @@ static adj_status gather_mistakes(const results_of *r, gathered *g, adj_error *e
 
 static int write_page(FILE *f, void *user) { return report_write(f, user); }
 
-static void gathered_free(gathered *g)
+adj_status results_write(adj_trainer *t, const adj_dataset *held_out, const char *held_out_name,
+                         const out_files *out, adj_error *error)
 {
-    for (int i = 0; i < g->page.n_mistake; i++)
-        free((uint8_t *)g->image[i].pixels);
-    free(g->truth);
-    free(g->guess);
-    free(g->probability);
-    free(g);
-}
-
-adj_status results_write(const results_of *r, const char *path, adj_error *error)
-{
-    gathered *g = calloc(1, sizeof *g);
-    if (g == NULL)
-        return adj_error_set(error, ADJ_ENOMEM, "out of memory");
-    json_t *events = report_events(r->metrics);
-    g->page = (report){.held_out_name = r->held_out_name,
-                       .events = events,
-                       .answers = &g->answers,
-                       .mistake = g->mistake,
-                       .image = g->image};
+    report r = {.held_out_name = held_out_name, .events = report_events(out->metrics)};
     adj_status status = json_is_out_of_memory() ? adj_error_set(error, ADJ_ENOMEM, "out of memory")
-                                                : gather_answers(r, g, error);
+                                                : gather_answers(t, held_out, &r, error);
     if (status == ADJ_OK)
-        status = gather_mistakes(r, g, error);
+        status = gather_mistakes(held_out, &r, error);
     if (status == ADJ_OK)
-        status = adj_file_replace(path, write_page, &g->page, error);
-    json_decref(events);
-    gathered_free(g);
+        status = adj_file_replace(out->report, write_page, &r, error);
+    json_decref(r.events);
+    for (int i = 0; i < r.n_mistake; i++)
+        free((uint8_t *)r.image[i].pixels);
+    free(r.answers.truth);
+    free(r.answers.guess);
+    free(r.answers.probability);
     return status;
 }

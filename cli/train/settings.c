@@ -225,7 +225,7 @@ static int64_t read_list(const char *text, int64_t n, float *weights)
     return sum > 0 ? count + 1 : -1;
 }
 
-static int complain_of(const char *text, const adj_dataset *d, int64_t count)
+static int refuse_weights(const char *text, const adj_dataset *d, int64_t count)
 {
     if (count >= 0)
         return complain("train", EXIT_USAGE,
@@ -248,7 +248,7 @@ int read_class_weights(const char *text, const adj_dataset *d, float **weights)
     if (strcmp(text, "balanced") == 0)
         return balance(d, *weights);
     const int64_t count = read_list(text, d->classes, *weights);
-    return count == d->classes ? CONTINUE : complain_of(text, d, count);
+    return count == d->classes ? CONTINUE : refuse_weights(text, d, count);
 }
 
 /* ---- --lr auto ---- */
@@ -278,7 +278,7 @@ int find_rate(const adj_net *net, const adj_dataset *d, const adj_fit_opts *opti
     adj_trainer *trainer = NULL;
     adj_error error = {0};
 
-    say_wrapped(NULL, "learning-rate range test: up to %d steps", ADJ_RANGE_STEPS);
+    say_wrapped("learning-rate range test: up to %d steps", ADJ_RANGE_STEPS);
     fflush(stdout);
     *t = (adj_range_test){0};
     o.schedule = &schedule;
@@ -311,11 +311,10 @@ int find_rate(const adj_net *net, const adj_dataset *d, const adj_fit_opts *opti
 void say_range(const adj_range_test *t, double lr)
 {
     const double found = adj_range_test_choose(t);
-    say_wrapped(NULL, "lr %.4g from a range test: %d steps with rates from %.1e to %.1e", lr, t->n,
+    say_wrapped("lr %.4g from a range test: %d steps with rates from %.1e to %.1e", lr, t->n,
                 t->lr[0], t->lr[t->n - 1]);
     if (found != lr)
         say_wrapped(
-            NULL,
             "note: the test went through the few images repeatedly and found %.4g; the rate "
             "is limited to %s",
             found, found > lr ? "the default" : "a tenth of the default");

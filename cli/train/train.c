@@ -23,7 +23,6 @@
 #include "ops/nn/model_list.h"
 #include "ops/nn/names.h"
 #include "ops/nn/range_test.h"
-#include "report.h"
 #include "train.h"
 #include "train/internal.h"
 #include "weights.h"
@@ -267,8 +266,7 @@ static int start(training *t)
     if (status == CONTINUE)
         status = check_model("train", o->model);
     if (status == CONTINUE && is_first(t) && o->out == NULL && o->checkpoint == NULL) {
-        say_wrapped(NULL,
-                    "note: weights are not saved; --out DIR saves weights, metrics and report");
+        say_wrapped("note: weights are not saved; --out DIR saves weights, metrics and report");
         fflush(stdout); /* what follows may take long */
     }
     if (status == CONTINUE && is_first(t))
@@ -300,7 +298,7 @@ static void say_where_best_is(const training *t, const adj_fit_progress *at)
 {
     if (t->o->resume && t->files.out.best != NULL && at->best_epoch > 0 &&
         access(t->files.out.best, F_OK) != 0)
-        say_wrapped(NULL, "the best weights are still those saved before --resume, in epoch %lld",
+        say_wrapped("the best weights are still those saved before --resume, in epoch %lld",
                     (long long)at->best_epoch);
 }
 
@@ -343,12 +341,11 @@ static int is_stopped(const training *t, adj_status ended)
 static int save_report(const training *t)
 {
     adj_error error = {0};
-    const results_of r = {t->trainer, t->test, t->told.held_out_name, t->files.out.metrics};
     if (t->files.out.report == NULL)
         return CONTINUE;
-    if (results_write(&r, t->files.out.report, &error) != ADJ_OK)
+    if (results_write(t->trainer, t->test, t->told.held_out_name, &t->files.out, &error) != ADJ_OK)
         return complain("train", EXIT_FAILED, "--out: %s", error.message);
-    say_wrapped(NULL, "report written to %s", t->files.out.report);
+    say_wrapped("report written to %s", t->files.out.report);
     return CONTINUE;
 }
 

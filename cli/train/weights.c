@@ -152,12 +152,12 @@ void checkpoint_say_replaced(const train_opts *o)
                               adj_tensors_metadata(file, "checkpoint") != NULL;
     adj_tensors_free(file);
     if (!is_checkpoint)
-        say_wrapped(NULL, "note: %s is replaced", o->checkpoint);
+        say_wrapped("note: %s is replaced", o->checkpoint);
     else if (o->every > 0)
-        say_wrapped(NULL, "note: %s is replaced after step %lld; --resume continues it",
-                    o->checkpoint, (long long)o->every);
+        say_wrapped("note: %s is replaced after step %lld; --resume continues it", o->checkpoint,
+                    (long long)o->every);
     else
-        say_wrapped(NULL, "note: %s is replaced after the first epoch; --resume continues it",
+        say_wrapped("note: %s is replaced after the first epoch; --resume continues it",
                     o->checkpoint);
     fflush(stdout); /* before reading the data, which may take long */
 }
@@ -279,7 +279,7 @@ static int say_new_head(const onnx_source *s, int classes)
                             "--freeze %s: %s would stay random, as the last layer is new",
                             s->freeze, s->head[i]);
     if (s->head[0][0] != '\0')
-        say_wrapped(NULL, "new last layer of %d classes: %s%s%s", classes, s->head[0],
+        say_wrapped("new last layer of %d classes: %s%s%s", classes, s->head[0],
                     s->head[1][0] != '\0' ? ", " : "", s->head[1]);
     return CONTINUE;
 }
@@ -287,8 +287,7 @@ static int say_new_head(const onnx_source *s, int classes)
 static void say_folded(const onnx_source *s)
 {
     if (s->n_folded > 0)
-        say_wrapped(NULL,
-                    "note: %s: %d batch norm%s folded into convolutions; "
+        say_wrapped("note: %s: %d batch norm%s folded into convolutions; "
                     "export it with optimize=False to train with them",
                     s->path, s->n_folded, s->n_folded == 1 ? " is" : "s are");
 }
@@ -307,7 +306,7 @@ int load_start(const train_opts *o, const onnx_source *source, const adj_dataset
     told t = {.freeze = o->freeze, .in_part = new_head};
     input_file in[] = {{.option = "--weights", .path = o->weights},
                        {.option = "--map", .path = o->map}};
-    char text[ADJ_MESSAGE], cure[ADJ_MESSAGE] = "";
+    char cure[ADJ_MESSAGE] = "";
     int status = open_inputs("train", 2, in);
     if (status != CONTINUE)
         return status;
@@ -321,16 +320,15 @@ int load_start(const train_opts *o, const onnx_source *source, const adj_dataset
     if (adj_trainer_load(trainer, in[0].name, &options, &error) != ADJ_OK) {
         if (error.status == ADJ_ESHAPE)
             put_cure(cure, in[0].name, o, data, channels);
-        return complain("train", EXIT_FAILED, "--weights: %s%s",
-                        with_words(2, in, error.message, text), cure);
+        return complain_of_files("train", 2, in, "--weights: ", error.message, cure);
     }
     say_keras_epsilon("train", o->map, o->model);
     if (t.n_frozen > 0)
         return complain("train", EXIT_USAGE,
                         "--freeze %s: %s would stay random, as it is not loaded (%d such)",
                         o->freeze, t.frozen, t.n_frozen);
-    say_wrapped(NULL, "%d parameters and states loaded from %s, %d of its tensors not used",
-                t.loaded, is_stdout(o->weights) ? "standard input" : o->weights, t.unused);
+    say_wrapped("%d parameters and states loaded from %s, %d of its tensors not used", t.loaded,
+                is_stdout(o->weights) ? "standard input" : o->weights, t.unused);
     return CONTINUE;
 }
 
@@ -364,7 +362,7 @@ int save_weights(const train_opts *o, const char *path, int in_folder, adj_train
                  100 * at.held_out.accuracy,
                  at.best_epoch != at.epoch && !in_folder ? "; --out DIR also keeps the best epoch's"
                                                          : "");
-    say_wrapped(NULL, "weights written to %s%s", is_stdout(path) ? "standard output" : path, epoch);
+    say_wrapped("weights written to %s%s", is_stdout(path) ? "standard output" : path, epoch);
     fflush(stdout);
     return CONTINUE;
 }

@@ -68,11 +68,7 @@ Test(compare_special, a_large_mean)
     spoiled.op = "batch_norm_stats";
     spoiled.run = run_statistics;
     scoped(release_comparison) const adj_comparison *c =
-        comparison_of(g, (adj_compare_opts){.exec.n_fetch = 1,
-                                            .exec.fetch = &y,
-                                            .exec.backends = spoiled_backends(),
-                                            .n_config = 2,
-                                            .config = configs});
+        comparison_of(1, &y, 2, configs, (adj_compare_opts){.exec.backends = spoiled_backends()});
     const compare_row *row = adj_comparison_row_at(c, 0);
     spoiled.run = NULL;
     cr_expect_eq(row->isolated.wrong, 0);

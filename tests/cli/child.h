@@ -26,6 +26,9 @@ typedef struct {
     char out[PRINTED], err[PRINTED];
 } finished;
 
+/* The last run of a program that has ended. */
+static finished ran;
+
 typedef struct {
     pid_t pid;
     FILE *out, *err;
@@ -37,15 +40,22 @@ static inline const char *build_folder(void)
     return build != NULL ? build : "build";
 }
 
-/* Makes f the working folder of the test and of what it starts. Returns f. */
-static inline folder enter(folder f)
+/* The working folder of a test and of what it starts, once it has entered one. */
+static folder here;
+
+static inline void enter(folder f)
 {
     char build[PATH_MAX];
     cr_assert_not_null(realpath(build_folder(), build));
     setenv("BUILD", build, 1);
     cr_assert_eq(chdir(f.path), 0);
-    return f;
+    here = f;
 }
+
+/* A suite's .init: each of its tests runs in an empty folder. */
+static inline void enter_empty(void) { enter(folder_new()); }
+/* A suite's .fini. */
+static inline void leave(void) { folder_remove(&here); }
 
 /* Starts a program with the NULL-ended arguments; its stdout goes to the file descriptor out, or if
  * that is negative to a temporary file. */
@@ -95,13 +105,13 @@ static inline int exit_status(int status)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-static inline void child_finish(child *c, finished *f)
+static inline void child_finish(child *c)
 {
     int status = 0;
     cr_assert_eq(waitpid(c->pid, &status, 0), c->pid);
-    f->status = exit_status(status);
-    take(c->out, f->out);
-    take(c->err, f->err);
+    ran.status = exit_status(status);
+    take(c->out, ran.out);
+    take(c->err, ran.err);
 }
 
 /* From here on the tool's own processes may crash, as they are made to: under a sanitizer that is
@@ -111,35 +121,16 @@ static inline void expect_crashes(void)
     setenv("ASAN_OPTIONS", "handle_segv=0:handle_sigbus=0:handle_abort=0:log_path=stderr", 1);
 }
 
-static inline void run_tool(const char *const arguments[], finished *f)
+static inline void run_tool(const char *const arguments[])
 {
     child c = child_start(arguments, -1);
-    child_finish(&c, f);
+    child_finish(&c);
 }
 
 #define WORDS(...)                                                                                 \
     (const char *[]) { __VA_ARGS__, NULL }
 
 enum { ANY_STATUS = -1 };
-
-/* Returns the words of a line in which printf puts the arguments, NULL-ended, until the next call.
- * Spaces separate words only where they stand in the format. */
-static inline const char *const *words_of(const char *format, va_list args)
-{
-    static char text[1 << 12], line[1 << 12];
-    static const char *words[ARGUMENTS];
-    int n = 0;
-
-    snprintf(text, sizeof text, "%s", format);
-    for (char *c = text; *c != '\0'; c++)
-        *c = *c == ' ' ? '\n' : *c;
-    vsnprintf(line, sizeof line, text, args);
-    for (char *word = strtok(line, "\n"); word != NULL && n < ARGUMENTS - 1;
-         word = strtok(NULL, "\n"))
-        words[n++] = word;
-    words[n] = NULL;
-    return words;
-}
 
 /* Splits a line into words, until the next call; '' are around an empty one, and one with spaces.
  */
@@ -160,7 +151,7 @@ static inline const char *const *split(const char *line)
     return words;
 }
 
-static inline void run_line(finished *r, const char *line) { run_tool(split(line), r); }
+static inline void run_line(const char *line) { run_tool(split(line)); }
 
 /* A line of the tool and how it ends. */
 typedef struct {
@@ -177,47 +168,117 @@ static inline void expect_printed(const char *line, const char *text, const char
         cr_expect_str_empty(text, "%s: %s", line, text);
 }
 
-/* Expects what a row has of the line that has ended so. */
-static inline void expect_call(const char *line, const call *c, const finished *r)
+/* Expects what a row has of the line that has ended. */
+static inline void expect_call(const char *line, const call *c)
 {
-    cr_expect_eq(r->status, c->status, "%s: status %d, %s", line, r->status, r->err);
-    expect_printed(line, r->out, c->out);
-    expect_printed(line, r->err, c->err);
-    cr_expect_null(strstr(r->err, "adj_"), "%s names a function: %s", line, r->err);
+    cr_expect_eq(ran.status, c->status, "%s: status %d, %s", line, ran.status, ran.err);
+    expect_printed(line, ran.out, c->out);
+    expect_printed(line, ran.err, c->err);
+    cr_expect_null(strstr(ran.err, "adj_"), "%s names a function: %s", line, ran.err);
 }
 
 /* Runs the command with the words of each line ("": the line has them all) and expects what its row
  * has. */
 static inline void expect_calls(const char *command, size_t n, const call calls[])
 {
-    static finished r;
     for (size_t i = 0; i < n; i++) {
         char line[1 << 10];
         const int length = snprintf(line, sizeof line, "%s %s", command, calls[i].line);
         cr_assert_lt(length, (int)sizeof line, "a line that is too long: %s", calls[i].line);
-        run_line(&r, line);
-        expect_call(line, &calls[i], &r);
+        run_line(line);
+        expect_call(line, &calls[i]);
     }
 }
 
-/* Runs a line of a shell, to which the tool is adjoint. Returns its exit status. */
-static inline int shell(finished *r, const char *line)
+/* Runs a line of a shell, in which printf puts the arguments and to which the tool is adjoint.
+ * Returns its exit status. */
+__attribute__((format(printf, 1, 2))) static inline int shell(const char *format, ...)
 {
     static char command[1 << 13];
-    snprintf(command, sizeof command, "PATH=\"%s:$PATH\"; exec </dev/null; %s", build_folder(),
-             line);
+    const int n =
+        snprintf(command, sizeof command, "PATH=\"%s:$PATH\"; exec </dev/null; ", build_folder());
+    va_list args;
+    va_start(args, format);
+    vsnprintf(command + n, sizeof command - (size_t)n, format, args);
+    va_end(args);
     child c = child_start_path("/bin/sh", WORDS("-c", command), -1);
-    child_finish(&c, r);
-    return r->status;
+    child_finish(&c);
+    return ran.status;
 }
 
-/* The object or list that is all of a text. */
-static inline json_t *json_of(const char *text)
+/* ---- JSON, which lives until the test ends ---- */
+
+static inline json_t *json_kept(json_t *j)
+{
+    static json_t *all;
+    all = all != NULL ? all : json_array();
+    json_array_append_new(all, j);
+    return j;
+}
+
+/* The object or list that is all of a text, or its first with JSON_DISABLE_EOF_CHECK. */
+static inline json_t *json_first(const char *text, size_t flags)
 {
     json_error_t error;
-    json_t *j = json_loads(text, JSON_REJECT_DUPLICATES, &error);
+    json_t *j = json_loads(text, flags, &error);
     cr_assert_not_null(j, "%s in line %d of %s", error.text, error.line, text);
-    return j;
+    return json_kept(j);
+}
+
+static inline json_t *json_of(const char *text) { return json_first(text, JSON_REJECT_DUPLICATES); }
+
+/* That of a file, which is removed. */
+static inline json_t *json_of_file(const char *path)
+{
+    json_t *j = json_load_file(path, JSON_REJECT_DUPLICATES, NULL);
+    unlink(path);
+    cr_assert_not_null(j, "%s", path);
+    return json_kept(j);
+}
+
+static inline double number_in(const json_t *object, const char *key)
+{
+    const json_t *v = json_object_get(object, key);
+    cr_assert(json_is_number(v), "%s", key);
+    return json_number_value(v);
+}
+
+static inline const char *word_in(const json_t *object, const char *key)
+{
+    return json_string_value(json_object_get(object, key));
+}
+
+static inline int truth_in(const json_t *object, const char *key)
+{
+    return json_is_true(json_object_get(object, key));
+}
+
+/* The object of a list that has the name. */
+static inline json_t *named(json_t *list, const char *name)
+{
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        json_t *o = json_array_get(list, i);
+        if (strcmp(word_in(o, "name"), name) == 0)
+            return o;
+    }
+    cr_assert_fail("no %s", name);
+    return NULL;
+}
+
+/* ---- lines in which printf puts the arguments ---- */
+
+static inline const char *line_of(const char *format, va_list args)
+{
+    static char line[1 << 12];
+    cr_assert_lt(vsnprintf(line, sizeof line, format, args), (int)sizeof line, "%s", format);
+    return line;
+}
+
+static inline void run_to(int status, const char *line)
+{
+    run_line(line);
+    cr_assert(status == ANY_STATUS || ran.status == status, "%s: status %d (expected %d): %s%s",
+              line, ran.status, status, ran.out, ran.err);
 }
 
 /* Starts the tool with the words of a line. */
@@ -225,21 +286,40 @@ __attribute__((format(printf, 1, 2))) static inline child tool_start(const char 
 {
     va_list args;
     va_start(args, format);
-    const child c = child_start(words_of(format, args), -1);
+    const child c = child_start(split(line_of(format, args)), -1);
     va_end(args);
     return c;
 }
 
 /* Runs the tool with the words of a line and expects that exit status. */
-__attribute__((format(printf, 3, 4))) static inline void tool(finished *r, int status,
-                                                              const char *format, ...)
+__attribute__((format(printf, 2, 3))) static inline void tool(int status, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    run_tool(words_of(format, args), r);
+    run_to(status, line_of(format, args));
     va_end(args);
-    cr_assert(status == ANY_STATUS || r->status == status, "%s: status %d (expected %d): %s%s",
-              format, r->status, status, r->out, r->err);
+}
+
+/* Runs the tool likewise and expects it to print the text. */
+__attribute__((format(printf, 3, 4))) static inline void prints(int status, const char *text,
+                                                                const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    run_to(status, line_of(format, args));
+    va_end(args);
+    expect_text(ran.out, text);
+}
+
+/* Runs the tool likewise and expects the text among its messages. */
+__attribute__((format(printf, 3, 4))) static inline void complains(int status, const char *text,
+                                                                   const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    run_to(status, line_of(format, args));
+    va_end(args);
+    expect_text(ran.err, text);
 }
 
 #endif

@@ -20,6 +20,22 @@ static inline int has_ended(const child *c)
     return ended.si_pid != 0;
 }
 
+/* Waits until the file has so many bytes, or the child has ended. */
+static inline void wait_for_file(const child *c, const char *path, off_t bytes)
+{
+    struct stat s;
+    while (!has_ended(c) && (stat(path, &s) != 0 || s.st_size < bytes))
+        pause_ms(2);
+}
+
+/* Sends the signal and expects the exit status that says so. */
+static inline void stop_child(child *c, int number)
+{
+    kill(c->pid, number);
+    child_finish(c);
+    cr_assert_eq(ran.status, 128 + number, "%d: %s", ran.status, ran.err);
+}
+
 /* Reads a file of /proc/PID; nothing if there is none. Returns its length. */
 static inline size_t read_proc(pid_t pid, const char *name, char text[PROC_TEXT])
 {

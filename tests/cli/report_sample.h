@@ -16,8 +16,6 @@ enum { SAMPLE_CLASSES = 200, SAMPLE_IMAGES = 2000, SAMPLE_EPOCHS = 7 };
 
 typedef struct {
     report report;
-    answers answers;
-    picture image[3];
     int32_t truth[SAMPLE_IMAGES], guess[SAMPLE_IMAGES];
     float probability[SAMPLE_IMAGES];
     uint8_t pixels[8 * 8 * 3];
@@ -58,16 +56,20 @@ static inline void sample_answers(report_sample *s, int classes)
         s->guess[i] = i % 5 == 0 ? (i / 5) % classes : s->truth[i];
         s->probability[i] = (float)(i % 97) / 97;
     }
-    s->answers = (answers){SAMPLE_IMAGES, classes, s->truth, s->guess, s->probability};
+    s->report.answers = (answers){SAMPLE_IMAGES, classes, s->truth, s->guess, s->probability};
 }
 
 static inline void sample_pictures(report_sample *s)
 {
+    static const picture shapes[] = {{8, 8, 3, NULL}, {8, 8, 1, NULL}, {2, 8, 1, NULL}};
     for (size_t i = 0; i < sizeof s->pixels; i++)
         s->pixels[i] = (uint8_t)(37 * i);
-    s->image[0] = (picture){8, 8, 3, s->pixels};
-    s->image[1] = (picture){8, 8, 1, s->pixels};
-    s->image[2] = (picture){2, 8, 1, s->pixels};
+    for (int i = 0; i < 3; i++) {
+        s->report.image[i] = shapes[i];
+        s->report.image[i].pixels = s->pixels;
+        s->report.mistake[i] = 5 * (i + 1);
+    }
+    s->report.n_mistake = 3;
 }
 
 /* NULL: out of memory. To be freed by sample_free. */
@@ -78,14 +80,9 @@ static inline report_sample *sample_report(int classes)
         return NULL;
     sample_answers(s, classes);
     sample_pictures(s);
-    static const int64_t mistakes[3] = {5, 10, 15};
-    s->report = (report){.held_out_name = "test",
-                         .events = sample_events(s),
-                         .answers = &s->answers,
-                         .class_name = s->names,
-                         .n_mistake = 3,
-                         .mistake = mistakes,
-                         .image = s->image};
+    s->report.held_out_name = "test";
+    s->report.events = sample_events(s);
+    s->report.class_name = s->names;
     return s;
 }
 

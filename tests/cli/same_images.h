@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <zip.h>
 
-#include "io/folder.h"
+#include "cli/small_data.h"
 
 enum { CLASSES = 10, EACH_TRAIN = 3, EACH_TEST = 1, LARGEST = 32 * 32 * 3 };
 /* CIFAR-10's classes, which are in the order of their names. */
@@ -37,12 +37,12 @@ static inline int images(int is_test) { return CLASSES * each(is_test); }
 
 /* ---- writers ---- */
 
-/* Writes a header of NumPy's format 1.0. Returns its length. */
-static inline size_t npy(const char *descr, int is_test, int rank, int h, int w, int c, uint8_t *to)
+/* Writes a header of NumPy's format 1.0 for n images, or with rank 1 for n labels. Returns its
+ * length. */
+static inline size_t npy(const char *descr, int n, int rank, int h, int w, int c, uint8_t *to)
 {
     static const uint8_t magic[10] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, 118, 0};
     char shape[80], header[119];
-    int n = images(is_test);
     snprintf(shape, sizeof shape,
              rank == 1   ? "(%d,)"
              : rank == 3 ? "(%d, %d, %d)"
@@ -75,7 +75,8 @@ static inline void write_npz(const folder *to, int h, int w, int c, npz_kind kin
     zip_t *z = zip_open(in_folder(to, "data.npz").s, ZIP_CREATE, NULL);
     cr_assert_not_null(z);
     for (int is_test = 0; is_test < 2; is_test++) {
-        size_t at = npy(kind == BYTES ? "|u1" : "<f4", is_test, c == 1 ? 3 : 4, h, w, c, bytes);
+        size_t at =
+            npy(kind == BYTES ? "|u1" : "<f4", images(is_test), c == 1 ? 3 : 4, h, w, c, bytes);
         for (int i = 0; i < images(is_test); i++) {
             const uint8_t *x = pixels_of(is_test, i, h * w * c);
             for (int k = 0; k < h * w * c; k++) {
@@ -86,7 +87,7 @@ static inline void write_npz(const folder *to, int h, int w, int c, npz_kind kin
             }
         }
         add_array(z, is_test ? "x_test.npy" : "x_train.npy", bytes, at);
-        at = npy("|u1", is_test, 1, 0, 0, 0, bytes);
+        at = npy("|u1", images(is_test), 1, 0, 0, 0, bytes);
         for (int i = 0; i < images(is_test); i++)
             bytes[at++] = (uint8_t)(i / each(is_test));
         add_array(z, is_test ? "y_test.npy" : "y_train.npy", bytes, at);
@@ -105,24 +106,19 @@ static inline void write_floats(const folder *to, int h, int w, int c)
 
 static inline void write_idx(const folder *to, int h, int w, int c)
 {
+    static uint8_t x[CLASSES * EACH_TRAIN * LARGEST], y[CLASSES * EACH_TRAIN];
     for (int is_test = 0; is_test < 2; is_test++) {
-        const int n = images(is_test), rank = c == 1 ? 3 : 4;
-        const uint8_t x[20] = {0, 0, 8, (uint8_t)rank, 0, 0, 0, (uint8_t)n, 0, 0, 0, (uint8_t)h,
-                               0, 0, 0, (uint8_t)w,    0, 0, 0, (uint8_t)c};
-        const uint8_t y[8] = {0, 0, 8, 1, 0, 0, 0, (uint8_t)n};
+        const char *part = is_test ? "t10k" : "train";
+        const int n = images(is_test), elems = h * w * c;
         char name[60];
-        snprintf(name, sizeof name, "%s-images-idx%d-ubyte", is_test ? "t10k" : "train", rank);
-        FILE *f = fopen(in_folder(to, name).s, "wb");
-        fwrite(x, 1, (size_t)(4 + 4 * rank), f);
-        for (int i = 0; i < n; i++)
-            fwrite(pixels_of(is_test, i, h * w * c), 1, (size_t)(h * w * c), f);
-        fclose(f);
-        f = fopen(in_folder(to, is_test ? "t10k-labels-idx1-ubyte" : "train-labels-idx1-ubyte").s,
-                  "wb");
-        fwrite(y, 1, sizeof y, f);
-        for (int i = 0; i < n; i++)
-            fputc(i / each(is_test), f);
-        fclose(f);
+        for (int i = 0; i < n; i++) {
+            memcpy(x + (ptrdiff_t)i * elems, pixels_of(is_test, i, elems), (size_t)elems);
+            y[i] = (uint8_t)(i / each(is_test));
+        }
+        snprintf(name, sizeof name, "%s-images-idx%d-ubyte", part, c == 1 ? 3 : 4);
+        put_idx(in_folder(to, name).s, n, h, w, c, x);
+        snprintf(name, sizeof name, "%s-labels-idx1-ubyte", part);
+        put_idx(in_folder(to, name).s, n, 0, 0, 0, y);
     }
 }
 
@@ -169,6 +165,23 @@ static inline void write_png(const folder *to, int h, int w, int c)
                                               0, NULL));
         }
     }
+}
+
+/* Reads the probabilities of the classes in a line of predict --json --top 10. Returns the next
+ * line. */
+static inline const char *read_probabilities(const char *line, double probability[CLASSES])
+{
+    const json_t *top = json_object_get(json_first(line, JSON_DISABLE_EOF_CHECK), "top");
+    cr_assert_eq(json_array_size(top), CLASSES, "%s", line);
+    for (size_t i = 0; i < CLASSES; i++) {
+        const json_t *one = json_array_get(top, i);
+        const char *name = word_in(one, "class");
+        int class = 0;
+        while (class < CLASSES && strcmp(names[class], name) != 0)
+            class ++;
+        probability[class < CLASSES ? class : atoi(name)] = number_in(one, "probability");
+    }
+    return strchr(line, '\n') + 1;
 }
 
 #endif

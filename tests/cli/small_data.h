@@ -10,27 +10,33 @@
 
 #include "adjoint_data.h"
 #include "adjoint_io.h"
-#include "io/folder.h"
+#include "cli/child.h"
 #include "tests/io/scoped.h"
 #include "tests/plan.h"
 
+/* Writes an IDX file of n images, or with h 0 of n labels. */
+static inline void put_idx(const char *path, int n, int h, int w, int c, const uint8_t bytes[])
+{
+    const int rank = h == 0 ? 1 : c == 1 ? 3 : 4;
+    const uint8_t head[] = {0, 0, 8, (uint8_t)rank, 0, 0, 0, (uint8_t)n, 0, 0, 0, (uint8_t)h,
+                            0, 0, 0, (uint8_t)w,    0, 0, 0, (uint8_t)c};
+    FILE *f = fopen(path, "wb");
+    fwrite(head, 1, (size_t)(4 + 4 * rank), f);
+    fwrite(bytes, 1, (size_t)(h == 0 ? n : n * h * w * c), f);
+    fclose(f);
+}
+
 /* n of the drawn digits as a pair of IDX files. */
 static inline void put_images(const folder *f, const char *images, const char *labels,
-                              adj_dataset_part part, int64_t n)
+                              adj_dataset_part part, int n)
 {
     scoped(release_dataset) adj_dataset *d = NULL;
+    uint8_t y[UINT8_MAX];
     cr_assert_eq(adj_dataset_digits(part, n, 5, &d), ADJ_OK);
-    uint8_t x[16] = {0, 0, 8, 3, 0, 0, 0, (uint8_t)n, 0, 0, 0, 28, 0, 0, 0, 28};
-    uint8_t y[8] = {0, 0, 8, 1, 0, 0, 0, (uint8_t)n};
-    FILE *file = fopen(in_folder(f, images).s, "wb");
-    fwrite(x, 1, sizeof x, file);
-    fwrite(d->images, 784, (size_t)n, file);
-    fclose(file);
-    file = fopen(in_folder(f, labels).s, "wb");
-    fwrite(y, 1, sizeof y, file);
-    for (int64_t i = 0; i < n; i++)
-        fputc(d->labels[i], file);
-    fclose(file);
+    for (int i = 0; i < n; i++)
+        y[i] = (uint8_t)d->labels[i];
+    put_idx(in_folder(f, images).s, n, 28, 28, 1, d->images);
+    put_idx(in_folder(f, labels).s, n, 0, 0, 0, y);
 }
 
 /* 90 images to train on, 43 to test: neither fills its last batch. */
@@ -42,15 +48,17 @@ static inline folder small_data(void)
     return f;
 }
 
-/* Makes the class folder in f and writes n images of h x w pixels with c channels into it; their
- * names begin with name. Those of a class whose name ends in b are brighter. */
-static inline void put_class(const folder *f, const char *class, const char *name, int n,
-                             unsigned h, unsigned w, int c)
+/* A suite's .init: each of its tests runs in a folder with these images. */
+static inline void enter_small_data(void) { enter(small_data()); }
+
+/* Makes the class's folder and writes n images of h x w pixels with c channels into it; their names
+ * begin with name. Those of a class whose name ends in b are brighter. */
+static inline void put_class(const char *class, const char *name, int n, unsigned h, unsigned w,
+                             int c)
 {
     static uint8_t pixels[32 * 32 * 3];
-    const file_name path = in_folder(f, class);
     char command[900];
-    snprintf(command, sizeof command, "mkdir -p '%s'", path.s);
+    snprintf(command, sizeof command, "mkdir -p '%s'", class);
     cr_assert_eq(system(command), 0); // NOLINT(cert-env33-c): the test's own words
     for (int i = 0; i < n; i++) {
         png_image image = {.version = PNG_IMAGE_VERSION,
@@ -60,8 +68,19 @@ static inline void put_class(const folder *f, const char *class, const char *nam
         for (unsigned k = 0; k < h * w * (unsigned)c; k++)
             pixels[k] =
                 (uint8_t)(37 * k + 11 * (unsigned)i + 100 * (class[strlen(class) - 1] == 'b'));
-        snprintf(command, sizeof command, "%s/%s%d.png", path.s, name, i);
+        snprintf(command, sizeof command, "%s/%s%d.png", class, name, i);
         cr_assert(png_image_write_to_file(&image, command, 0, pixels, 0, NULL));
+    }
+}
+
+/* Writes the classes "data/train/a 7, data/train/b 5", each with so many square images. */
+static inline void put_classes(const char *classes, unsigned side, int c)
+{
+    char class[100];
+    int n, length;
+    for (; sscanf(classes, "%99[^ ] %d%n", class, &n, &length) == 2; classes += length) {
+        put_class(class, "", n, side, side, c);
+        length += (int)strspn(classes + length, ", ");
     }
 }
 
@@ -70,8 +89,7 @@ static inline const char *entry_of(const char *path, const char *key)
 {
     static char value[2][400];
     static int turn;
-    scoped(release_tensors) adj_tensors *t = NULL;
-    cr_assert_eq(adj_tensors_read(path, &t), ADJ_OK, "%s", t->message);
+    scoped(release_tensors) adj_tensors *t = tensors_of(path);
     const char *text = adj_tensors_metadata(t, key);
     if (text == NULL)
         return NULL;
@@ -80,12 +98,17 @@ static inline const char *entry_of(const char *path, const char *key)
     return value[turn];
 }
 
+/* Writes the tensors of a file to another one, with these entries. */
+static inline void copy_tensors(const char *from, const char *to, int n, const adj_metadata entry[])
+{
+    scoped(release_tensors) adj_tensors *t = tensors_of(from);
+    cr_assert_eq(adj_tensors_write(to, t->n, t->tensor, n, entry, NULL), ADJ_OK);
+}
+
 /* Expects equal tensors; what the files say beside them may differ. */
 static inline void expect_same_tensors(const char *left, const char *right)
 {
-    scoped(release_tensors) adj_tensors *a = NULL, *b = NULL;
-    cr_assert_eq(adj_tensors_read(left, &a), ADJ_OK, "%s", a->message);
-    cr_assert_eq(adj_tensors_read(right, &b), ADJ_OK, "%s", b->message);
+    scoped(release_tensors) adj_tensors *a = tensors_of(left), *b = tensors_of(right);
     cr_assert(a->n > 5 && a->n == b->n, "%d and %d tensors", a->n, b->n);
     for (int i = 0; i < a->n; i++) {
         const adj_tensor x = a->tensor[i];

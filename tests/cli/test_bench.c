@@ -11,15 +11,13 @@
 #include "tests/reference.h"
 #include "tests/virtual_clock.h"
 
-static finished f;
-
 #define BENCH "bench --seconds 0.02 --threads 1 "
 
-static double number(const json_t *j, const char *key)
+/* Measures with --json, and returns that. */
+static json_t *measure(const char *options)
 {
-    const json_t *v = json_object_get(j, key);
-    cr_assert(json_is_number(v), "%s", key);
-    return json_number_value(v);
+    tool(0, BENCH "%s --json", options);
+    return json_of(ran.out);
 }
 
 static int is_about(double a, double b) { return fabs(a - b) <= 1e-6 * fabs(b); }
@@ -60,10 +58,9 @@ Test(bench_cli, wrong_usage)
 /* Valid options without a match. */
 Test(bench_cli, what_is_not_there)
 {
-    tool(&f, 1, BENCH "--op relu --all --impl nonesuch");
-    expect_text(f.err, "contains \"nonesuch\"");
-    tool(&f, 1, BENCH "--model lenet --batch 1 --infer --json /nonexistent/step.json");
-    expect_text(f.err, "step.json: No such file");
+    complains(1, "contains \"nonesuch\"", BENCH "--op relu --all --impl nonesuch");
+    complains(1, "step.json: No such file",
+              BENCH "--model lenet --batch 1 --infer --json /nonexistent/step.json");
 }
 
 static void check_step(const json_t *j, double batch, const char *dtype)
@@ -71,103 +68,88 @@ static void check_step(const json_t *j, double batch, const char *dtype)
     static const char *const counts[] = {
         "arena_bytes", "live_bytes",  "storage_bytes", "read_bytes",     "written_bytes", "steps",
         "reorders",    "naive_steps", "runs",          "peak_rss_bytes", "gflops"};
-    double median = number(j, "median_ms");
-    cr_assert_gt(number(j, "min_ms"), 0);
-    cr_assert_leq(number(j, "min_ms"), number(j, "q1_ms"));
-    cr_assert_leq(number(j, "q1_ms"), median);
-    cr_assert_leq(median, number(j, "q3_ms"));
+    double median = number_in(j, "median_ms");
+    cr_assert_gt(number_in(j, "min_ms"), 0);
+    cr_assert_leq(number_in(j, "min_ms"), number_in(j, "q1_ms"));
+    cr_assert_leq(number_in(j, "q1_ms"), median);
+    cr_assert_leq(median, number_in(j, "q3_ms"));
     /* a difference of printed numbers, which may be next to each other */
-    cr_assert_float_eq(number(j, "spread"), (number(j, "q3_ms") - number(j, "q1_ms")) / median,
-                       1e-6);
-    cr_assert(is_about(number(j, "images_per_s") * median, 1e3 * batch));
-    cr_assert_gt(number(j, "plan_ms"), 0);
+    cr_assert_float_eq(number_in(j, "spread"),
+                       (number_in(j, "q3_ms") - number_in(j, "q1_ms")) / median, 1e-6);
+    cr_assert(is_about(number_in(j, "images_per_s") * median, 1e3 * batch));
+    cr_assert_gt(number_in(j, "plan_ms"), 0);
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
-        cr_assert_geq(number(j, counts[i]), 0, "%s", counts[i]);
-    cr_assert_gt(number(j, "steps"), 3);
-    cr_assert_gt(number(j, "arena_bytes"), 0);
-    cr_assert_geq(number(j, "arena_bytes"), number(j, "live_bytes"));
-    cr_assert_gt(number(j, "peak_rss_bytes"), number(j, "arena_bytes"));
-    cr_assert_eq(number(j, "batch"), batch);
-    cr_assert_eq(number(j, "threads"), 1);
-    cr_assert_str_eq(json_string_value(json_object_get(j, "dtype")), dtype);
+        cr_assert_geq(number_in(j, counts[i]), 0, "%s", counts[i]);
+    cr_assert_gt(number_in(j, "steps"), 3);
+    cr_assert_gt(number_in(j, "arena_bytes"), 0);
+    cr_assert_geq(number_in(j, "arena_bytes"), number_in(j, "live_bytes"));
+    cr_assert_gt(number_in(j, "peak_rss_bytes"), number_in(j, "arena_bytes"));
+    cr_assert_eq(number_in(j, "batch"), batch);
+    cr_assert_eq(number_in(j, "threads"), 1);
+    cr_assert_str_eq(word_in(j, "dtype"), dtype);
 }
 
 Test(bench_cli, steps)
 {
-    tool(&f, 0, BENCH "--model lenet --batch 2 --json");
-    json_t *j = json_of(f.out);
+    json_t *j = measure("--model lenet --batch 2");
     check_step(j, 2, "f32");
-    double gflop = number(j, "gflops") * number(j, "median_ms");
+    double gflop = number_in(j, "gflops") * number_in(j, "median_ms");
     cr_assert(json_is_false(json_object_get(j, "infer")));
     cr_assert(json_is_number(json_object_get(j, "loss")));
-    json_decref(j);
 
-    tool(&f, 0, BENCH "--model lenet --batch 2 --infer --json");
-    j = json_of(f.out);
+    j = measure("--model lenet --batch 2 --infer");
     check_step(j, 2, "f32");
-    cr_assert(json_is_true(json_object_get(j, "infer")));
+    cr_assert(truth_in(j, "infer"));
     cr_assert(json_is_null(json_object_get(j, "loss")));
     /* lenet's forward pass: about a third of the step's multiplications (no gradient of images) */
-    cr_assert_gt(number(j, "gflops") * number(j, "median_ms"), 0.25 * gflop);
-    cr_assert_lt(number(j, "gflops") * number(j, "median_ms"), 0.5 * gflop);
-    json_decref(j);
+    cr_assert_gt(number_in(j, "gflops") * number_in(j, "median_ms"), 0.25 * gflop);
+    cr_assert_lt(number_in(j, "gflops") * number_in(j, "median_ms"), 0.5 * gflop);
 
-    tool(&f, 0, BENCH "--model lenet --batch 1 --precision bf16 --json");
-    j = json_of(f.out);
+    j = measure("--model lenet --batch 1 --precision bf16");
     check_step(j, 1, "f32");
-    cr_assert_str_eq(json_string_value(json_object_get(j, "precision")), "bf16");
-    json_decref(j);
+    cr_assert_str_eq(word_in(j, "precision"), "bf16");
 
-    tool(&f, 0, BENCH "--model resnet8 --batch 1 --dtype bf16 --backend naive --json");
-    j = json_of(f.out);
+    j = measure("--model resnet8 --batch 1 --dtype bf16 --backend naive");
     check_step(j, 1, "bf16");
-    cr_assert_eq(number(j, "naive_steps"), number(j, "steps"));
-    json_decref(j);
+    cr_assert_eq(number_in(j, "naive_steps"), number_in(j, "steps"));
 
-    tool(&f, 0, BENCH "--model lenet --batch 2 --math fast");
-    expect_text(f.out, "\nimages_per_s: ");
+    prints(0, "\nimages_per_s: ", BENCH "--model lenet --batch 2 --math fast");
 }
 
 /* Activations of mobilenet_v1 are recomputed unasked. */
 Test(bench_cli, unasked)
 {
     unsetenv("ADJOINT_PLAN");
-    tool(&f, 0, BENCH "--model mobilenet_v1 --batch 8 --threads 1 --seconds 0 --json");
-    json_t *j = json_of(f.out);
-    cr_expect_gt(number(j, "recomputed"), 0);
-    json_decref(j);
+    json_t *j = measure("--model mobilenet_v1 --batch 8 --threads 1 --seconds 0");
+    cr_expect_gt(number_in(j, "recomputed"), 0);
 }
 
 /* The second run uses the tune file of the first; an invalid file is ignored with one line. */
 Test(bench_cli, tune)
 {
-    scoped(folder_remove) folder at = enter(folder_new());
+    enter_empty();
     setenv("ADJOINT_TUNE", "tune", 1);
     put_file("tune", "adjoint tune 0\n", 15);
     for (int i = 0; i < 2; i++) {
-        tool(&f, 0, BENCH "--model lenet --batch 2 --infer --tune --json");
-        json_t *j = json_of(f.out);
+        json_t *j = measure("--model lenet --batch 2 --infer --tune");
         check_step(j, 2, "f32");
-        cr_assert(json_is_true(json_object_get(j, "tune")));
-        cr_assert((number(j, "timed") > 0) == (i == 0));
-        cr_assert((number(j, "cached") > 0) == (i == 1));
+        cr_assert(truth_in(j, "tune"));
+        cr_assert((number_in(j, "timed") > 0) == (i == 0));
+        cr_assert((number_in(j, "cached") > 0) == (i == 1));
         if (i == 0)
-            expect_text(f.err, "is ignored");
+            expect_text(ran.err, "is ignored");
         else
-            cr_assert_str_eq(f.err, "");
-        json_decref(j);
+            cr_assert_str_eq(ran.err, "");
     }
+    leave();
 }
 
 Test(bench_cli, profile)
 {
-    tool(&f, 0, BENCH "--model lenet --batch 4 --profile --json");
-    json_t *j = json_of(f.out), *rows = json_object_get(j, "profile");
-    cr_assert_eq((double)json_array_size(rows), number(j, "steps"));
-    json_decref(j);
-    tool(&f, 0, BENCH "--model lenet --batch 2 --profile");
-    expect_text(f.out, "conv2d_backprop_filter");
-    expect_text(f.out, "steps by op");
+    json_t *j = measure("--model lenet --batch 4 --profile"), *rows = json_object_get(j, "profile");
+    cr_assert_eq((double)json_array_size(rows), number_in(j, "steps"));
+    prints(0, "conv2d_backprop_filter", BENCH "--model lenet --batch 2 --profile");
+    expect_text(ran.out, "steps by op");
 }
 
 /* All rows of an op; how many are planned and how many fastest. */
@@ -176,13 +158,13 @@ static void count_rows(const json_t *rows, const char *op, int n[3])
     n[0] = n[1] = n[2] = 0;
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
-        if (strcmp(json_string_value(json_object_get(row, "op")), op) != 0)
+        if (strcmp(word_in(row, "op"), op) != 0)
             continue;
         n[0]++;
-        n[1] += json_is_true(json_object_get(row, "planned"));
-        n[2] += json_is_true(json_object_get(row, "fastest"));
-        cr_assert_gt(number(row, "us"), 0);
-        cr_assert_leq(number(row, "min_us"), number(row, "us"));
+        n[1] += truth_in(row, "planned");
+        n[2] += truth_in(row, "fastest");
+        cr_assert_gt(number_in(row, "us"), 0);
+        cr_assert_leq(number_in(row, "min_us"), number_in(row, "us"));
     }
 }
 
@@ -191,9 +173,8 @@ Test(bench_cli, op)
     static const char *const three[] = {"conv2d", "conv2d_backprop_input",
                                         "conv2d_backprop_filter"};
     int n[3];
-    tool(&f, 0, BENCH "--op conv2d --in 2,8,8,16 --filter 3,3,16,16 --all --warm --json");
-    json_t *j = json_of(f.out);
-    cr_assert_str_eq(json_string_value(json_object_get(j, "buffers")), "warm");
+    json_t *j = measure("--op conv2d --in 2,8,8,16 --filter 3,3,16,16 --all --warm");
+    cr_assert_str_eq(word_in(j, "buffers"), "warm");
     for (int i = 0; i < 3; i++) {
         count_rows(json_object_get(j, "rows"), three[i], n);
         cr_assert_gt(n[0], 1, "%s", three[i]);
@@ -202,38 +183,29 @@ Test(bench_cli, op)
     }
     const json_t *row = json_array_get(json_object_get(j, "rows"), 0);
     double flop = 2.0 * 2 * 8 * 8 * 16 * 16 * 9;
-    cr_assert(is_about(number(row, "gflops") * number(row, "us") * 1e3, flop));
-    json_decref(j);
+    cr_assert(is_about(number_in(row, "gflops") * number_in(row, "us") * 1e3, flop));
 
     /* images in NCHW have the candidates of the node that an executor makes of it */
-    tool(&f, 0,
-         BENCH "--op conv2d --in 2,16,8,6 --filter 3,1,16,16 --attr padding=VALID,data_format=NCHW "
-               "--all --warm --json");
-    j = json_of(f.out);
+    j = measure("--op conv2d --in 2,16,8,6 --filter 3,1,16,16 --attr "
+                "padding=VALID,data_format=NCHW --all --warm");
     row = json_array_get(json_object_get(j, "rows"), 0);
     flop = 2.0 * 2 * (8 - 2) * 6 * 16 * 16 * 3;
-    cr_assert(is_about(number(row, "gflops") * number(row, "us") * 1e3, flop));
+    cr_assert(is_about(number_in(row, "gflops") * number_in(row, "us") * 1e3, flop));
     for (int i = 0; i < 3; i++) {
         count_rows(json_object_get(j, "rows"), three[i], n);
         cr_assert(n[0] > 1 && n[1] == 1 && n[2] == 1, "%s", three[i]);
     }
-    json_decref(j);
 
-    tool(&f, 0, BENCH "--op max_pool --in 1,8,8,4 --json");
-    j = json_of(f.out);
-    cr_assert_str_eq(json_string_value(json_object_get(j, "buffers")), "cold");
+    j = measure("--op max_pool --in 1,8,8,4");
+    cr_assert_str_eq(word_in(j, "buffers"), "cold");
     cr_assert_eq(json_array_size(json_object_get(j, "rows")), 2); /* and max_pool_grad */
-    json_decref(j);
 
-    tool(&f, 0, BENCH "--op relu --all --backend onednn,direct --json");
-    j = json_of(f.out);
+    j = measure("--op relu --all --backend onednn,direct");
     for (size_t i = 0; i < json_array_size(json_object_get(j, "rows")); i++) {
         row = json_array_get(json_object_get(j, "rows"), i);
-        cr_assert_str_neq(json_string_value(json_object_get(row, "backend")), "naive");
+        cr_assert_str_neq(word_in(row, "backend"), "naive");
     }
-    json_decref(j);
-    tool(&f, 0, BENCH "--op conv2d --in 1,8,8,3 --backend naive");
-    expect_text(f.out, "naive:f32");
+    prints(0, "naive:f32", BENCH "--op conv2d --in 1,8,8,3 --backend naive");
 }
 
 /* That the sums are those of the rows, and each convolution has its planned kernel and a fastest.
@@ -244,44 +216,40 @@ static void check_raw(const json_t *j, int convolutions)
     double fastest = 0, planned = 0, n_fastest = 0, n_planned = 0;
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
-        double ms = 1e-3 * number(row, "min_us"), times = number(row, "planned_count");
+        double ms = 1e-3 * number_in(row, "min_us"), times = number_in(row, "planned_count");
         planned += ms * times;
         n_planned += times;
-        cr_assert_eq(json_is_true(json_object_get(row, "planned")), times > 0);
-        if (json_is_true(json_object_get(row, "fastest"))) {
-            fastest += ms * number(row, "count");
-            n_fastest += number(row, "count");
+        cr_assert_eq(truth_in(row, "planned"), times > 0);
+        if (truth_in(row, "fastest")) {
+            fastest += ms * number_in(row, "count");
+            n_fastest += number_in(row, "count");
         }
     }
-    cr_assert(is_about(number(j, "fastest_ms"), fastest));
-    cr_assert(is_about(number(j, "planned_ms"), planned));
-    cr_assert(is_about(number(j, "rival_ms"), fastest));
-    cr_assert(is_about(number(j, "regret"), planned / fastest));
-    cr_assert_geq(number(j, "regret"), 1);
-    cr_assert_eq(number(j, "convolutions"), convolutions);
+    cr_assert(is_about(number_in(j, "fastest_ms"), fastest));
+    cr_assert(is_about(number_in(j, "planned_ms"), planned));
+    cr_assert(is_about(number_in(j, "rival_ms"), fastest));
+    cr_assert(is_about(number_in(j, "regret"), planned / fastest));
+    cr_assert_geq(number_in(j, "regret"), 1);
+    cr_assert_eq(number_in(j, "convolutions"), convolutions);
     cr_assert_eq(n_fastest, convolutions);
     cr_assert_eq(n_planned, convolutions);
-    cr_assert_eq(number(j, "unmatched"), 0);
+    cr_assert_eq(number_in(j, "unmatched"), 0);
 }
+
+#define RAW "--model resnet8 --batch 1 --raw "
 
 Test(bench_cli, raw)
 {
-    static const char *const more[] = {"", "--tune", "--precision bf16", "--dtype bf16",
-                                       "--math fast --warm"};
+    static const char *const more[] = {RAW, RAW "--tune", RAW "--precision bf16",
+                                       RAW "--dtype bf16", RAW "--math fast --warm"};
     for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
-        char line[200];
-        snprintf(line, sizeof line, BENCH "--model resnet8 --batch 1 --raw --json %s", more[i]);
-        run_line(&f, line);
-        json_t *j = json_of(f.out);
+        json_t *j = measure(more[i]);
         check_raw(j, 9 + 8 + 9); /* no gradient of the images */
-        cr_assert_eq(json_is_true(json_object_get(j, "tune")), i == 1);
-        cr_assert_str_eq(json_string_value(json_object_get(j, "buffers")),
-                         i == 4 ? "warm" : "cold");
-        json_decref(j);
+        cr_assert_eq(truth_in(j, "tune"), i == 1);
+        cr_assert_str_eq(word_in(j, "buffers"), i == 4 ? "warm" : "cold");
     }
-    tool(&f, 0, BENCH "--model mobilenet_v1 --batch 1 --infer --raw");
-    expect_text(f.out, "\nconvolutions: 27\n");
-    expect_text(f.out, "\nregret: ");
+    prints(0, "\nconvolutions: 27\n", BENCH "--model mobilenet_v1 --batch 1 --infer --raw");
+    expect_text(ran.out, "\nregret: ");
 }
 
 /* ---- --raw ---- */
@@ -329,10 +297,7 @@ static json_t *raw(bench_opts o)
     o.backends = before_naive("spinning", &spin);
     o.json = file.s;
     cr_assert_eq(bench_raw(&o), 0);
-    json_t *j = json_load_file(file.s, 0, NULL);
-    unlink(file.s);
-    cr_assert_not_null(j);
-    return j;
+    return json_of_file(file.s);
 }
 
 /* Returns the number of rows of that kernel, weighted by the number of planned uses. */
@@ -342,7 +307,7 @@ static int count_uses(const json_t *j, const char *impl, const char *key)
     int n = 0;
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i), *v = json_object_get(row, key);
-        if (strcmp(json_string_value(json_object_get(row, "implementation")), impl) == 0)
+        if (strcmp(word_in(row, "implementation"), impl) == 0)
             n += json_is_number(v) ? (int)json_number_value(v) : json_is_true(v);
     }
     return n;
@@ -354,21 +319,21 @@ TestSuite(bench_raw, .init = plan_as_usual);
 Test(bench_raw, untuned)
 {
     json_t *j = raw((bench_opts){.model = "lenet", .infer = 1, .seconds = 2});
-    cr_expect_eq(number(j, "convolutions"), 2);
-    cr_expect_eq(number(j, "different"), 2);
+    cr_expect_eq(number_in(j, "convolutions"), 2);
+    cr_expect_eq(number_in(j, "different"), 2);
     cr_expect_eq(count_uses(j, "middling", "planned_count"), 2);
     cr_expect_eq(count_uses(j, "fast", "planned_count"), 0);
     cr_expect_eq(count_uses(j, "fast", "fastest"), 2);
     cr_expect_eq(count_uses(j, "hopeless", "count"), 0, "only planned and fastest are reported");
-    cr_expect(number(j, "planned_ms") >= 2 * 6 && number(j, "fastest_ms") >= 2 * 2);
-    cr_expect(number(j, "regret") > 1.5 && number(j, "regret") < 4, "%g", number(j, "regret"));
-    cr_expect_float_eq(number(j, "regret"), number(j, "planned_ms") / number(j, "fastest_ms"),
-                       1e-6);
+    cr_expect(number_in(j, "planned_ms") >= 2 * 6 && number_in(j, "fastest_ms") >= 2 * 2);
+    cr_expect(number_in(j, "regret") > 1.5 && number_in(j, "regret") < 4, "%g",
+              number_in(j, "regret"));
+    cr_expect_float_eq(number_in(j, "regret"),
+                       number_in(j, "planned_ms") / number_in(j, "fastest_ms"), 1e-6);
     cr_expect_eq(runs[HOPELESS], 2, "once for each, not %d times", runs[HOPELESS]);
     cr_expect_geq(runs[FAST], 2 * 5);
-    cr_expect_eq(number(j, "untimed"), 0);
-    cr_expect_eq(number(j, "unmatched"), 0);
-    json_decref(j);
+    cr_expect_eq(number_in(j, "untimed"), 0);
+    cr_expect_eq(number_in(j, "unmatched"), 0);
 }
 
 /* A tuned plan takes the fastest, which is no regret. */
@@ -377,24 +342,23 @@ Test(bench_raw, tuned)
     json_t *j = raw((bench_opts){.model = "lenet", .infer = 1, .seconds = 1, .tune = 1});
     cr_expect_eq(count_uses(j, "fast", "planned_count"), 2);
     cr_expect_eq(count_uses(j, "fast", "fastest"), 2);
-    cr_expect_eq(number(j, "regret"), 1);
-    cr_expect_eq(number(j, "planned_ms"), number(j, "fastest_ms"));
-    json_decref(j);
+    cr_expect_eq(number_in(j, "regret"), 1);
+    cr_expect_eq(number_in(j, "planned_ms"), number_in(j, "fastest_ms"));
 }
 
 /* Equal convolutions are timed once, though the plan computes one of two by the fastest kernel. */
 Test(bench_raw, equals)
 {
     json_t *j = raw((bench_opts){.model = "resnet8", .seconds = 4, .backend = "spinning"});
-    cr_expect_eq(number(j, "convolutions"), 9 + 8 + 9); /* no gradient of the images */
+    cr_expect_eq(number_in(j, "convolutions"), 9 + 8 + 9); /* no gradient of the images */
     cr_expect_eq(count_uses(j, "middling", "planned_count"), 8);
     cr_expect_eq(count_uses(j, "fast", "planned_count"), 1);
     cr_expect_eq(count_uses(j, "fast", "count"), 9);
     cr_expect_eq(count_uses(j, "fast", "fastest"), 8, "eight are different");
-    cr_expect_eq(number(j, "unmatched"), 8 + 9, "naive's are not to be timed");
-    double fast = number(j, "fastest_ms") / 9, middling = (number(j, "planned_ms") - fast) / 8;
+    cr_expect_eq(number_in(j, "unmatched"), 8 + 9, "naive's are not to be timed");
+    double fast = number_in(j, "fastest_ms") / 9,
+           middling = (number_in(j, "planned_ms") - fast) / 8;
     cr_expect(fast >= 2 && fast < 4 && middling >= 5.5 && middling < 8, "%g, %g", fast, middling);
-    json_decref(j);
 }
 
 /* Where there is no time, what is planned runs once all the same. */
@@ -403,9 +367,8 @@ Test(bench_raw, bound)
     json_t *j = raw((bench_opts){.model = "lenet", .infer = 1, .seconds = 0});
     cr_expect(runs[MIDDLING] == 2 && runs[FAST] == 0 && runs[HOPELESS] == 0, "%d, %d, %d",
               runs[MIDDLING], runs[FAST], runs[HOPELESS]);
-    cr_expect_eq(number(j, "untimed"), 2 * 2);
-    cr_expect_eq(number(j, "regret"), 1);
-    json_decref(j);
+    cr_expect_eq(number_in(j, "untimed"), 2 * 2);
+    cr_expect_eq(number_in(j, "regret"), 1);
 }
 
 /* A kernel that fails is reported and not compared. */
@@ -418,7 +381,6 @@ Test(bench_raw, failing)
     cr_expect_eq(count_uses(j, "fast", "runs"), 0);
     cr_expect_eq(count_uses(j, "fast", "fastest"), 0);
     cr_expect_eq(count_uses(j, "middling", "fastest"), 2);
-    cr_expect_eq(number(j, "regret"), 1);
+    cr_expect_eq(number_in(j, "regret"), 1);
     cr_expect_eq(runs[FAST], 2);
-    json_decref(j);
 }

@@ -1,12 +1,10 @@
 /* test_cli.c - the tool from the command line: exit statuses, messages, logs, weights, Ctrl-C. */
 #include <criterion/criterion.h>
-#include <time.h>
 
 #include "adjoint_io.h"
+#include "cli/process.h"
 #include "cli/small_data.h"
 #include "cli/train_log.h"
-
-static finished r;
 
 static const call calls[] = {
     {3, NULL, "usage: adjoint COMMAND", ""},
@@ -81,11 +79,13 @@ static const call calls[] = {
     {3, NULL, "unexpected argument", "models lenet"},
 };
 
+TestSuite(cli, .init = enter_small_data, .fini = leave);
+
 Test(cli, exit_statuses_and_sentences) { expect_calls("", sizeof calls / sizeof calls[0], calls); }
 
 Test(cli, models)
 {
-    tool(&r, 0, "models");
+    tool(0, "models");
     static const char *const lines[] = {"lenet             454922 ",
                                         "lenet5             61706 ",
                                         "resnet8 ",
@@ -94,25 +94,24 @@ Test(cli, models)
                                         "vgg6             2196810 ",
                                         "ds_cnn "};
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
-        expect_text(r.out, lines[i]);
+        expect_text(ran.out, lines[i]);
 }
 
 /* Trains lenet5 for three epochs on the small data. */
 static void train(const char *log, const char *out, const char *threads)
 {
-    tool(&r, 0,
+    tool(0,
          "train --model lenet5 --data . --backend naive --epochs 3 --batch 32 --lr 0.02 --threads "
          "%s --log %s --out %s",
          threads, log, out);
-    cr_expect_null(strchr(r.out, '\r')); /* plain lines: this is no terminal */
-    expect_text(r.out, ": train 90 images in 10 classes (9 each), test 43\n");
-    expect_text(r.out, "epoch  3/3  loss ");
-    expect_text(r.out, "best: ");
+    cr_expect_null(strchr(ran.out, '\r')); /* plain lines: this is no terminal */
+    expect_text(ran.out, ": train 90 images in 10 classes (9 each), test 43\n");
+    expect_text(ran.out, "epoch  3/3  loss ");
+    expect_text(ran.out, "best: ");
 }
 
 Test(cli, train_log_and_eval)
 {
-    scoped(folder_remove) folder f = enter(small_data());
     train("log", "weights.safetensors", "1");
 
     json_t *log = read_log("log");
@@ -136,16 +135,11 @@ Test(cli, train_log_and_eval)
     cr_expect(json_is_false(log_entry(log, 4, "interrupted")));
 
     /* eval reads the model from the file and finds the last epoch's accuracy */
-    char expected[80];
-    snprintf(expected, sizeof expected, "test loss %.4f  test accuracy %.2f %% (%.0f of 43)",
-             log_number(log, 3, "held_out_loss"), log_number(log, 3, "held_out_accuracy"),
-             log_number(log, 3, "held_out_accuracy") * 0.43);
-    tool(&r, 0, "eval --weights weights.safetensors --data . --backend naive");
-    expect_text(r.out, expected);
-    json_decref(log);
+    prints(0, scores_of(log, 2, "test", 43),
+           "eval --weights weights.safetensors --data . --backend naive");
 
-    tool(&r, 1, "eval --weights weights.safetensors --data . --backend naive --model lenet");
-    expect_text(r.err, "holds another model (got lenet5, expected lenet)");
+    complains(1, "holds another model (got lenet5, expected lenet)",
+              "eval --weights weights.safetensors --data . --backend naive --model lenet");
 
     /* another number of threads changes nothing */
     train("log2", "weights2.safetensors", "3");
@@ -155,23 +149,19 @@ Test(cli, train_log_and_eval)
 /* Exactly one of a run's files is standard output; other messages go to stderr. */
 Test(cli, standard_output_and_input)
 {
-    scoped(folder_remove) folder f = enter(small_data());
-    tool(&r, 0, "train --model lenet5 --data . --epochs 1 --threads 1 --log -");
+    tool(0, "train --model lenet5 --data . --epochs 1 --threads 1 --log -");
     json_t *event = NULL;
-    for (char *line = strtok(r.out, "\n"); line != NULL; line = strtok(NULL, "\n")) {
-        json_decref(event);
+    for (char *line = strtok(ran.out, "\n"); line != NULL; line = strtok(NULL, "\n"))
         event = json_of(line);
-    }
-    cr_assert_str_eq(json_string_value(json_object_get(event, "event")), "end");
-    json_decref(event);
-    expect_text(r.err, "epoch  1/1  loss ");
+    cr_assert_str_eq(word_in(event, "event"), "end");
+    expect_text(ran.err, "epoch  1/1  loss ");
 
-    cr_assert_eq(shell(&r, "adjoint train --model lenet5 --data . --epochs 1 --threads 1 --out - | "
-                           "cat >piped && adjoint eval --weights - --data . <piped"),
-                 0, "%s", r.err);
-    expect_text(r.out, "lenet5 on ");
-    expect_text(r.out, " test accuracy");
-    tool(&r, 0, "train --model lenet5 --data . --epochs 1 --threads 1 --out named.safetensors");
+    cr_assert_eq(shell("adjoint train --model lenet5 --data . --epochs 1 --threads 1 --out - | "
+                       "cat >piped && adjoint eval --weights - --data . <piped"),
+                 0, "%s", ran.err);
+    expect_text(ran.out, "lenet5 on ");
+    expect_text(ran.out, " test accuracy");
+    tool(0, "train --model lenet5 --data . --epochs 1 --threads 1 --out named.safetensors");
     cr_expect(same_file("piped", "named.safetensors"));
 }
 
@@ -179,16 +169,15 @@ Test(cli, standard_output_and_input)
 Test(cli, train_with_tune)
 {
     static const char *const weights[] = {"a.safetensors", "b.safetensors"};
-    scoped(folder_remove) folder f = enter(small_data());
     int runs = 0, is_whole = 0;
     setenv("ADJOINT_TUNE", "tune", 1);
     put_file("tune", "adjoint tune 0\n", 15);
     /* A plan times for some seconds at most; on a busy machine the next one goes on with it. */
     for (; !is_whole && runs < 20; runs++) {
-        cr_assert_eq(shell(&r, "cp tune before"), 0);
-        tool(&r, 0, "train --data . --epochs 1 --batch 8 --threads 1 --tune --out %s",
+        cr_assert_eq(shell("cp tune before"), 0);
+        tool(0, "train --data . --epochs 1 --batch 8 --threads 1 --tune --out %s",
              weights[runs % 2]);
-        cr_assert((strstr(r.err, "tune file") != NULL) == (runs == 0), "%s", r.err);
+        cr_assert((strstr(ran.err, "tune file") != NULL) == (runs == 0), "%s", ran.err);
         is_whole = same_file("tune", "before");
     }
     cr_assert(is_whole && runs >= 2);
@@ -197,42 +186,21 @@ Test(cli, train_with_tune)
 
 Test(cli, diverging_is_an_error)
 {
-    scoped(folder_remove) folder f = enter(small_data());
-    tool(&r, 1, "train --data . --model lenet --backend naive --optimizer sgd --lr 1e6 --batch 8");
-    expect_text(r.err, "try a smaller --lr");
-}
-
-static void wait_for_line(const char *path, int lines)
-{
-    for (int i = 0; i < 3000; i++) {
-        int seen = 0;
-        FILE *f = fopen(path, "r");
-        for (int c; f != NULL && (c = fgetc(f)) != EOF;)
-            seen += c == '\n';
-        if (f != NULL)
-            fclose(f);
-        if (seen >= lines)
-            return;
-        nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
-    }
-    cr_assert(0, "%s has not got %d lines", path, lines);
+    complains(1, "try a smaller --lr",
+              "train --data . --model lenet --backend naive --optimizer sgd --lr 1e6 --batch 8");
 }
 
 Test(cli, interrupt_writes_weights)
 {
-    scoped(folder_remove) folder f = enter(small_data());
     child c = tool_start("train --model lenet5 --data . --backend naive --epochs 100000 --log log "
                          "--out weights.safetensors");
-    wait_for_line("log", 3);
-    kill(c.pid, SIGINT);
-    child_finish(&c, &r);
-    cr_expect_eq(r.status, 130, "%d %s", r.status, r.err);
-    expect_text(r.out, "stopped after a step");
+    wait_for_file(&c, "log", 1000); /* of some epochs */
+    stop_child(&c, SIGINT);
+    expect_text(ran.out, "stopped after a step");
 
     json_t *lines = read_log("log");
     size_t last = json_array_size(lines) - 1;
     cr_expect_str_eq(log_word(lines, last, "event"), "end");
     cr_expect(json_is_true(log_entry(lines, last, "interrupted")));
-    json_decref(lines);
-    tool(&r, 0, "eval --weights weights.safetensors --data . --backend naive");
+    tool(0, "eval --weights weights.safetensors --data . --backend naive");
 }

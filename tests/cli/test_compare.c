@@ -8,8 +8,6 @@
 #include "tests/isa.h"
 #include "tests/plan.h"
 
-static finished f;
-
 #define SMALL "compare --model lenet --batch 2 --size 8 --runs 1 --threads 1 "
 
 Test(compare_cli, wrong_usage)
@@ -39,63 +37,55 @@ Test(compare_cli, wrong_usage)
 
 Test(compare_cli, table)
 {
-    tool(&f, 0, SMALL "--configs naive:f64,naive,onednn,onednn:bf16");
-    expect_text(f.out, "conv2d_backprop_filter");
-    expect_text(f.out, "comparisons, 0 failed");
-    tool(&f, 0, SMALL "--configs naive:f64;onednn,conv2d=naive,max_pool=naive --all");
-    expect_text(f.out, "\nonednn,conv2d=naive,max_pool=naive: ");
-    for (const char *p = f.out; (p = strstr(p, " conv2d  ")) != NULL; p++)
+    prints(0, "conv2d_backprop_filter", SMALL "--configs naive:f64,naive,onednn,onednn:bf16");
+    expect_text(ran.out, "comparisons, 0 failed");
+    prints(0, "\nonednn,conv2d=naive,max_pool=naive: ",
+           SMALL "--configs naive:f64;onednn,conv2d=naive,max_pool=naive --all");
+    for (const char *p = ran.out; (p = strstr(p, " conv2d  ")) != NULL; p++)
         cr_assert_eq(strncmp(strchr(p, '\n') - 9, "naive:f32", 9), 0, "%s", p);
-    tool(&f, 0, SMALL "--configs naive:f64,naive --exact --all");
-    expect_text(f.out, "integers");
+    prints(0, "integers", SMALL "--configs naive:f64,naive --exact --all");
 }
 
 /* Elements of a group of integers share the errors of few values, such as e^-1 and e^-4. */
 Test(compare_cli, groups_of_integers)
 {
-    tool(&f, 0,
-         "compare --op erf --dtype bf16 --exact --seed 2034186605 --configs naive:f64,direct "
-         "--threads 1 --runs 1");
+    tool(0, "compare --op erf --dtype bf16 --exact --seed 2034186605 --configs naive:f64,direct "
+            "--threads 1 --runs 1");
 }
 
 /* oneDNN computes no f64; ops without any oneDNN kernel are not reported. */
 Test(compare_cli, refused_nodes)
 {
-    tool(&f, 0,
-         "compare --op conv2d --in 1,5,5,2 --filter 3,3,2,2 --dtype f64 --configs "
-         "naive:f64,naive,onednn --neighbors 0");
-    expect_text(f.out, "6 comparisons, 0 failed; onednn refuses 3 nodes, which other "
-                       "kernels compute: conv2d, conv2d_backprop_input, "
-                       "conv2d_backprop_filter (");
-    tool(&f, ANY_STATUS, "compare --op prelu --in 2,3 --configs naive:f64,onednn");
-    cr_assert_null(strstr(f.out, "refuses"), "%s", f.out);
+    prints(0,
+           "6 comparisons, 0 failed; onednn refuses 3 nodes, which other "
+           "kernels compute: conv2d, conv2d_backprop_input, "
+           "conv2d_backprop_filter (",
+           "compare --op conv2d --in 1,5,5,2 --filter 3,3,2,2 --dtype f64 --configs "
+           "naive:f64,naive,onednn --neighbors 0");
+    tool(ANY_STATUS, "compare --op prelu --in 2,3 --configs naive:f64,onednn");
+    cr_assert_null(strstr(ran.out, "refuses"), "%s", ran.out);
 }
 
 Test(compare_cli, json)
 {
-    json_error_t e;
     const temporary file = temporary_file();
-    const char *path = file.s;
-    tool(&f, 0, SMALL "--json %s --configs naive:f64,naive:nchw", path);
-    json_t *all = json_load_file(path, 0, &e);
-    unlink(path);
-    cr_assert_not_null(all, "%s in line %d", e.text, e.line);
-    cr_assert_eq(json_integer_value(json_object_get(all, "failed")), 0);
+    tool(0, SMALL "--json %s --configs naive:f64,naive:nchw", file.s);
+    json_t *all = json_of_file(file.s);
+    cr_assert_eq(number_in(all, "failed"), 0);
     cr_assert_eq(json_array_size(json_object_get(all, "configurations")), 2);
     json_t *rows = json_object_get(all, "rows"), *row = json_array_get(rows, 0);
     cr_assert_gt(json_array_size(rows), 40);
-    cr_assert_str_eq(json_string_value(json_object_get(row, "configuration")), "naive:nchw");
+    cr_assert_str_eq(word_in(row, "configuration"), "naive:nchw");
     cr_assert(json_is_object(json_object_get(row, "isolated")));
-    json_decref(all);
 }
 
 Test(compare_cli, junit)
 {
-    tool(&f, 0, SMALL "--junit - --configs naive:f64,naive");
-    cr_assert_eq(strncmp(f.out, "<?xml", 5), 0);
-    cr_assert_eq(times_in(f.out, "<testsuite "), 2); /* the reference, and the other */
-    cr_assert_gt(times_in(f.out, "<testcase "), 40);
-    cr_assert_eq(times_in(f.out, "<failure"), 0);
+    tool(0, SMALL "--junit - --configs naive:f64,naive");
+    cr_assert_eq(strncmp(ran.out, "<?xml", 5), 0);
+    cr_assert_eq(times_in(ran.out, "<testsuite "), 2); /* the reference, and the other */
+    cr_assert_gt(times_in(ran.out, "<testcase "), 40);
+    cr_assert_eq(times_in(ran.out, "<failure"), 0);
 }
 
 Test(compare_cli, options_without_effect)
@@ -134,15 +124,14 @@ Test(compare_cli, isa)
         {"naive:f64,onednn:isa=avx512_core", "bf16", " comparisons, 0 failed", "bf16:avx"}};
     unsetenv("ADJOINT_PLAN");
     for (int i = 0; i < 3; i++) {
-        tool(&f, 0,
-             "compare --op conv2d --in 2,8,8,16 --filter 3,3,16,8 --runs 1 --threads 1 "
-             "--neighbors 0 --configs %s --dtype %s",
-             cases[i].configs, cases[i].dtype);
-        expect_text(f.out, cases[i].says);
-        cr_assert_null(strstr(f.out, cases[i].never), "%s", f.out);
+        prints(0, cases[i].says,
+               "compare --op conv2d --in 2,8,8,16 --filter 3,3,16,8 --runs 1 --threads 1 "
+               "--neighbors 0 --configs %s --dtype %s",
+               cases[i].configs, cases[i].dtype);
+        cr_assert_null(strstr(ran.out, cases[i].never), "%s", ran.out);
     }
-    tool(&f, 3, "compare --op conv2d --configs onednn:isa=avx2,naive");
-    expect_text(f.err, "in the first configuration, the reference");
+    complains(3, "in the first configuration, the reference",
+              "compare --op conv2d --configs onednn:isa=avx2,naive");
 }
 
 /* Its plan has nodes that equal others, which are computed anew for the gradient: already what node
@@ -151,12 +140,11 @@ Test(compare_cli, isa_of_copies)
 {
     if (!cpu_has("avx2"))
         cr_skip_test("this CPU has no avx2\n");
-    tool(&f, 0,
-         "compare --model resnet8 --batch 2 --runs 1 --also-batch 0 --configs "
-         "naive,onednn:isa=avx2 --node 150");
-    cr_expect_null(strstr(f.out, "the response is cut off"), "%s", f.out);
-    cr_expect(strstr(f.out, " batch_norm_grad  ") && strstr(f.out, " conv2d_backprop_input  "),
-              "150 is another node now: %s", f.out);
+    tool(0, "compare --model resnet8 --batch 2 --runs 1 --also-batch 0 --configs "
+            "naive,onednn:isa=avx2 --node 150");
+    cr_expect_null(strstr(ran.out, "the response is cut off"), "%s", ran.out);
+    cr_expect(strstr(ran.out, " batch_norm_grad  ") && strstr(ran.out, " conv2d_backprop_input  "),
+              "150 is another node now: %s", ran.out);
 }
 
 #define CONV_6035                                                                                  \
@@ -167,22 +155,21 @@ Test(compare_cli, isa_of_copies)
  * of the tool. With it, right. */
 Test(compare_cli, guard_survives)
 {
-    tool(&f, 0, CONV_6035);
-    expect_text(f.out, "3 comparisons, 0 failed");
+    prints(0, "3 comparisons, 0 failed", CONV_6035);
     expect_crashes();
     setenv("ADJOINT_QUARANTINE", "off", 1);
-    tool(&f, ANY_STATUS, CONV_6035 "--shrink 2");
-    cr_assert(f.status == 0 || f.status == 1, "%d: %s", f.status, f.err);
-    expect_text(f.out, "3 comparisons, ");
-    if (f.status == 1) {
-        expect_text(f.out, "conv2d_backprop_filter");
+    tool(ANY_STATUS, CONV_6035 "--shrink 2");
+    cr_assert(ran.status == 0 || ran.status == 1, "%d: %s", ran.status, ran.err);
+    expect_text(ran.out, "3 comparisons, ");
+    if (ran.status == 1) {
+        expect_text(ran.out, "conv2d_backprop_filter");
         /* timed with all others, it may crash in the whole graph alone */
-        cr_assert(strstr(f.out, "to blame: kernel") != NULL ||
-                      strstr(f.out, "the whole graph: CRASH") != NULL,
-                  "%s", f.out);
-        if (strstr(f.out, ": CRASH %") != NULL)
-            expect_text(f.out, "1 CRASH  ");
-        expect_text(f.out, "again: ADJOINT_QUARANTINE=off adjoint compare --op conv2d");
+        cr_assert(strstr(ran.out, "to blame: kernel") != NULL ||
+                      strstr(ran.out, "the whole graph: CRASH") != NULL,
+                  "%s", ran.out);
+        if (strstr(ran.out, ": CRASH %") != NULL)
+            expect_text(ran.out, "1 CRASH  ");
+        expect_text(ran.out, "again: ADJOINT_QUARANTINE=off adjoint compare --op conv2d");
     }
 }
 
@@ -213,15 +200,15 @@ Test(compare_cli, guard_and_a_hang)
     cr_expect_gt(trial, 0);
     if (trial > 0)
         kill(trial, SIGSTOP);
-    child_finish(&c, &f);
-    cr_assert_eq(f.status, 1, "%s%s", f.out, f.err);
-    cr_assert(strstr(f.out, "no response in 1 s in conv2d") != NULL ||
-                  strstr(f.out, "no response in 1 s in planning") != NULL,
-              "%s", f.out);
-    cr_assert(strstr(f.out, " in conv2d") == NULL || strstr(f.out, " (estimated at ") != NULL, "%s",
-              f.out);
-    expect_text(f.out, "CRASH");
-    expect_text(f.out, "3 comparisons, ");
+    child_finish(&c);
+    cr_assert_eq(ran.status, 1, "%s%s", ran.out, ran.err);
+    cr_assert(strstr(ran.out, "no response in 1 s in conv2d") != NULL ||
+                  strstr(ran.out, "no response in 1 s in planning") != NULL,
+              "%s", ran.out);
+    cr_assert(strstr(ran.out, " in conv2d") == NULL || strstr(ran.out, " (estimated at ") != NULL,
+              "%s", ran.out);
+    expect_text(ran.out, "CRASH");
+    expect_text(ran.out, "3 comparisons, ");
 }
 
 TestSuite(compare_infer, .init = plan_as_usual);
@@ -238,13 +225,12 @@ Test(compare_infer, is_what_predict_runs)
                                         ", 0 failed"},
                              *const absent[] = {"_grad", "backprop", "momentum", "cross_entropy",
                                                 "  batch_norm+"};
-    tool(&f, 0,
-         "compare --model mobilenet_v1 --size 32 --batch 1 --runs 1 --also-batch 0 --threads 1 "
-         "--configs naive:f64,direct --infer");
+    tool(0, "compare --model mobilenet_v1 --size 32 --batch 1 --runs 1 --also-batch 0 --threads 1 "
+            "--configs naive:f64,direct --infer");
     for (size_t i = 0; i < sizeof there / sizeof *there; i++)
-        expect_text(f.out, there[i]);
+        expect_text(ran.out, there[i]);
     for (size_t i = 0; i < sizeof absent / sizeof *absent; i++)
-        cr_expect_null(strstr(f.out, absent[i]), "\"%s\": %s", absent[i], f.out);
+        cr_expect_null(strstr(ran.out, absent[i]), "\"%s\": %s", absent[i], ran.out);
 }
 
 Test(compare_infer, refused)
@@ -259,8 +245,7 @@ Test(compare_infer, refused)
 
 Test(compare_infer, optimizer_of_a_training_step)
 {
-    tool(
-        &f, 0,
+    prints(
+        0, "\n  adam_step  ",
         "compare --model lenet --optimizer adam --configs naive:f64,naive --also-batch 0 --runs 1");
-    expect_text(f.out, "\n  adam_step  ");
 }

@@ -10,21 +10,19 @@
 #include "cli/compare/compare.h"
 #include "tests/plan.h"
 
-static finished f;
-
 /* Where memory is limited (ulimit -v) there may be too little of it, of which oneDNN 2.6.3 crashes;
  * the tests below are about something else. */
 static void expect_enough_memory(void)
 {
     struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
     getrlimit(RLIMIT_AS, &limit);
-    int said = strstr(f.err, "out of memory") != NULL || strstr(f.out, "out of memory") != NULL ||
-               strstr(f.out, "ENOMEM") != NULL;
+    int said = strstr(ran.err, "out of memory") != NULL ||
+               strstr(ran.out, "out of memory") != NULL || strstr(ran.out, "ENOMEM") != NULL;
     int limited = limit.rlim_cur != RLIM_INFINITY;
-    if (limited && (said || f.status >= 128 || strstr(f.out, "SIGSEGV") != NULL))
+    if (limited && (said || ran.status >= 128 || strstr(ran.out, "SIGSEGV") != NULL))
         cr_skip_test("memory is short: the limit is %llu bytes (status %d) %s",
-                     (unsigned long long)limit.rlim_cur, f.status, f.err);
-    cr_assert_not(said, "this machine's memory is short: %s%s", f.err, f.out);
+                     (unsigned long long)limit.rlim_cur, ran.status, ran.err);
+    cr_assert_not(said, "this machine's memory is short: %s%s", ran.err, ran.out);
 }
 
 /* The line after "again: ", without its end. */
@@ -40,7 +38,7 @@ static char *printed_line(const char *out)
 /* Runs a line in a shell, like a user. */
 static void run_in_shell(const char *line)
 {
-    shell(&f, line);
+    shell("%s", line);
     expect_enough_memory();
 }
 
@@ -60,30 +58,30 @@ static long elems(const char *line, const char *option)
 static void expect_same(const char *line, const char *row, const char *blame)
 {
     run_in_shell(line);
-    cr_assert_eq(f.status, 1, "%s\n%s", line, f.out);
-    cr_assert_not_null(strstr(f.out, row), "%s\n%s", line, f.out);
-    cr_assert_not_null(strstr(f.out, blame), "%s\n%s", line, f.out);
-    cr_assert_not_null(strstr(f.out, line), "it is printed again:\n%s\n%s", line, f.out);
+    cr_assert_eq(ran.status, 1, "%s\n%s", line, ran.out);
+    cr_assert_not_null(strstr(ran.out, row), "%s\n%s", line, ran.out);
+    cr_assert_not_null(strstr(ran.out, blame), "%s\n%s", line, ran.out);
+    cr_assert_not_null(strstr(ran.out, line), "it is printed again:\n%s\n%s", line, ran.out);
 }
 
 /* A fault of oneDNN 2.x in bf16; elsewhere it may be mended. */
 Test(compare_again, bf16_dilated_filter_gradient)
 {
     setenv("ADJOINT_QUARANTINE", "off", 1);
-    tool(&f, ANY_STATUS,
+    tool(ANY_STATUS,
          "compare --op conv2d --in 2,36,36,24 --filter 3,3,24,24 --dtype bf16 --exact --configs "
          "naive,onednn --attr dilations=1,2,2,1 --threads 1 --runs 2 --neighbors 0 --shrink 100");
     expect_enough_memory();
-    if (f.status == 0)
+    if (ran.status == 0)
         cr_skip_test("this oneDNN has no such fault\n");
-    cr_assert_eq(f.status, 1, "%s", f.err);
+    cr_assert_eq(ran.status, 1, "%s", ran.err);
     const char *failed =
-        strstr(f.out, "onednn: FAIL %"); /* the number depends on casts before it */
-    cr_assert_not_null(failed, "%s", f.out);
+        strstr(ran.out, "onednn: FAIL %"); /* the number depends on casts before it */
+    cr_assert_not_null(failed, "%s", ran.out);
     failed += strcspn(failed, "%") + 1;
     cr_assert_eq(strncmp(failed + strspn(failed, "0123456789"), " conv2d_backprop_filter", 23), 0,
-                 "%s", f.out);
-    scoped(release) char *line = printed_line(f.out);
+                 "%s", ran.out);
+    scoped(release) char *line = printed_line(ran.out);
     expect_text(line, "--op conv2d_backprop_filter");
     const char *const kept[] = {"--configs naive,onednn",  "--runs 2",    "--exact", "--threads 1",
                                 "ADJOINT_QUARANTINE=off ", "--dtype bf16"};
@@ -98,16 +96,16 @@ Test(compare_again, bf16_dilated_filter_gradient)
  * reference. */
 Test(compare_again, no_response)
 {
-    tool(&f, ANY_STATUS,
+    tool(ANY_STATUS,
          "compare --op conv2d --in 1,96,96,64 --filter 5,5,64,64 --configs onednn,naive --guard "
          "--timeout 0.1 --shrink 0 --runs 1 --threads 1 --neighbors 0");
     expect_enough_memory();
-    cr_assert_eq(f.status, 1, "%s", f.err);
-    expect_text(f.out, "naive: the whole graph: CRASH: no response in 0.1 s");
-    expect_text(f.out, "naive: CRASH %2 conv2d");
-    expect_text(f.out, "\n    no response in 0.1 s");
-    expect_text(f.out, "3 comparisons, 3 failed");
-    scoped(release) char *line = printed_line(f.out);
+    cr_assert_eq(ran.status, 1, "%s", ran.err);
+    expect_text(ran.out, "naive: the whole graph: CRASH: no response in 0.1 s");
+    expect_text(ran.out, "naive: CRASH %2 conv2d");
+    expect_text(ran.out, "\n    no response in 0.1 s");
+    expect_text(ran.out, "3 comparisons, 3 failed");
+    scoped(release) char *line = printed_line(ran.out);
     cr_assert_str_eq(line, "adjoint compare --op conv2d --in 1,96,96,64 --filter 5,5,64,64 "
                            "--neighbors 0 --configs onednn,naive --seed 1 --runs 1 --threads 1 "
                            "--guard --timeout 0.1");
@@ -144,8 +142,9 @@ static char *written(int (*write)(FILE *f, const void *source), int alone, int b
 {
     static reproducer none[2];
     const comparison five = compare(5, alone), two = compare(2, alone);
-    const compare_source second = {five.c, "five", "again five", none, 0, NULL},
-                         first = {two.c, "two", "again two", none, 0, both ? &second : NULL};
+    const compare_run second = {.comparison = five.c, .again = none, .title = "five"};
+    const compare_run first = {
+        .comparison = two.c, .again = none, .title = "two", .also = both ? &second : NULL};
     char *text = NULL;
     size_t size;
     FILE *f = open_memstream(&text, &size);
@@ -161,13 +160,12 @@ Test(compare_also, json)
     for (int both = 0; both < 2; both++) {
         scoped(release) char *text = written(write_json, 0, both);
         json_t *report = json_of(text), *also = json_object_get(report, "also");
-        cr_expect_str_eq(json_string_value(json_object_get(report, "what")), "two");
+        cr_expect_str_eq(word_in(report, "what"), "two");
         cr_expect_eq(also != NULL, both);
         if (both) {
-            cr_expect_str_eq(json_string_value(json_object_get(also, "what")), "five");
+            cr_expect_str_eq(word_in(also, "what"), "five");
             cr_expect_eq(json_array_size(json_object_get(also, "rows")), 1);
         }
-        json_decref(report);
     }
 }
 
@@ -203,5 +201,4 @@ Test(compare_also, says_no_more_than_what_was_run)
         cr_expect(json_is_null(json_object_get(whole, "ms")), "%s", text);
         cr_expect(json_is_null(json_object_get(whole, "repeats")), "%s", text);
     }
-    json_decref(report);
 }

@@ -17,12 +17,10 @@
 #include "tests/isa.h"
 #include "tests/plan.h"
 
-static finished f;
-
 static void run_lenet(const char *also_batch, int status)
 {
     planted_use_tool();
-    tool(&f, status,
+    tool(status,
          "compare --model lenet --size 12 --runs 1 --threads 1 --configs naive:f64,onednn "
          "--also-batch %s",
          also_batch);
@@ -31,16 +29,16 @@ static void run_lenet(const char *also_batch, int status)
 Test(compare_images, few_are_right)
 {
     run_lenet("8", 0);
-    expect_text(f.out, "lenet, batch 8, seed 1, each kind of node alone");
+    expect_text(ran.out, "lenet, batch 8, seed 1, each kind of node alone");
 }
 
 Test(compare_images, many_are_wrong)
 {
     need_onednn_kernels();
     run_lenet("17", 1);
-    const char *second = strstr(f.out, "lenet, batch 17, seed 1\n");
-    cr_assert_not_null(second, "%s", f.out);
-    expect_text(f.out, " 0 failed (gradient rules are checked by");
+    const char *second = strstr(ran.out, "lenet, batch 17, seed 1\n");
+    cr_assert_not_null(second, "%s", ran.out);
+    expect_text(ran.out, " 0 failed (gradient rules are checked by");
     expect_text(second, "\nreference naive:f64\n");
     expect_text(second, "\nonednn: each kind of node alone\n");
     expect_text(second, " conv2d_backprop_filter (onednn ");
@@ -81,16 +79,13 @@ TestSuite(compare_crash, .init = use_planted_tool);
  * not planned around. */
 static void expect_crash(const char *command, const char *said)
 {
-    char line[300];
     need_onednn_kernels();
     setenv("ADJOINT_QUARANTINE", "off", 1);
-    snprintf(line, sizeof line,
-             "%s --in 2,36,36,12 --filter 3,3,12,16 --attr strides=1,%d,%d,1,padding=VALID "
-             "--neighbors 0 --threads 1",
-             command, PLANTED_CRASH, PLANTED_CRASH);
-    run_line(&f, line);
-    cr_expect_eq(f.status, 128 + SIGSEGV, "%d: %s%s", f.status, f.out, f.err);
-    cr_expect_str_eq(f.err, said);
+    tool(128 + SIGSEGV,
+         "%s --in 2,36,36,12 --filter 3,3,12,16 --attr strides=1,%d,%d,1,padding=VALID "
+         "--neighbors 0 --threads 1",
+         command, PLANTED_CRASH, PLANTED_CRASH);
+    cr_expect_str_eq(ran.err, said);
 }
 
 Test(compare_crash, leads_to_guard)
@@ -139,35 +134,33 @@ static void plant(const char *change) { plant_script("sed '%s' | exec cc \"$@\"\
 
 Test(compare_emitted, right_functions)
 {
-    tool(&f, 0, "compare --model lenet --size 12 --batch 1 --also-batch 0 " CONFIGS);
-    expect_text(f.out, "(0 on naive)");
-    expect_text(f.out, "matmul+bias_add+relu"); /* a fused function */
-    expect_text(f.out, " 0 failed (");
-    cr_expect_null(strstr(f.out, "refuses"), "%s", f.out);
-    tool(&f, 0, "gradcheck --model lenet5 --node conv1 --backend emitted");
-    expect_text(f.out, "backend=emitted");
+    prints(0, "(0 on naive)", "compare --model lenet --size 12 --batch 1 --also-batch 0 " CONFIGS);
+    expect_text(ran.out, "matmul+bias_add+relu"); /* a fused function */
+    expect_text(ran.out, " 0 failed (");
+    cr_expect_null(strstr(ran.out, "refuses"), "%s", ran.out);
+    prints(0, "backend=emitted", "gradcheck --model lenet5 --node conv1 --backend emitted");
 }
 
 /* Beside the other backends, each computes its own configuration. */
 Test(compare_emitted, several_backends)
 {
-    tool(&f, 0,
+    tool(0,
          "compare --op conv2d --neighbors 0 --shrink 0 --configs naive:f64,onednn,emitted --all");
-    char *emitted = strstr(f.out, "\nemitted:");
+    char *emitted = strstr(ran.out, "\nemitted:");
     cr_assert_not_null(emitted);
     expect_text(emitted, " c:1\n");
     *emitted = '\0';
-    cr_expect_null(strstr(f.out, " c:1\n"), "%s", f.out);
+    cr_expect_null(strstr(ran.out, " c:1\n"), "%s", ran.out);
 }
 
 Test(compare_emitted, wrong_function)
 {
     plant("s/<= 0.0f ? 0.0f/<= 0.0f ? 0.5f/");
-    tool(&f, 1, "compare --model lenet --size 12 --also-batch 0 " CONFIGS);
-    expect_text(f.out, "emitted: FAIL %5 relu (emitted c:1), to blame: kernel");
-    cr_expect_null(strstr(f.out, "conv2d (emitted c:1), to blame"), "%s", f.out);
-    tool(&f, 1, "gradcheck " RELU " --backend emitted");
-    expect_text(f.out, "fault is in backend emitted's kernel for relu");
+    prints(1, "emitted: FAIL %5 relu (emitted c:1), to blame: kernel",
+           "compare --model lenet --size 12 --also-batch 0 " CONFIGS);
+    cr_expect_null(strstr(ran.out, "conv2d (emitted c:1), to blame"), "%s", ran.out);
+    prints(1, "fault is in backend emitted's kernel for relu",
+           "gradcheck " RELU " --backend emitted");
 }
 
 /* Zeros of both signs, kinks, NaN and infinities; a rate of dropout that 32 bits cannot tell
@@ -178,7 +171,7 @@ Test(compare_emitted, special_values)
     static const char *const ops[] = {"relu6",    "hard_swish", "gelu",      "gelu_grad", "resize",
                                       "sgd_step", "momentum",   "adam_step", "dropout"};
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
-        tool(&f, 0, "compare --op %s --neighbors 0 --runs 1 " CONFIGS, ops[i]);
+        tool(0, "compare --op %s --neighbors 0 --runs 1 " CONFIGS, ops[i]);
     }
 }
 
@@ -186,35 +179,31 @@ Test(compare_emitted, special_values)
 Test(compare_emitted, wrong_in_place)
 {
     plant("/^static void in_place/,/^}/s/<= 0.0f ? 0.0f/<= 0.0f ? 0.5f/");
-    tool(&f, 1, "compare " RELU " " CONFIGS);
-    expect_text(f.out, "relu");
+    prints(1, "relu", "compare " RELU " " CONFIGS);
 }
 
 /* Elements that a function does not write are NaN. */
 Test(compare_emitted, an_element_is_left_out)
 {
     plant("s/i < 1024; i++/i < 1023; i++/");
-    tool(&f, 1, "compare --op relu --in 1,8,8,16 --neighbors 0 " CONFIGS);
-    expect_text(f.out, "got nan");
+    prints(1, "got nan", "compare --op relu --in 1,8,8,16 --neighbors 0 " CONFIGS);
 }
 
 Test(compare_emitted, does_not_compile)
 {
     plant("s/<= 0.0f ? 0.0f/<= 0.0f ? oops/");
-    tool(&f, 1, "compare " RELU " " CONFIGS);
-    expect_text(f.out, "emitted: ERROR %1 relu");
-    expect_text(f.out, "error: ");
-    expect_text(f.out, "oops");
-    cr_expect_null(strstr(f.out, "ERROR %3 relu_grad"), "%s", f.out);
+    prints(1, "emitted: ERROR %1 relu", "compare " RELU " " CONFIGS);
+    expect_text(ran.out, "error: ");
+    expect_text(ran.out, "oops");
+    cr_expect_null(strstr(ran.out, "ERROR %3 relu_grad"), "%s", ran.out);
 }
 
 Test(compare_emitted, crashes)
 {
     expect_crashes();
     plant("s/<= 0.0f ? 0.0f/<= 0.0f ? (float)(abort(), 0)/");
-    tool(&f, 1, "compare " RELU " " CONFIGS);
-    expect_text(f.out, "emitted: ERROR %1 relu");
-    expect_text(f.out, "the emitted function: SIGABRT");
+    prints(1, "emitted: ERROR %1 relu", "compare " RELU " " CONFIGS);
+    expect_text(ran.out, "the emitted function: SIGABRT");
 }
 
 /* Ctrl-C, which reaches the tool and its compiler, leaves no file. */
@@ -230,12 +219,11 @@ Test(compare_emitted, is_interrupted)
                                WORDS(adjoint, "compare", "--op", "relu", "--neighbors", "0",
                                      "--configs", "naive:f64,emitted"),
                                -1);
-    for (int i = 0; i < 3000 && access(begun.s, F_OK) != 0 && !has_ended(&c); i++)
-        pause_ms(20);
+    wait_for_file(&c, begun.s, 0);
     cr_expect_gt(files_in(&temporary_files), 0);
     cr_assert_eq(kill(-c.pid, SIGINT), 0);
-    child_finish(&c, &f);
-    cr_expect_eq(f.status, 128 + SIGINT, "%s", f.err);
+    child_finish(&c);
+    cr_expect_eq(ran.status, 128 + SIGINT, "%s", ran.err);
     for (int i = 0; i < 500 && files_in(&temporary_files) > 0; i++)
         pause_ms(20);
     cr_expect_eq(files_in(&temporary_files), 0);
@@ -243,16 +231,13 @@ Test(compare_emitted, is_interrupted)
 
 Test(compare_emitted, is_refused)
 {
-    tool(&f, 0, "compare --op softmax_cross_entropy --neighbors 0 " CONFIGS);
-    expect_text(f.out, "; emitted refuses ");
-    tool(&f, 3, "compare " RELU " " CONFIGS " --guard");
-    expect_text(f.err, "excludes --guard and isa=");
-    tool(&f, 3, "compare " RELU " --configs emitted,naive");
-    expect_text(f.err, "expected one of onednn, direct, naive");
+    prints(0, "; emitted refuses ", "compare --op softmax_cross_entropy --neighbors 0 " CONFIGS);
+    complains(3, "excludes --guard and isa=", "compare " RELU " " CONFIGS " --guard");
+    complains(3, "expected one of onednn, direct, naive",
+              "compare " RELU " --configs emitted,naive");
     setenv("PATH", planted.path, 1); /* without a compiler */
-    tool(&f, 1, "compare " RELU " " CONFIGS);
-    cr_expect_str_eq(f.err, "adjoint compare: emitted: backend emitted cannot be opened (the C "
-                            "compiler cc cannot be started)\n");
-    tool(&f, 1, "gradcheck " RELU " --backend emitted");
-    expect_text(f.err, "the C compiler cc cannot be started");
+    tool(1, "compare " RELU " " CONFIGS);
+    cr_expect_str_eq(ran.err, "adjoint compare: emitted: backend emitted cannot be opened (the C "
+                              "compiler cc cannot be started)\n");
+    complains(1, "the C compiler cc cannot be started", "gradcheck " RELU " --backend emitted");
 }

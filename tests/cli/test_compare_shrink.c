@@ -98,12 +98,8 @@ static void lines_for(compare_opts *o, char line[LINE])
     const adj_comparison *c;
     adj_compare_opts opts = options();
     cr_assert_eq(compared_open(&g, &o->graph), ADJ_OK, "%s", g.m.error.message);
-    const adj_leaf_value labels = {g.m.labels, g.label};
-    opts.exec.n_fetch = g.n_root;
-    opts.exec.fetch = g.root;
-    opts.exec.updates = g.m.updates;
-    opts.n_value = g.m.labels != NULL;
-    opts.value = &labels;
+    adj_leaf_value labels;
+    compared_compute(&g, &labels, &opts);
     cr_assert_eq(adj_compare(g.m.graph, &opts, &c), ADJ_OK, "%s", c->message);
     cr_assert_gt(c->n_failed, 0);
     reproducer *r = reproducers(o, &opts, NULL, c);

@@ -12,19 +12,12 @@
 
 static void release_onnx(adj_onnx_net **net) { adj_onnx_free(*net); }
 
-static folder f;
-static finished r;
-
-static void set_up(void) { f = enter(small_data()); }
-static void tear_down(void) { folder_remove(&f); }
-
-TestSuite(convert_onnx, .init = set_up, .fini = tear_down);
+TestSuite(convert_onnx, .init = enter_small_data, .fini = leave);
 
 /* Trains a model for an epoch. */
 static void train(const char *model)
 {
-    tool(&r, 0, "train --model %s --data . --epochs 1 --threads 1 --out weights.safetensors",
-         model);
+    tool(0, "train --model %s --data . --epochs 1 --threads 1 --out weights.safetensors", model);
 }
 
 enum { BATCH = 3, MOST = 3 * 32 * 32 * 3, CLASSES = 10 };
@@ -53,26 +46,23 @@ static void run(adj_graph *g, adj_node *x, adj_node *y, const adj_tensors *t, fl
 /* Runs a built-in model with the weights of a file. */
 static void run_model(const char *model, int64_t side, int64_t channels, float out[])
 {
-    scoped(release_tensors) adj_tensors *t = NULL;
+    scoped(release_tensors) adj_tensors *t = tensors_of("weights.safetensors");
     adj_graph *g = adj_graph_new();
     const adj_model_opts o = {.batch = BATCH, .size.h = side, .size.w = side, .size.c = channels};
     adj_node *y = adj_model_logits(g, adj_model_find(model, NULL), &o);
-    cr_assert_eq(adj_tensors_read("weights.safetensors", &t), ADJ_OK, "%s", t->message);
     run(g, adj_find(g, "images"), y, t, out);
 }
 
 /* Runs the network of an ONNX file, with the weights of another file (NULL: its own). */
 static void run_net(const char *path, const char *with, int64_t classes, float out[])
 {
-    scoped(release_tensors) adj_tensors *t = NULL;
+    scoped(release_tensors) adj_tensors *t = with != NULL ? tensors_of(with) : NULL;
     scoped(release_onnx) adj_onnx_net *n = NULL;
     adj_graph *g = adj_graph_new();
     adj_error error = {0};
     cr_assert_eq(
         adj_onnx_load(g, path, &(adj_onnx_opts){.batch = BATCH, .classes = classes}, &n, &error),
         ADJ_OK, "%s", error.message);
-    if (with != NULL)
-        cr_assert_eq(adj_tensors_read(with, &t), ADJ_OK, "%s", t->message);
     run(g, n->input[0], n->output[0], t, out);
 }
 
@@ -90,22 +80,20 @@ Test(convert_onnx, there_and_back)
     static float expected[BATCH * CLASSES], got[BATCH * CLASSES];
     train("resnet20");
     run_model("resnet20", 32, 3, expected);
-    tool(&r, 0, "convert weights.safetensors net.onnx");
-    expect_text(r.out, "network written to ");
+    prints(0, "network written to ", "convert weights.safetensors net.onnx");
     run_net("net.onnx", NULL, 0, got);
     expect_close(got, expected);
 
-    tool(&r, 0, "convert net.onnx back.safetensors");
-    tool(&r, 0, "inspect back.safetensors");
-    expect_text(r.out, "model: net.onnx\n");
-    expect_text(r.out, "input: [32,32,3]\n");
-    expect_text(r.out, "bn1/running_var ");
+    tool(0, "convert net.onnx back.safetensors");
+    prints(0, "model: net.onnx\n", "inspect back.safetensors");
+    expect_text(ran.out, "input: [32,32,3]\n");
+    expect_text(ran.out, "bn1/running_var ");
     run_net("net.onnx", "back.safetensors", 0, got);
     expect_close(got, expected);
-    tool(&r, 0, "eval --model net.onnx --weights back.safetensors --data .");
+    tool(0, "eval --model net.onnx --weights back.safetensors --data .");
 
     /* a copy of the network */
-    tool(&r, 0, "convert net.onnx other.onnx");
+    tool(0, "convert net.onnx other.onnx");
     run_net("other.onnx", NULL, 0, got);
     expect_close(got, expected);
 }
@@ -116,9 +104,9 @@ Test(convert_onnx, weights_of_the_model)
     static float expected[BATCH * CLASSES], got[BATCH * CLASSES];
     train("lenet");
     run_model("lenet", 28, 1, expected);
-    tool(&r, 0, "convert weights.safetensors net.onnx");
-    tool(&r, 0, "convert net.onnx back.safetensors");
-    tool(&r, 0, "convert back.safetensors other.onnx --model lenet");
+    tool(0, "convert weights.safetensors net.onnx");
+    tool(0, "convert net.onnx back.safetensors");
+    tool(0, "convert back.safetensors other.onnx --model lenet");
     run_net("other.onnx", NULL, 0, got);
     expect_close(got, expected);
 }
@@ -128,11 +116,11 @@ Test(convert_onnx, trained_network)
 {
     static float expected[BATCH * CLASSES], got[BATCH * CLASSES];
     train("lenet");
-    tool(&r, 0, "convert weights.safetensors net.onnx");
-    put_class(&f, "data/a", "a", 6, 28, 28, 1);
-    put_class(&f, "data/b", "b", 6, 28, 28, 1);
-    tool(&r, 0, "train --model net.onnx --data data --epochs 1 --head new --out back.safetensors");
-    tool(&r, 0, "convert back.safetensors other.onnx --model net.onnx");
+    tool(0, "convert weights.safetensors net.onnx");
+    put_class("data/a", "a", 6, 28, 28, 1);
+    put_class("data/b", "b", 6, 28, 28, 1);
+    tool(0, "train --model net.onnx --data data --epochs 1 --head new --out back.safetensors");
+    tool(0, "convert back.safetensors other.onnx --model net.onnx");
     run_net("net.onnx", "back.safetensors", 2, expected);
     run_net("other.onnx", NULL, 0, got);
     cr_expect(got[0] != 0 && got[6] == 0);
@@ -143,7 +131,7 @@ Test(convert_onnx, trained_network)
 Test(convert_onnx, statistics_are_trained_further)
 {
     train("resnet20");
-    tool(&r, 0, "convert weights.safetensors net.onnx");
+    tool(0, "convert weights.safetensors net.onnx");
     scoped(release_graph) adj_graph *g = adj_graph_new();
     scoped(release_onnx) adj_onnx_net *n = NULL;
     adj_error error = {0};
@@ -158,18 +146,10 @@ Test(convert_onnx, statistics_are_trained_further)
 /* Trains a small model on color images of the classes a and b, and writes it as an ONNX file. */
 static void train_colors(void)
 {
-    put_class(&f, "colors/a", "a", 6, 28, 28, 3);
-    put_class(&f, "colors/b", "b", 6, 28, 28, 3);
-    tool(&r, 0,
-         "train --model lenet --data colors --epochs 1 --threads 1 --out weights.safetensors");
-    tool(&r, 0, "convert weights.safetensors net.onnx");
-}
-
-static const char *entry(const adj_tensors *t, const char *key)
-{
-    const char *text = adj_tensors_metadata(t, key);
-    cr_assert_not_null(text, "%s", key);
-    return text;
+    put_class("colors/a", "a", 6, 28, 28, 3);
+    put_class("colors/b", "b", 6, 28, 28, 3);
+    tool(0, "train --model lenet --data colors --epochs 1 --threads 1 --out weights.safetensors");
+    tool(0, "convert weights.safetensors net.onnx");
 }
 
 /* Mean, deviation and class names go with the network: it predicts as the weights do, and weights
@@ -178,32 +158,27 @@ Test(convert_onnx, model_card_goes_along)
 {
     static const char *const keys[] = {"mean",   "deviation", "class_names", "classes",
                                        "resize", "input",     "accuracy"};
+    static const char back[] = "back.safetensors";
     static finished of_weights;
-    adj_tensors *first = NULL, *second = NULL;
     train_colors();
-    tool(&of_weights, ANY_STATUS, "predict --weights weights.safetensors --top 2 colors/b/b1.png");
-    tool(&r, 0, "predict --model net.onnx --top 2 colors/b/b1.png");
-    cr_expect_str_eq(r.out, of_weights.out);
-    cr_expect_str_empty(r.err);
-    cr_expect(strstr(r.out, "\ta ") != NULL || strstr(r.out, " a ") != NULL, "%s", r.out);
-    tool(&r, 0, "eval --model net.onnx --data colors");
-    cr_expect_null(strstr(r.err, "note: classes are matched by number"), "%s", r.err);
+    tool(ANY_STATUS, "predict --weights weights.safetensors --top 2 colors/b/b1.png");
+    of_weights = ran;
+    tool(0, "predict --model net.onnx --top 2 colors/b/b1.png");
+    cr_expect_str_eq(ran.out, of_weights.out);
+    cr_expect_str_empty(ran.err);
+    cr_expect(strstr(ran.out, "\ta ") != NULL || strstr(ran.out, " a ") != NULL, "%s", ran.out);
+    tool(0, "eval --model net.onnx --data colors");
+    cr_expect_null(strstr(ran.err, "note: classes are matched by number"), "%s", ran.err);
 
-    tool(&r, 0, "convert net.onnx back.safetensors");
-    cr_assert_eq(adj_tensors_read("weights.safetensors", &first), ADJ_OK);
-    cr_assert_eq(adj_tensors_read("back.safetensors", &second), ADJ_OK);
+    tool(0, "convert net.onnx back.safetensors");
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        cr_expect_str_eq(entry(second, keys[i]), entry(first, keys[i]), "%s", keys[i]);
-    cr_expect_str_eq(entry(second, "class_names"), "[\"a\",\"b\"]");
-    cr_expect_str_eq(entry(second, "model"), "net.onnx");
-    tool(&r, 0, "inspect net.onnx");
-    expect_text(r.out, "class_names: [\"a\",\"b\"]");
-    adj_tensors_free(first);
-    adj_tensors_free(second);
+        cr_expect_str_eq(entry_of(back, keys[i]), entry_of("weights.safetensors", keys[i]));
+    cr_expect_str_eq(entry_of(back, "class_names"), "[\"a\",\"b\"]");
+    cr_expect_str_eq(entry_of(back, "model"), "net.onnx");
+    prints(0, "class_names: [\"a\",\"b\"]", "inspect net.onnx");
 
-    tool(&r, 0, "convert --mean 0.5,0.25,0 --deviation 1,0.2,1 net.onnx other.onnx");
-    tool(&r, 0, "inspect other.onnx");
-    expect_text(r.out, "mean: [127.5,63.75,0.0]");
+    tool(0, "convert --mean 0.5,0.25,0 --deviation 1,0.2,1 net.onnx other.onnx");
+    prints(0, "mean: [127.5,63.75,0.0]", "inspect other.onnx");
 }
 
 /* Writes other.onnx: the network with these metadata, which claim to be a card if version is 1. */
@@ -241,11 +216,11 @@ Test(convert_onnx, bad_model_cards)
     train_colors();
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         write_with(bad[i].key, bad[i].value, 1);
-        tool(&r, ANY_STATUS, "predict --model other.onnx colors/a/a0.png");
-        cr_expect(r.status == 1 && strstr(r.err, bad[i].said) != NULL, "%s", r.err);
+        tool(ANY_STATUS, "predict --model other.onnx colors/a/a0.png");
+        cr_expect(ran.status == 1 && strstr(ran.err, bad[i].said) != NULL, "%s", ran.err);
         write_with(bad[i].key, bad[i].value, 0);
-        tool(&r, 0, "predict --model other.onnx colors/a/a0.png");
-        expect_text(r.err, "other.onnx has no mean or deviation");
+        complains(0, "other.onnx has no mean or deviation",
+                  "predict --model other.onnx colors/a/a0.png");
     }
 }
 
@@ -262,8 +237,8 @@ Test(convert_onnx, refusals)
         {0, "", "network written to standard output", "weights.safetensors - --format onnx"},
     };
     train("lenet");
-    tool(&r, 0, "convert weights.safetensors net.onnx");
-    tool(&r, 0, "convert net.onnx back.safetensors");
+    tool(0, "convert weights.safetensors net.onnx");
+    tool(0, "convert net.onnx back.safetensors");
     expect_calls("convert", sizeof calls / sizeof *calls, calls);
 }
 
@@ -281,6 +256,5 @@ Test(convert_onnx, one_batch)
                  "%s", error.message);
     adj_exec_free(e);
     adj_graph_free(g);
-    tool(&r, 0, "convert net.onnx other.onnx");
-    expect_text(r.err, "works with a batch of 3 only, and so does OUT");
+    complains(0, "works with a batch of 3 only, and so does OUT", "convert net.onnx other.onnx");
 }

@@ -8,17 +8,14 @@
 #include "cli/small_data.h"
 #include "tests/plan.h"
 
-static finished r;
-
 /* Compiles net.c of the working folder to a library, which is opened. */
 static void *compile(const char *library)
 {
-    char line[200], path[64];
-    snprintf(line, sizeof line,
-             "cc -std=c99 -Wall -Wextra -Wpedantic -Wconversion -Werror -O1 -shared -fPIC net.c "
-             "-o %s -lm",
-             library);
-    cr_assert_eq(shell(&r, line), 0, "%s", r.err);
+    char path[64];
+    cr_assert_eq(shell("cc -std=c99 -Wall -Wextra -Wpedantic -Wconversion -Werror -O1 -shared "
+                       "-fPIC net.c -o %s -lm",
+                       library),
+                 0, "%s", ran.err);
     snprintf(path, sizeof path, "./%s", library);
     void *net = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     cr_assert_not_null(net, "%s", dlerror());
@@ -52,36 +49,32 @@ static void expect_probabilities(functions net, const uint8_t pixels[784], const
         cr_expect_float_eq((double)(expf(output[i]) / sum), (double)want[i], 1e-5);
 }
 
+TestSuite(emit, .init = enter_small_data, .fini = leave);
+
 Test(emit, a_trained_net)
 {
-    scoped(folder_remove) folder f = enter(small_data());
-    tool(&r, 0,
-         "train --model lenet5 --data . --epochs 1 --batch 30 --size 28 --threads 1 --out "
-         "w.safetensors");
-    tool(&r, 0, "emit --weights w.safetensors --out net.c");
-    expect_text(r.out, "bytes of C written to");
+    tool(0, "train --model lenet5 --data . --epochs 1 --batch 30 --size 28 --threads 1 --out "
+            "w.safetensors");
+    prints(0, "bytes of C written to", "emit --weights w.safetensors --out net.c");
     const functions net = functions_of(compile("net.so"));
 
     scoped(release_dataset) adj_dataset *d = NULL;
-    adj_predictor *p = NULL;
+    scoped(release_predictor) adj_predictor *p = predictor_from("w.safetensors");
     float probabilities[10];
     adj_error error = {0};
     cr_assert_eq(adj_dataset_digits(ADJ_TEST, 3, 5, &d), ADJ_OK);
-    cr_assert_eq(adj_predictor_load("w.safetensors", NULL, NULL, &p, &error), ADJ_OK, "%s",
-                 error.message);
     for (ptrdiff_t i = 0; i < 3; i++) {
         cr_assert_eq(adj_predict(p, 1, d->images + 784 * i, probabilities, &error), ADJ_OK);
         expect_probabilities(net, d->images + 784 * i, probabilities);
     }
-    adj_predictor_free(p);
 
     /* An ONNX file of this network, which has no mean. */
-    tool(&r, 0, "convert w.safetensors net.onnx");
-    tool(&r, 0, "emit --model net.onnx --out net.c");
-    cr_assert_str_empty(r.err);
+    tool(0, "convert w.safetensors net.onnx");
+    tool(0, "emit --model net.onnx --out net.c");
+    cr_assert_str_empty(ran.err);
     const functions of_onnx = functions_of(compile("onnx.so"));
-    tool(&r, 0, "emit --model net.onnx --train --accumulate --out net.c");
-    cr_assert_str_empty(r.err);
+    tool(0, "emit --model net.onnx --train --accumulate --out net.c");
+    cr_assert_str_empty(ran.err);
     float input[784], output[2][10];
     net.normalize(d->images, input);
     cr_assert_eq(net.predict(input, output[0]), 0);
@@ -93,9 +86,8 @@ Test(emit, a_trained_net)
 /* Counts the digits that a written net classifies correctly. */
 static int count_right(functions net)
 {
-    adj_dataset *d = NULL;
+    scoped(release_dataset) adj_dataset *d = dataset_of(NULL, ADJ_TEST, NULL);
     int right = 0;
-    cr_assert_eq(adj_dataset_open(NULL, ADJ_TEST, NULL, &d), ADJ_OK);
     for (ptrdiff_t i = 0; i < d->n; i++) {
         float input[784], output[10];
         int best = 0;
@@ -105,22 +97,20 @@ static int count_right(functions net)
             best = output[k] > output[best] ? k : best;
         right += best == d->labels[i];
     }
-    adj_dataset_free(d);
     return right;
 }
 
 /* The printed accuracies are those of the written files. */
 Test(emit, int8_weights)
 {
-    scoped(folder_remove) folder f = enter(folder_new());
-    tool(&r, 0,
+    tool(0,
          "train --model lenet5 --epochs 1 --limit 2000 --size 28 --threads 1 --out w.safetensors");
-    tool(&r, 0, "emit --weights w.safetensors --out net.c");
-    cr_expect_null(strstr(r.out, "accuracy"));
+    tool(0, "emit --weights w.safetensors --out net.c");
+    cr_expect_null(strstr(ran.out, "accuracy"));
     const int in_f32 = count_right(functions_of(compile("f32.so")));
-    tool(&r, 0, "emit --weights w.safetensors --weights-type int8 --out net.c");
+    tool(0, "emit --weights w.safetensors --weights-type int8 --out net.c");
     static char printed[PRINTED];
-    memcpy(printed, r.out, sizeof printed);
+    memcpy(printed, ran.out, sizeof printed);
     const int in_int8 = count_right(functions_of(compile("int8.so")));
     char want[160];
     snprintf(want, sizeof want,
@@ -128,8 +118,8 @@ Test(emit, int8_weights)
              "2000)\n",
              in_f32 / 20.0, in_int8 / 20.0, in_f32, in_int8);
     expect_text(printed, want);
-    tool(&r, 1, "emit --weights w.safetensors --weights-type int8 --data no-such --out net.c");
-    expect_text(r.err, "no-such: ");
+    complains(1, "no-such: ",
+              "emit --weights w.safetensors --weights-type int8 --data no-such --out net.c");
 }
 
 /* Writes w.safetensors, which names its model. */
@@ -145,26 +135,21 @@ Test(emit, another_model)
 {
     static const char other[] =
         "w.safetensors: holds another model (got mine.onnx, expected lenet5)";
-    scoped(folder_remove) folder f = enter(folder_new());
     put_weights("mine");
-    tool(&r, 1, "emit --weights w.safetensors");
-    expect_text(r.err, "w.safetensors: model mine is not built in; in C, ");
-    expect_text(r.err, "adj_emit (libadjoint_emit)");
+    complains(1, "w.safetensors: model mine is not built in; in C, ",
+              "emit --weights w.safetensors");
+    expect_text(ran.err, "adj_emit (libadjoint_emit)");
     put_weights("mine.onnx");
-    tool(&r, 1, "emit --weights w.safetensors");
-    expect_text(r.err, "mine.onnx is not built in; in C, ");
-    expect_text(r.err, "(set --model to that ONNX file)");
-    tool(&r, 1, "emit --weights w.safetensors --model lenet5");
-    expect_text(r.err, other);
-    tool(&r, 1, "predict --weights w.safetensors --model lenet5 digits");
-    expect_text(r.err, other);
+    complains(1, "mine.onnx is not built in; in C, ", "emit --weights w.safetensors");
+    expect_text(ran.err, "(set --model to that ONNX file)");
+    complains(1, other, "emit --weights w.safetensors --model lenet5");
+    complains(1, other, "predict --weights w.safetensors --model lenet5 digits");
 }
 
 /* A step lowers the loss of its images. */
 Test(emit, training)
 {
-    scoped(folder_remove) folder f = enter(folder_new());
-    tool(&r, 0, "emit --model lenet5 --train --batch 2 --freeze conv?/*,fc1/* --out net.c");
+    tool(0, "emit --model lenet5 --train --batch 2 --freeze conv?/*,fc1/* --out net.c");
     int (*step)(const float *, const int32_t *, float, float *);
     *(void **)&step = dlsym(compile("net.so"), "net_train_step");
     cr_assert_not_null(step);
@@ -181,14 +166,12 @@ Test(emit, training)
  * momentum. The batch norms of ds_cnn keep their statistics. */
 Test(emit, head_only)
 {
-    scoped(folder_remove) folder f = enter(folder_new());
-    tool(&r, 0, "emit --model lenet5 --train --head-only --out head.c");
-    tool(&r, 0, "emit --model lenet5 --train --freeze conv*,fc* --out frozen.c");
+    tool(0, "emit --model lenet5 --train --head-only --out head.c");
+    tool(0, "emit --model lenet5 --train --freeze conv*,fc* --out frozen.c");
     cr_expect(same_file("head.c", "frozen.c"));
-    cr_expect_eq(shell(&r, "grep 'NET_STATE_BYTES = 6816,' head.c"), 0);
-    tool(&r, 0, "emit --model ds_cnn --train --head-only --out head.c");
-    cr_expect_eq(shell(&r, "! grep batch_norm_stats head.c && grep 'STATE_BYTES = 6256,' head.c"),
-                 0);
+    cr_expect_eq(shell("grep 'NET_STATE_BYTES = 6816,' head.c"), 0);
+    tool(0, "emit --model ds_cnn --train --head-only --out head.c");
+    cr_expect_eq(shell("! grep batch_norm_stats head.c && grep 'STATE_BYTES = 6256,' head.c"), 0);
 }
 
 static const call refused[] = {
@@ -220,29 +203,27 @@ Test(emit, an_old_file_stays)
         {1, NULL, "set --model", "--weights w.safetensors --out net.c"},
         {1, NULL, "conv1/w", "--weights w.safetensors --model lenet5 --out net.c"},
     };
-    scoped(folder_remove) folder f = enter(folder_new());
     const float one[1] = {1};
     const adj_tensor t = {"conv1/w", ADJ_ELEM_F32, {1, {1}}, one};
     cr_assert_eq(adj_tensors_write("w.safetensors", 1, &t, 0, NULL, NULL), ADJ_OK);
     put_file("net.c", "old", 3);
     expect_calls("emit", sizeof calls / sizeof *calls, calls);
-    cr_assert_eq(shell(&r, "cat net.c"), 0);
-    cr_expect_str_eq(r.out, "old");
+    cr_assert_eq(shell("cat net.c"), 0);
+    cr_expect_str_eq(ran.out, "old");
 }
 
 /* Without a file the text goes to standard output, whole or not at all. */
 Test(emit, standard_output)
 {
-    tool(&r, 0, "emit --model ds_cnn --prefix kws");
-    cr_expect_eq(strncmp(r.out, "/* ds_cnn, written by adjoint", 29), 0, "%.80s", r.out);
-    expect_text(r.err, "note: parameters have their initial values");
+    tool(0, "emit --model ds_cnn --prefix kws");
+    cr_expect_eq(strncmp(ran.out, "/* ds_cnn, written by adjoint", 29), 0, "%.80s", ran.out);
+    expect_text(ran.err, "note: parameters have their initial values");
 }
 
 Test(emit, sums)
 {
-    scoped(folder_remove) folder f = enter(folder_new());
-    tool(&r, 0, "emit --model lenet5 --sums f32 --out f32.c");
-    tool(&r, 0, "emit --model lenet5 --sums double --out double.c");
-    cr_expect_eq(shell(&r, "grep -l 'double sum0\\[' *.c"), 0);
-    cr_expect_str_eq(r.out, "double.c\n");
+    tool(0, "emit --model lenet5 --sums f32 --out f32.c");
+    tool(0, "emit --model lenet5 --sums double --out double.c");
+    cr_expect_eq(shell("grep -l 'double sum0\\[' *.c"), 0);
+    cr_expect_str_eq(ran.out, "double.c\n");
 }

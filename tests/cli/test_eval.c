@@ -9,17 +9,7 @@
 #include "cli/train_log.h"
 #include "tests/plan.h"
 
-static finished r;
-
-/* One epoch of a small net on the folder "data". */
-static json_t *train(const char *more)
-{
-    tool(&r, 0,
-         "train --epochs 1 --batch 8 --data data --size 8 --model lenet5 --out w.safetensors "
-         "--threads 1 --log log %s",
-         more);
-    return read_log("log");
-}
+#define TRAIN "--epochs 1 --batch 8 --data data --size 8 --model lenet5 --out w.safetensors "
 
 static void unwrap(char *text)
 {
@@ -32,14 +22,14 @@ static void unwrap(char *text)
 /* Expects eval with these options to print the texts, whatever lines they are wrapped to. */
 static void expect_eval(const char *options, const char *const said[])
 {
-    char line[200];
-    snprintf(line, sizeof line, EVAL "%s", options);
-    run_line(&r, line);
-    cr_assert_eq(r.status, 0, "%s", r.err);
-    unwrap(r.out);
+    tool(0, EVAL "%s", options);
+    unwrap(ran.out);
     for (int i = 0; said[i] != NULL; i++)
-        expect_text(r.out, said[i]);
+        expect_text(ran.out, said[i]);
 }
+
+TestSuite(eval, .init = enter_empty, .fini = leave);
+TestSuite(eval_digits, .init = enter_small_data, .fini = leave);
 
 Test(eval, parts_of_a_folder)
 {
@@ -51,37 +41,25 @@ Test(eval, parts_of_a_folder)
         {3, NULL, "--part: got \"both\", expected train, test, val, validation or all",
          "--part both"},
     };
-    scoped(folder_remove) folder f = enter(folder_new());
-    put_class(&f, "data/a", "", 10, 12, 12, 1);
-    put_class(&f, "data/b", "", 6, 12, 12, 1);
-    json_t *log = train("--val-split=0.25");
-    char same[100];
-    snprintf(same, sizeof same, "validation loss %.4f  validation accuracy %.2f %% (%.0f of 5)",
-             log_event_number(log, "epoch", 0, "held_out_loss"),
-             log_event_number(log, "epoch", 0, "held_out_accuracy"),
-             log_event_number(log, "epoch", 0, "held_out_accuracy") * 0.05);
-    json_decref(log);
+    put_classes("data/a 10, data/b 6", 12, 1);
+    json_t *log = train_log(0, TRAIN "--val-split=0.25");
     /* a folder without parts is taken whole; what train held out is found again */
     expect_eval("data --part all", WORDS("all 16 images in 2 classes (a 10, b 6)"));
     expect_eval("data", WORDS("all 16 images in 2 classes (a 10, b 6)", "lenet5 on all of ",
                               ": loss ", "  accuracy ", " of 16)"));
-    cr_expect_null(strstr(r.out, "test"), "%s", r.out);
-    expect_eval("data --val-split 0.25",
-                WORDS("validation 5 images in 2 classes (a 3, b 2)", same));
+    cr_expect_null(strstr(ran.out, "test"), "%s", ran.out);
+    expect_eval("data --val-split 0.25", WORDS("validation 5 images in 2 classes (a 3, b 2)",
+                                               scores_of(log, 0, "validation", 5)));
     expect_eval("data --val-split 0.25 --part train",
                 WORDS("train 11 images in 2 classes (a 7, b 4)", "train accuracy ", " of 11)"));
     expect_calls(EVAL "data", sizeof refused / sizeof *refused, refused);
 
-    put_class(&f, "parts/Training/a", "", 3, 12, 12, 1);
-    put_class(&f, "parts/Training/b", "", 2, 12, 12, 1);
-    put_class(&f, "parts/valid/a", "", 4, 12, 12, 1);
-    put_class(&f, "parts/valid/b", "", 5, 12, 12, 1);
+    put_classes("parts/Training/a 3, parts/Training/b 2, parts/valid/a 4, parts/valid/b 5", 12, 1);
     expect_eval("parts", WORDS("validation 9 images in 2 classes (a 4, b 5)",
                                "validation accuracy ", " of 9)"));
     expect_eval("parts --part all",
                 WORDS("train 5 images in 2 classes (a 3, b 2), validation 9", " of 14)"));
-    put_class(&f, "parts/test/a", "", 1, 12, 12, 1);
-    put_class(&f, "parts/test/b", "", 1, 12, 12, 1);
+    put_classes("parts/test/a 1, parts/test/b 1", 12, 1);
     expect_eval("parts", WORDS("test accuracy ", " of 2)"));
     expect_eval("parts --part train", WORDS("train accuracy ", " of 5)"));
     static const char *const names[] = {"parts --part val", "parts --part valid",
@@ -96,53 +74,43 @@ Test(eval, parts_of_a_folder)
 /* The model knows a, b and c; the images of b are far brighter than those of a and c. */
 Test(eval, classes_by_name)
 {
-    scoped(folder_remove) folder f = enter(folder_new());
-    put_class(&f, "data/a", "", 8, 12, 12, 1);
-    put_class(&f, "data/b", "", 8, 12, 12, 1);
-    put_class(&f, "data/c", "", 8, 12, 12, 1);
-    json_decref(train("--val-split=0.25"));
+    put_classes("data/a 8, data/b 8, data/c 8", 12, 1);
+    tool(0, "train " TRAIN "--val-split=0.25 --threads 1");
     char right[2][40];
     for (int i = 0; i < 2; i++) { /* a model that says b of all images, or of none */
-        put_class(&f, i == 0 ? "two/b" : "three/b", "", 8, 12, 12, 1);
-        put_class(&f, i == 0 ? "two/c" : "three/c", "", 8, 12, 12, 1);
-        if (i == 1)
-            put_class(&f, "three/a", "", 0, 12, 12, 1);
+        put_classes(i == 0 ? "two/b 8, two/c 8" : "three/b 8, three/c 8, three/a 0", 12, 1);
         expect_eval(i == 0 ? "two" : "three", WORDS("all 16 images in 2 of 3 classes (b 8, c 8)"));
-        snprintf(right[i], sizeof right[i], "%s", strstr(r.out, "accuracy"));
+        snprintf(right[i], sizeof right[i], "%s", strstr(ran.out, "accuracy"));
     }
     cr_expect_str_eq(right[0], right[1]);
-    expect_text(r.out, "left out: folder a without images");
-    put_class(&f, "two/zebra", "", 1, 12, 12, 1);
-    tool(&r, 1, EVAL "two");
-    expect_text(r.err, "two: unknown class zebra (expected a, b, c)");
+    expect_text(ran.out, "left out: folder a without images");
+    put_classes("two/zebra 1", 12, 1);
+    complains(1, "two: unknown class zebra (expected a, b, c)", EVAL "two");
     expect_eval("data --part all", WORDS(" of 24)"));
     /* colors are brought to the net's channels */
-    put_class(&f, "colors/a", "", 2, 12, 12, 3);
-    put_class(&f, "colors/b", "", 2, 12, 12, 1);
+    put_classes("colors/a 2", 12, 3);
+    put_classes("colors/b 2", 12, 1);
     expect_eval("colors", WORDS(" of 4)"));
     /* the embedded digits have other classes */
-    tool(&r, 3, "eval --weights w.safetensors");
-    expect_text(r.err,
-                "--data PATH is missing: the default is the embedded digits, but the net has 3 "
-                "classes: a, b, c");
-    tool(&r, 1, "train --model lenet5 --size 8 --weights w.safetensors");
-    expect_text(r.err, "(the file has 3 classes; --data is missing: the default is the 10 "
-                       "embedded digits)");
+    complains(3,
+              "--data PATH is missing: the default is the embedded digits, but the net has 3 "
+              "classes: a, b, c",
+              "eval --weights w.safetensors");
+    complains(1,
+              "(the file has 3 classes; --data is missing: the default is the 10 "
+              "embedded digits)",
+              "train --model lenet5 --size 8 --weights w.safetensors");
 }
 
 Test(eval, what_train_found)
 {
-    scoped(folder_remove) folder f = enter(folder_new());
-    put_class(&f, "data/train/cat", "", 4, 12, 12, 1);
-    put_class(&f, "data/train/dog", "", 5, 12, 12, 1);
-    put_class(&f, "data/train/misc", "", 0, 12, 12, 1);
-    put_class(&f, "data/train/owl", "", 0, 12, 12, 1);
-    put_class(&f, "data/val/dog", "", 2, 12, 12, 1);
-    put_class(&f, "data/val/owl", "", 1, 12, 12, 1);
+    put_classes("data/train/cat 4, data/train/dog 5, data/train/misc 0, data/train/owl 0, "
+                "data/val/dog 2, data/val/owl 1",
+                12, 1);
     put_file("data/train/cat/1.bmp", "x", 1);
     put_file("data/val/notes.txt", "x", 1);
-    json_decref(train(""));
-    unwrap(r.out);
+    tool(0, "train " TRAIN "--threads 1");
+    unwrap(ran.out);
     static const char *const said[] = {
         "data: train 9 images in 2 of 3 classes (cat 4, dog 5), validation 3 in 2 of 3 classes",
         "left out of train: 1 file with other endings (.bmp 1), 2 folders without images (misc, "
@@ -150,158 +118,112 @@ Test(eval, what_train_found)
         "left out of validation: 1 file outside class folders",
         "note: class owl has no images to train on"};
     for (int i = 0; i < 4; i++)
-        expect_text(r.out, said[i]);
+        expect_text(ran.out, said[i]);
 }
 
 /* EMNIST's letters have the labels 1 to 26. */
 Test(eval, labels_from_one)
 {
-    scoped(folder_remove) folder f = enter(folder_new());
-    uint8_t x[16 + 9] = {0, 0, 8, 3, 0, 0, 0, 9, 0, 0, 0, 1, 0, 0, 0, 1};
-    uint8_t y[8 + 9] = {0, 0, 8, 1, 0, 0, 0, 9, 1, 2, 3, 1, 2, 3, 1, 2, 3};
-    put_file("train-images-idx3-ubyte", x, sizeof x);
-    put_file("train-labels-idx1-ubyte", y, sizeof y);
-    tool(&r, 0,
-         "train --data . --epochs 1 --size 8 --model lenet5 --threads 1 --out w.safetensors");
-    put_class(&f, "named/a", "", 2, 12, 12, 1);
-    put_class(&f, "named/b", "", 2, 12, 12, 1);
-    put_class(&f, "named/c", "", 2, 12, 12, 1);
-    put_class(&f, "named/d", "", 2, 12, 12, 1);
-    static finished named;
-    tool(&named, 0, "eval --weights w.safetensors --data named");
-    expect_text(named.err, "w.safetensors has no class names");
-    tool(&named, 0, "eval --weights w.safetensors --data . --val-split 0.2");
-    cr_expect_null(strstr(named.err, "matched by number"), "%s", named.err);
-    unwrap(r.out);
-    expect_text(r.out, ": train 6 images in 3 of 4 classes (2 each), validation 3 in 3 "
-                       "of 4 classes ");
-    expect_text(r.out, "note: class 0 of 4 has no images; if the labels count from "
-                       "1, subtract 1 for 3 classes");
-}
-
-/* Writes the file's tensors with its model's name, size and classes alone, or with mean 0 and
- * deviation 1, which leave pixels as they are. */
-static void put_bare(const char *from, const char *to, int with_moments)
-{
-    static adj_tensor tensor[200];
-    static const adj_metadata card[] = {{"model", "lenet5"},
-                                        {"input", "[28,28,1]"},
-                                        {"classes", "10"},
-                                        {"mean", "[0]"},
-                                        {"deviation", "[1]"}};
-    scoped(release_tensors) adj_tensors *t = NULL;
-    cr_assert_eq(adj_tensors_read(from, &t), ADJ_OK);
-    const int n = t->n;
-    cr_assert_leq(n, 200);
-    for (int i = 0; i < n; i++)
-        tensor[i] = t->tensor[i];
-    cr_assert_eq(adj_tensors_write(to, n, tensor, with_moments ? 5 : 3, card, NULL), ADJ_OK);
+    static const uint8_t x[9], y[9] = {1, 2, 3, 1, 2, 3, 1, 2, 3};
+    put_idx("train-images-idx3-ubyte", 9, 1, 1, 1, x);
+    put_idx("train-labels-idx1-ubyte", 9, 0, 0, 0, y);
+    tool(0, "train --data . --epochs 1 --size 8 --model lenet5 --threads 1 --out w.safetensors");
+    unwrap(ran.out);
+    expect_text(ran.out,
+                ": train 6 images in 3 of 4 classes (2 each), validation 3 in 3 of 4 classes ");
+    expect_text(ran.out, "note: class 0 of 4 has no images; if the labels count from 1, subtract 1 "
+                         "for 3 classes");
+    put_classes("named/a 2, named/b 2, named/c 2, named/d 2", 12, 1);
+    complains(0, "w.safetensors has no class names", "eval --weights w.safetensors --data named");
+    tool(0, "eval --weights w.safetensors --data . --val-split 0.2");
+    cr_expect_null(strstr(ran.err, "matched by number"), "%s", ran.err);
 }
 
 /* Without mean and deviation eval takes pixels as predict does. */
-Test(eval, weights_without_mean_and_deviation)
+Test(eval_digits, weights_without_mean_and_deviation)
 {
-    scoped(folder_remove) folder f = enter(small_data());
-    static char expected[PRINTED];
-    tool(&r, 0, "train --data . --model lenet5 --size 28 --epochs 2 --out w.safetensors");
-    put_bare("w.safetensors", "bare", 0);
-    put_bare("w.safetensors", "zero", 1);
-    tool(&r, 0, "eval --weights zero --data . --threads 1");
-    cr_expect_null(strstr(r.err, "mean and deviation"), "%s", r.err);
-    memcpy(expected, r.out, sizeof expected);
-    tool(&r, 0, "eval --weights bare --data . --threads 1");
-    cr_expect_str_eq(r.out, expected);
-    expect_text(r.err, "bare has no mean or deviation; pixels are used unscaled, 0 to 255");
-    cr_expect_eq(strncmp(r.err, "note: ", 6), 0, "%s", r.err); /* as those on the output */
+    static finished zero;
+    static const adj_metadata card[] = {{"model", "lenet5"},
+                                        {"input", "[28,28,1]"},
+                                        {"classes", "10"},
+                                        {"mean", "[0]"}, /* leaves pixels as they are */
+                                        {"deviation", "[1]"}};
+    tool(0, "train --data . --model lenet5 --size 28 --epochs 2 --out w.safetensors");
+    copy_tensors("w.safetensors", "bare", 3, card);
+    copy_tensors("w.safetensors", "zero", 5, card);
+    tool(0, "eval --weights zero --data . --threads 1");
+    zero = ran;
+    cr_expect_null(strstr(zero.err, "mean and deviation"), "%s", zero.err);
+    tool(0, "eval --weights bare --data . --threads 1");
+    cr_expect_str_eq(ran.out, zero.out);
+    expect_text(ran.err, "bare has no mean or deviation; pixels are used unscaled, 0 to 255");
+    cr_expect_eq(strncmp(ran.err, "note: ", 6), 0, "%s", ran.err); /* as those on the output */
 }
 
 /* A checkpoint at the end of a run is evaluated like its weights file. */
-Test(eval, checkpoint_like_weights)
+Test(eval_digits, checkpoint_like_weights)
 {
-    static char expected[PRINTED];
-    scoped(folder_remove) folder f = enter(small_data());
-    put_class(&f, "png", "", 3, 28, 28, 1);
-    tool(&r, 0,
-         "train --data . --model lenet5 --epochs 2 --checkpoint checkpoint --out w.safetensors");
-    tool(&r, 0, "eval --threads 1 --data . --weights w.safetensors");
-    cr_expect_str_eq(r.err, "");
-    memcpy(expected, r.out, sizeof expected);
-    tool(&r, 0, "eval --threads 1 --data . --weights checkpoint");
-    cr_expect_str_eq(r.err, "");
-    cr_expect_str_eq(r.out, expected);
-    tool(&r, 0, "predict --threads 1 --json --top 10 --weights w.safetensors png");
-    memcpy(expected, r.out, sizeof expected);
-    tool(&r, 0, "predict --threads 1 --json --top 10 --weights checkpoint png");
-    cr_expect_str_eq(r.out, expected);
+    static finished before;
+    put_classes("png 3", 28, 1);
+    tool(0, "train --data . --model lenet5 --epochs 2 --checkpoint checkpoint --out w.safetensors");
+    tool(0, "eval --threads 1 --data . --weights w.safetensors");
+    before = ran;
+    cr_expect_str_eq(before.err, "");
+    tool(0, "eval --threads 1 --data . --weights checkpoint");
+    cr_expect_str_eq(ran.err, "");
+    cr_expect_str_eq(ran.out, before.out);
+    tool(0, "predict --threads 1 --json --top 10 --weights w.safetensors png");
+    before = ran;
+    tool(0, "predict --threads 1 --json --top 10 --weights checkpoint png");
+    cr_expect_str_eq(ran.out, before.out);
 }
 
 /* eval computes in the precision of the training: it prints train's last held-out numbers. */
-Test(eval, precision_of_the_training)
+Test(eval_digits, precision_of_the_training)
 {
-    scoped(folder_remove) folder f = enter(small_data());
     const char *const precisions[] = {"f32", "bf16", "f16"};
-    char same[100];
     for (int i = 0; i < 3; i++) {
-        json_t *log = train_to(&f,
-                               WORDS("--model", "lenet5", "--epochs", "3", "--batch", "10",
-                                     "--backend", "naive", "--precision", precisions[i]),
-                               "w.safetensors");
-        const int last = 2;
-        snprintf(same, sizeof same, "test loss %.4f  test accuracy %.2f %%",
-                 log_event_number(log, "epoch", last, "held_out_loss"),
-                 log_event_number(log, "epoch", last, "held_out_accuracy"));
-        json_decref(log);
-        tool(&r, 0, "eval --weights w.safetensors --data . --threads 1 --backend naive");
-        cr_expect_not_null(strstr(r.out, same), "%s: no \"%s\" in: %s", precisions[i], same, r.out);
+        json_t *log = train_log(0,
+                                "--model lenet5 --epochs 3 --batch 10 --backend naive --precision "
+                                "%s --out w.safetensors",
+                                precisions[i]);
+        prints(0, scores_of(log, 2, "test", 43),
+               "eval --weights w.safetensors --data . --threads 1 --backend naive");
     }
 }
 
 /* And in its math: the loss is train's to more digits than the algorithms of another math share. */
-Test(eval, math_of_the_training)
+Test(eval_digits, math_of_the_training)
 {
-    scoped(folder_remove) const folder f = enter(small_data());
     const char *const maths[] = {"exact", "fast"};
     for (int i = 0; i < 2; i++) {
-        json_t *log = train_to(
-            &f, WORDS("--model", "resnet20", "--epochs", "2", "--batch", "30", "--math", maths[i]),
-            "w.safetensors");
-        const double loss = log_event_number(log, "epoch", 1, "held_out_loss"),
-                     accuracy = log_event_number(log, "epoch", 1, "held_out_accuracy");
-        char same[100];
-        json_decref(log);
-        snprintf(same, sizeof same, "test loss %.4f  test accuracy %.2f %%", loss, accuracy);
-        tool(&r, 0, "eval --weights w.safetensors --data . --threads 1");
-        cr_expect_not_null(strstr(r.out, same), "%s: no \"%s\" in: %s", maths[i], same, r.out);
+        json_t *log = train_log(
+            0, "--model resnet20 --epochs 2 --batch 30 --math %s --out w.safetensors", maths[i]);
+        const double loss = log_event_number(log, "epoch", 1, "held_out_loss");
+        prints(0, scores_of(log, 1, "test", 43),
+               "eval --weights w.safetensors --data . --threads 1");
 
-        adj_predictor *p = NULL;
-        adj_dataset *d = NULL;
+        scoped(release_predictor) adj_predictor *p = predictor_from("w.safetensors");
         adj_score score = {0};
         adj_error error = {0};
-        cr_assert_eq(adj_predictor_load("w.safetensors", NULL,
-                                        &(adj_predictor_opts){.exec.threads = 1}, &p, &error),
-                     ADJ_OK, "%s", error.message);
         const adj_model_card *card = adj_predictor_card(p);
         cr_expect_eq(card->math, i == 1 ? ADJ_MATH_FAST : ADJ_MATH_EXACT);
         const adj_dataset_opts o = {.image.size = card->options.size};
-        cr_assert_eq(adj_dataset_open(f.path, ADJ_TEST, &o, &d), ADJ_OK, "%s", d->message);
+        scoped(release_dataset) adj_dataset *d = dataset_of(here.path, ADJ_TEST, &o);
         cr_assert_eq(adj_predictor_evaluate(p, d, &score, NULL, &error), ADJ_OK, "%s",
                      error.message);
         cr_expect_float_eq(score.loss, loss, 1e-8 * loss, "%s: %.9g and %.9g", maths[i], score.loss,
                            loss);
-        adj_dataset_free(d);
-        adj_predictor_free(p);
     }
 }
 
 /* The embedded digits are the default data of a net whose classes have their names, not of any ten
  * classes. */
-Test(eval, data_by_default)
+Test(eval_digits, data_by_default)
 {
-    scoped(folder_remove) const folder f = enter(small_data());
-    json_decref(train_to(&f, WORDS("--model", "lenet5", "--epochs", "1"), "w.safetensors"));
-    tool(&r, 3, "eval --weights w.safetensors");
-    expect_text(r.err, "but the net has 10 classes without names");
-    tool(&r, 0, "train --model lenet5 --epochs 1 --limit 40 --out w.safetensors");
-    tool(&r, 0, "eval --weights w.safetensors --limit 30");
-    expect_text(r.out, "(0 3, 1 3, 2 3, 3 3, 4 3, 5 3, 6 3, 7 3, 8 3, 9 3)");
+    tool(0, "train --data . --model lenet5 --epochs 1 --out w.safetensors");
+    complains(3, "but the net has 10 classes without names", "eval --weights w.safetensors");
+    tool(0, "train --model lenet5 --epochs 1 --limit 40 --out w.safetensors");
+    prints(0, "(0 3, 1 3, 2 3, 3 3, 4 3, 5 3, 6 3, 7 3, 8 3, 9 3)",
+           "eval --weights w.safetensors --limit 30");
 }

@@ -9,8 +9,6 @@
 #include "graph/op.h"
 #include "tests/plan.h"
 
-static finished f;
-
 static const call calls[] = {
     {0, "2 pass, 0 fail", NULL, "--op conv2d --in 1,5,5,2 --filter 3,3,2,2 --neighbors 0"},
     {0, "PASS (bit-exact)", NULL,
@@ -119,36 +117,31 @@ static const struct {
 
 Test(gradcheck_cli, every_line_repeats_its_failure, .init = plan_as_usual)
 {
-    static finished again;
+    static finished first;
     for (size_t i = 0; i < sizeof failing / sizeof *failing; i++) {
         char worst[256], repro[512], worst_again[256], repro_again[512];
         int n = 0;
-        run_line(&f, failing[i].line);
-        cr_assert_eq(f.status, 1, "%s: %s%s", failing[i].line, f.out, f.err);
-        for (const char *at = f.out; (at = next_failure(at, worst, repro)) != NULL; n++) {
+        tool(1, "%s", failing[i].line);
+        first = ran;
+        for (const char *at = first.out; (at = next_failure(at, worst, repro)) != NULL; n++) {
             cr_expect_not_null(strstr(repro, failing[i].words), "%s: %s", failing[i].line, repro);
             cr_expect_null(strstr(repro, "--model"), "%s: %s", failing[i].line, repro);
             cr_assert_eq(strncmp(repro, "adjoint ", 8), 0, "%s", repro);
-            run_line(&again, repro + 8);
-            cr_assert_eq(again.status, 1, "%s\n%s%s", repro, again.out, again.err);
+            tool(1, "%s", repro + 8);
             int found = 0; /* of the operands that fail there as well */
-            for (const char *b = again.out;
+            for (const char *b = ran.out;
                  (b = next_failure(b, worst_again, repro_again)) != NULL;) {
                 found |= strcmp(worst, worst_again) == 0;
                 cr_expect_str_eq(repro, repro_again);
             }
-            cr_expect(found, "%s\n%s\n%s", repro, worst, again.out);
+            cr_expect(found, "%s\n%s\n%s", repro, worst, ran.out);
         }
-        cr_expect_geq(n, failing[i].failures, "%s: %s", failing[i].line, f.out);
-        expect_text(f.out, "blame: ");
+        cr_expect_geq(n, failing[i].failures, "%s: %s", failing[i].line, first.out);
+        expect_text(first.out, "blame: ");
     }
 }
 
-Test(gradcheck_cli, a_leaf)
-{
-    tool(&f, 2, "gradcheck --model lenet --node 0");
-    expect_text(f.out, "SKIPPED (a leaf)");
-}
+Test(gradcheck_cli, a_leaf) { prints(2, "SKIPPED (a leaf)", "gradcheck --model lenet --node 0"); }
 
 /* Ops with nothing to check, which is inconclusive: integers, leaves, no gradient by definition. */
 static int has_nothing(const adj_op *op)
@@ -176,11 +169,11 @@ Test(gradcheck_cli, every_op_of_the_registry)
             const char *name = adj_ops[i]->name, *dtype = k == 0 ? "f32" : dtypes[i % 3];
             if (adj_ops[i]->flags & ADJ_OP_INTERNAL)
                 continue;
-            tool(&f, ANY_STATUS, "gradcheck --op %s --dtype %s --draws 1 --neighbors %s", name,
-                 dtype, k == 0 ? "2" : "0");
-            cr_expect_eq(f.status, has_nothing(adj_ops[i]) ? 2 : 0, "%s %s: %d, %s%s", name, dtype,
-                         f.status, f.out, f.err);
-            checked += f.status == 0;
+            tool(ANY_STATUS, "gradcheck --op %s --dtype %s --draws 1 --neighbors %s", name, dtype,
+                 k == 0 ? "2" : "0");
+            cr_expect_eq(ran.status, has_nothing(adj_ops[i]) ? 2 : 0, "%s %s: %d, %s%s", name,
+                         dtype, ran.status, ran.out, ran.err);
+            checked += ran.status == 0;
         }
     cr_expect_gt(checked, 100, "%d", checked);
 }
@@ -193,44 +186,42 @@ Test(gradcheck_cli, every_method_and_second_order)
     static const char *const shown[] = {"", "", "directional", "element-wise", "richardson"};
     for (int i = 0; i < 5; i++)
         for (int m = 0; m < 5; m++) {
-            tool(&f, ANY_STATUS, "gradcheck --op %s --in %s --order 2 --method %s --neighbors 0",
+            tool(ANY_STATUS, "gradcheck --op %s --in %s --order 2 --method %s --neighbors 0",
                  ops[i], i == 1 ? "3,4" : "1,4,4,2", methods[m]);
-            cr_expect_eq(f.status, 0, "%s %s: %s%s", ops[i], methods[m], f.out, f.err);
-            expect_text(f.out, " second order: (x, dy) -> dx\n");
-            cr_expect_not_null(strstr(f.out, shown[m]), "%s %s: %s", ops[i], methods[m], f.out);
+            cr_expect_eq(ran.status, 0, "%s %s: %s%s", ops[i], methods[m], ran.out, ran.err);
+            expect_text(ran.out, " second order: (x, dy) -> dx\n");
+            cr_expect_not_null(strstr(ran.out, shown[m]), "%s %s: %s", ops[i], methods[m], ran.out);
         }
 }
 
 Test(gradcheck_cli, reports_for_programs)
 {
-    tool(&f, 0, "gradcheck --op bias_add --in 2,8,8,3 --neighbors 0 --json -");
-    json_t *report = json_of(f.out);
-    cr_expect_str_eq(json_string_value(json_object_get(report, "result")), "PASS");
-    cr_expect(json_is_true(json_object_get(report, "repeatable")));
-    cr_expect_geq(json_integer_value(json_object_get(report, "threads")), 1);
-    cr_expect_str_eq(json_string_value(json_object_get(report, "reference")), "naive float64");
+    tool(0, "gradcheck --op bias_add --in 2,8,8,3 --neighbors 0 --json -");
+    json_t *report = json_of(ran.out);
+    cr_expect_str_eq(word_in(report, "result"), "PASS");
+    cr_expect(truth_in(report, "repeatable"));
+    cr_expect_geq(number_in(report, "threads"), 1);
+    cr_expect_str_eq(word_in(report, "reference"), "naive float64");
     char known[128], both[256];
     adj_backend_describe("onednn", known, sizeof known);
-    snprintf(both, sizeof both, "%s %s", json_string_value(json_object_get(report, "version")),
-             json_string_value(json_object_get(report, "isa")));
+    snprintf(both, sizeof both, "%s %s", word_in(report, "version"), word_in(report, "isa"));
     cr_expect_str_eq(both, known);
     const json_t *rows = json_object_get(report, "rows");
     cr_expect_eq(json_array_size(rows), 2);
-    cr_expect_str_eq(json_string_value(json_object_get(json_array_get(rows, 1), "wrt")), "bias");
-    json_decref(report);
+    cr_expect_str_eq(word_in(json_array_get(rows, 1), "wrt"), "bias");
 
-    tool(&f, 1, "gradcheck --op tanh --rtol 1e-14 --neighbors 0 --junit -");
-    expect_text(f.out, "<testsuite name=\"adjoint gradcheck tanh\" tests=\"1\" "
-                       "failures=\"1\"");
-    expect_text(f.out, "<failure message=\"naive float64 backward agrees");
-    expect_text(f.out, "-&gt;");
+    prints(1,
+           "<testsuite name=\"adjoint gradcheck tanh\" tests=\"1\" "
+           "failures=\"1\"",
+           "gradcheck --op tanh --rtol 1e-14 --neighbors 0 --junit -");
+    expect_text(ran.out, "<failure message=\"naive float64 backward agrees");
+    expect_text(ran.out, "-&gt;");
 }
 
 /* The rows include the steps of the requested optimizer. */
 Test(gradcheck_cli, steps_of_an_optimizer)
 {
-    tool(&f, 0, "gradcheck --model lenet --optimizer adam --draws 1");
-    expect_text(f.out, "adam_step");
-    tool(&f, 3, "gradcheck --op relu --optimizer adam");
-    tool(&f, 3, "gradcheck --model lenet --optimizer adan");
+    prints(0, "adam_step", "gradcheck --model lenet --optimizer adam --draws 1");
+    tool(3, "gradcheck --op relu --optimizer adam");
+    tool(3, "gradcheck --model lenet --optimizer adan");
 }

@@ -9,13 +9,7 @@
 #include "cli/child.h"
 #include "tests/plan.h"
 
-static finished r;
-static folder f;
-
-static void open_folder(void) { f = enter(folder_new()); }
-static void remove_folder(void) { folder_remove(&f); }
-
-TestSuite(graph_cli, .init = open_folder, .fini = remove_folder);
+TestSuite(graph_cli, .init = enter_empty, .fini = leave);
 
 /* Writes net.onnx: a convolution of 4 filters over 8 x 8 color images and a layer of 5 classes. */
 static void write_net(void)
@@ -38,63 +32,54 @@ static void expect_layer(const char *name, const char *op, const char *result, i
     char line[128];
     snprintf(line, sizeof line, "\n%-24s %-24s %-20s %12d %14d\n", name, op, result, parameters,
              multiply_adds);
-    expect_text(r.out, line);
+    expect_text(ran.out, line);
 }
 
 /* 3 * 3 * 3 * 4 + 4 parameters; 6 * 6 * 108 multiply-adds. */
 Test(graph_cli, summary)
 {
     write_net();
-    tool(&r, 0, "summary --model net.onnx");
+    tool(0, "summary --model net.onnx");
     expect_layer("conv1", "conv2d", "[1, 4, 6, 6]", 112, 3888);
     expect_layer("total", "", "", 137, 3908);
-    tool(&r, 0, "summary --model lenet");
-    expect_text(
-        r.out,
-        "fc1                      matmul                   [1, 128]                   401536");
-    tool(&r, 3, "summary");
-    tool(&r, 3, "summary --model lenett");
-    expect_text(r.err, "did you mean lenet?");
+    prints(0, "fc1                      matmul                   [1, 128]                   401536",
+           "summary --model lenet");
+    tool(3, "summary");
+    complains(3, "did you mean lenet?", "summary --model lenett");
 }
 
 /* The filter's gradient is one node, and forward nodes are not marked. */
 Test(graph_cli, text)
 {
     write_net();
-    tool(&r, 0, "graph --model net.onnx --batch 6");
-    expect_text(r.out, "[6, 3, 8, 8]       = input() \"pixels\"\n");
-    cr_expect_eq(times_in(r.out, "conv2d("), 1);
-    cr_expect_eq(times_in(r.out, "\ng "), 0);
-    tool(&r, 0, "graph --model net.onnx --grad");
-    expect_text(r.out, "conv2d_backprop_filter(");
-    cr_expect_gt(times_in(r.out, "\ng "), 4);
-    cr_expect_eq(times_in(r.out, "conv2d_backprop_input("), 0);
+    prints(0, "[6, 3, 8, 8]       = input() \"pixels\"\n", "graph --model net.onnx --batch 6");
+    cr_expect_eq(times_in(ran.out, "conv2d("), 1);
+    cr_expect_eq(times_in(ran.out, "\ng "), 0);
+    prints(0, "conv2d_backprop_filter(", "graph --model net.onnx --grad");
+    cr_expect_gt(times_in(ran.out, "\ng "), 4);
+    cr_expect_eq(times_in(ran.out, "conv2d_backprop_input("), 0);
 }
 
 Test(graph_cli, plan)
 {
-    tool(&r, 0, "graph --model lenet --plan");
-    expect_text(r.out, "plan: ");
-    expect_text(r.out, "conv2d SAME s1x1 f32[1, 28, 28, 32] + bias_add \"conv1\"");
+    prints(0, "plan: ", "graph --model lenet --plan");
+    expect_text(ran.out, "conv2d SAME s1x1 f32[1, 28, 28, 32] + bias_add \"conv1\"");
     /* of four layers and two pools, the input, and no reorder */
-    tool(&r, 0, "graph --model lenet --plan --format dot");
-    expect_text(r.out, "digraph plan {");
-    expect_text(r.out, "\"images\" -> s");
-    expect_text(r.out, "conv2d SAME s1x1 + bias_add");
-    cr_expect_eq(times_in(r.out, "[shape=box"), 6, "%s", r.out);
-    cr_expect_eq(times_in(r.out, " -> "), 6, "%s", r.out);
+    prints(0, "digraph plan {", "graph --model lenet --plan --format dot");
+    expect_text(ran.out, "\"images\" -> s");
+    expect_text(ran.out, "conv2d SAME s1x1 + bias_add");
+    cr_expect_eq(times_in(ran.out, "[shape=box"), 6, "%s", ran.out);
+    cr_expect_eq(times_in(ran.out, " -> "), 6, "%s", ran.out);
 }
 
 /* Steps that depend on parameters alone, such as the folding of batch norms, are not drawn. */
 Test(graph_cli, plan_without_what_parameters_give)
 {
-    tool(&r, 0, "graph --model resnet20 --plan --format dot");
-    expect_text(r.out, "digraph plan {");
-    cr_expect_eq(times_in(r.out, "label=\"slice"), 0, "%s", r.out);
-    cr_expect_eq(times_in(r.out, "label=\"conv2d"), 21, "%s", r.out);
-    tool(&r, 0, "graph --model resnet8 --plan --grad --format dot");
-    expect_text(r.out, "conv2d_backprop_filter");
-    expect_text(r.out, "#fbe3d0");
+    prints(0, "digraph plan {", "graph --model resnet20 --plan --format dot");
+    cr_expect_eq(times_in(ran.out, "label=\"slice"), 0, "%s", ran.out);
+    cr_expect_eq(times_in(ran.out, "label=\"conv2d"), 21, "%s", ran.out);
+    prints(0, "conv2d_backprop_filter", "graph --model resnet8 --plan --grad --format dot");
+    expect_text(ran.out, "#fbe3d0");
 }
 
 Test(graph_cli, picture)
@@ -103,47 +88,42 @@ Test(graph_cli, picture)
     const char *search = getenv("PATH");
     snprintf(path, sizeof path, "%s", search != NULL ? search : "");
     setenv("PATH", "/nowhere", 1);
-    tool(&r, 1, "graph --model lenet --format svg");
-    expect_text(r.err, "dot is missing (install Graphviz, or use --format dot)");
+    complains(1, "dot is missing (install Graphviz, or use --format dot)",
+              "graph --model lenet --format svg");
     setenv("PATH", path, 1);
-    tool(&r, 0, "graph --model lenet --format dot");
-    expect_text(r.out, "digraph adjoint {");
-    const int nodes = times_in(r.out, "[shape=");
-    if (shell(&r, "command -v dot") != 0)
+    prints(0, "digraph adjoint {", "graph --model lenet --format dot");
+    const int nodes = times_in(ran.out, "[shape=");
+    if (shell("command -v dot") != 0)
         cr_skip_test("there is no dot");
-    tool(&r, 0, "graph --model lenet --format svg");
-    expect_text(r.out, "<svg");
-    cr_expect_eq(times_in(r.out, "<g id=\"node"), nodes);
+    prints(0, "<svg", "graph --model lenet --format svg");
+    cr_expect_eq(times_in(ran.out, "<g id=\"node"), nodes);
 }
 
 /* The format follows from the name of the file. */
 Test(graph_cli, format_by_name)
 {
-    tool(&r, 0, "graph --model lenet --out out.dot");
-    cr_expect_str_empty(r.out);
-    cr_assert_eq(shell(&r, "head -n 1 out.dot"), 0);
-    cr_expect_str_eq(r.out, "digraph adjoint {\n");
+    tool(0, "graph --model lenet --out out.dot");
+    cr_expect_str_empty(ran.out);
+    cr_assert_eq(shell("head -n 1 out.dot"), 0);
+    cr_expect_str_eq(ran.out, "digraph adjoint {\n");
 }
 
 Test(graph_cli, inspect)
 {
     write_net();
-    tool(&r, 0, "inspect net.onnx");
-    expect_text(r.out, "opset: 17\n");
-    expect_text(r.out, "inputs: pixels f32 [batch, 3, 8, 8]\n");
-    expect_text(r.out, "f32 [batch, 5]\n");
-    expect_text(r.out, "conv1/w                      f32   [3, 3, 3, 4]       -");
-    expect_text(r.out, "fc/b                         f32   [5]                0 to 0, mean 0\n");
-    expect_text(r.out, "4 tensors, 137 elements, 548 bytes\n");
-    tool(&r, 0, "inspect --json net.onnx");
-    expect_text(r.out, "\"inputs\": \"pixels f32 [batch, 3, 8, 8]\"");
-    tool(&r, 1, "inspect /nowhere/net.onnx");
-    expect_text(r.err, "/nowhere/net.onnx");
+    prints(0, "opset: 17\n", "inspect net.onnx");
+    expect_text(ran.out, "inputs: pixels f32 [batch, 3, 8, 8]\n");
+    expect_text(ran.out, "f32 [batch, 5]\n");
+    expect_text(ran.out, "conv1/w                      f32   [3, 3, 3, 4]       -");
+    expect_text(ran.out, "fc/b                         f32   [5]                0 to 0, mean 0\n");
+    expect_text(ran.out, "4 tensors, 137 elements, 548 bytes\n");
+    prints(0, "\"inputs\": \"pixels f32 [batch, 3, 8, 8]\"", "inspect --json net.onnx");
+    complains(1, "/nowhere/net.onnx", "inspect /nowhere/net.onnx");
 }
 
 /* ---- an ONNX file in place of a model's name ---- */
 
-TestSuite(onnx_model, .init = open_folder, .fini = remove_folder);
+TestSuite(onnx_model, .init = enter_empty, .fini = leave);
 
 /* Writes net.onnx for 28 x 28 gray images with n outputs: the logits, with a softmax if that is 1.
  */
@@ -165,17 +145,15 @@ static void write_classifier(int n, int has_softmax)
 
 static void train(void)
 {
-    tool(&r, 0,
-         "train --model net.onnx --data digits --limit 60 --epochs 1 --threads 1 --out "
-         "w.safetensors");
+    tool(0, "train --model net.onnx --data digits --limit 60 --epochs 1 --threads 1 --out "
+            "w.safetensors");
 }
 
 Test(onnx_model, gradcheck)
 {
     write_classifier(1, 0);
-    tool(&r, 0, "gradcheck --model net.onnx --batch 1 --threads 1");
-    expect_text(r.out, "conv2d");
-    expect_text(r.out, "0 fail");
+    prints(0, "conv2d", "gradcheck --model net.onnx --batch 1 --threads 1");
+    expect_text(ran.out, "0 fail");
 }
 
 /* The loss has a softmax of its own. */
@@ -184,30 +162,29 @@ Test(onnx_model, a_softmax_at_the_end_changes_nothing)
     char first[PRINTED];
     write_classifier(1, 0);
     train();
-    const char *loss = strstr(r.out, "loss ");
-    cr_assert(loss != NULL, "%s", r.out);
+    const char *loss = strstr(ran.out, "loss ");
+    cr_assert(loss != NULL, "%s", ran.out);
     snprintf(first, sizeof first, "%.12s", loss);
     write_classifier(1, 1);
     train();
-    cr_assert(strstr(r.out, first) != NULL, "%s: %s", first, r.out);
+    cr_assert(strstr(ran.out, first) != NULL, "%s: %s", first, ran.out);
 }
 
 Test(onnx_model, evaluated_by_its_file)
 {
     write_classifier(1, 0);
     train();
-    tool(&r, 0, "eval --model net.onnx --weights w.safetensors --data digits --limit 20");
-    tool(&r, 1, "eval --weights w.safetensors --data digits --limit 20");
-    expect_text(r.err, "net.onnx is not built in");
-    expect_text(r.err, "(set --model to that ONNX file)");
+    tool(0, "eval --model net.onnx --weights w.safetensors --data digits --limit 20");
+    complains(1, "net.onnx is not built in",
+              "eval --weights w.safetensors --data digits --limit 20");
+    expect_text(ran.err, "(set --model to that ONNX file)");
 }
 
 /* The file's size of images is the only one. */
 Test(onnx_model, another_size)
 {
     write_classifier(1, 0);
-    tool(&r, 3, "train --model net.onnx --data digits --size 32");
-    expect_text(r.err, "takes images of 28x28x1");
+    complains(3, "takes images of 28x28x1", "train --model net.onnx --data digits --size 32");
 }
 
 /* Writes CIFAR-10's files with 20 images each. */
@@ -227,16 +204,15 @@ Test(onnx_model, color_images)
 {
     write_classifier(1, 0);
     write_color_images();
-    tool(&r, 0, "train --model net.onnx --data . --epochs 1 --threads 1 --out w.safetensors");
-    expect_text(r.out, " are in color and become gray\n");
-    tool(&r, 0, "eval --model net.onnx --weights w.safetensors --data .");
+    prints(0, " are in color and become gray\n",
+           "train --model net.onnx --data . --epochs 1 --threads 1 --out w.safetensors");
+    tool(0, "eval --model net.onnx --weights w.safetensors --data .");
 }
 
 Test(onnx_model, several_outputs)
 {
     write_classifier(2, 0);
-    tool(&r, 1, "train --model net.onnx --data digits");
-    expect_text(r.err, "2 outputs");
-    tool(&r, 1, "gradcheck --model net.onnx");
-    expect_text(r.err, "number of inputs or outputs (got 1 and 2, expected 1 of each)");
+    complains(1, "2 outputs", "train --model net.onnx --data digits");
+    complains(1, "number of inputs or outputs (got 1 and 2, expected 1 of each)",
+              "gradcheck --model net.onnx");
 }

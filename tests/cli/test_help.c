@@ -3,8 +3,6 @@
 
 #include "cli/child.h"
 
-static finished f;
-
 static const char *const names[] = {"train", "eval",      "predict", "models", "summary",
                                     "graph", "gradcheck", "compare", "bench",  "ops",
                                     "op",    "inspect",   "convert", "emit",   "version"};
@@ -12,7 +10,7 @@ enum { N_NAME = sizeof names / sizeof names[0] };
 
 static void expect_narrow(const char *name)
 {
-    for (const char *line = f.out; *line != '\0';) {
+    for (const char *line = ran.out; *line != '\0';) {
         size_t n = strcspn(line, "\n");
         cr_expect_leq(n, 80, "%s: %.*s", name, (int)n, line);
         line += n + (line[n] == '\n');
@@ -25,8 +23,8 @@ Test(help, names)
     char list[1024] = "";
     for (int i = 0; i < N_NAME; i++)
         snprintf(list + strlen(list), sizeof list - strlen(list), "%s\n", names[i]);
-    tool(&f, ANY_STATUS, "--document commands");
-    cr_expect_str_eq(f.out, list);
+    tool(ANY_STATUS, "--document commands");
+    cr_expect_str_eq(ran.out, list);
 }
 
 Test(help, every_command)
@@ -35,66 +33,53 @@ Test(help, every_command)
         char usage[64];
         static char of_option[PRINTED];
         snprintf(usage, sizeof usage, "usage: adjoint %s", names[i]);
-        tool(&f, 0, "%s --help", names[i]);
-        cr_expect_eq(strncmp(f.out, usage, strlen(usage)), 0, "%s", f.out);
-        expect_text(f.out, "\nExit status:\n  0 ");
-        expect_text(f.out, "\n  3     ");
-        expect_text(f.out, "\nExamples:\n  ");
+        tool(0, "%s --help", names[i]);
+        cr_expect_eq(strncmp(ran.out, usage, strlen(usage)), 0, "%s", ran.out);
+        expect_text(ran.out, "\nExit status:\n  0 ");
+        expect_text(ran.out, "\n  3     ");
+        expect_text(ran.out, "\nExamples:\n  ");
         expect_narrow(names[i]);
-        memcpy(of_option, f.out, sizeof of_option);
-        tool(&f, ANY_STATUS, "help %s", names[i]);
-        cr_expect_str_eq(f.out, of_option);
+        memcpy(of_option, ran.out, sizeof of_option);
+        tool(ANY_STATUS, "help %s", names[i]);
+        cr_expect_str_eq(ran.out, of_option);
     }
-    tool(&f, ANY_STATUS, "help");
+    tool(ANY_STATUS, "help");
     expect_narrow("help");
     for (int i = 0; i < N_NAME; i++)
-        cr_expect_not_null(strstr(f.out, names[i]), "%s", names[i]);
-    expect_text(f.out, "ADJOINT_QUARANTINE");
+        cr_expect_not_null(strstr(ran.out, names[i]), "%s", names[i]);
+    expect_text(ran.out, "ADJOINT_QUARANTINE");
 }
 
 Test(help, examples_statuses_variables)
 {
-    tool(&f, ANY_STATUS, "help gradcheck");
-    expect_text(f.out, "\n  2    ");
-    expect_text(f.out, "\nExamples:\n  adjoint gradcheck");
-    expect_text(f.out, "\n  OMP_NUM_THREADS ");
-    tool(&f, ANY_STATUS, "help train");
-    expect_text(f.out, "\n  129, 130, 143 ");
+    prints(ANY_STATUS, "\n  2    ", "help gradcheck");
+    expect_text(ran.out, "\nExamples:\n  adjoint gradcheck");
+    expect_text(ran.out, "\n  OMP_NUM_THREADS ");
+    prints(ANY_STATUS, "\n  129, 130, 143 ", "help train");
 }
 
 /* ---- lists ---- */
 
-static json_t *named(json_t *list, const char *name)
-{
-    size_t i;
-    json_t *o;
-    json_array_foreach(
-        list, i, o) if (strcmp(json_string_value(json_object_get(o, "name")), name) == 0) return o;
-    cr_assert_fail("no %s", name);
-    return NULL;
-}
-
 Test(help, models_as_json)
 {
-    tool(&f, ANY_STATUS, "models --json");
-    json_t *j = json_of(f.out), *m = named(j, "lenet5");
-    cr_expect_eq(json_integer_value(json_object_get(m, "parameters")), 61706);
-    cr_expect_eq(json_integer_value(json_object_get(m, "height")), 32);
-    cr_expect_eq(json_integer_value(json_object_get(m, "channels")), 1);
-    json_decref(j);
+    tool(ANY_STATUS, "models --json");
+    json_t *j = json_of(ran.out), *m = named(j, "lenet5");
+    cr_expect_eq(number_in(m, "parameters"), 61706);
+    cr_expect_eq(number_in(m, "height"), 32);
+    cr_expect_eq(number_in(m, "channels"), 1);
 }
 
 Test(help, ops)
 {
-    tool(&f, ANY_STATUS, "ops conv2d");
-    cr_expect_str_eq(f.out, "conv2d(input, filter) f32 f64 f16 bf16\n"
-                            "    --attr strides: four whole numbers\n"
-                            "    --attr dilations: four whole numbers\n"
-                            "    --attr padding: SAME, VALID or EXPLICIT\n"
-                            "    --attr explicit_paddings: eight whole numbers\n"
-                            "    --attr data_format: NHWC or NCHW\n");
-    tool(&f, ANY_STATUS, "ops --json=-");
-    json_t *j = json_of(f.out), *transposed = named(j, "conv2d_transpose");
+    tool(ANY_STATUS, "ops conv2d");
+    cr_expect_str_eq(ran.out, "conv2d(input, filter) f32 f64 f16 bf16\n"
+                              "    --attr strides: four whole numbers\n"
+                              "    --attr dilations: four whole numbers\n"
+                              "    --attr padding: SAME, VALID or EXPLICIT\n"
+                              "    --attr explicit_paddings: eight whole numbers\n"
+                              "    --attr data_format: NHWC or NCHW\n");
+    tool(ANY_STATUS, "ops --json=-");
+    json_t *j = json_of(ran.out), *transposed = named(j, "conv2d_transpose");
     cr_expect_eq(json_array_size(json_object_get(transposed, "operands")), 3);
     cr_expect_eq(json_array_size(json_object_get(transposed, "made_of")), 1);
     json_t *matmul = named(j, "matmul"), *concat = named(j, "concat");
@@ -102,43 +87,37 @@ Test(help, ops)
     cr_expect_eq(json_array_size(operands), 2);
     cr_expect_str_eq(json_string_value(json_array_get(operands, 1)), "b");
     json_t *first = json_array_get(json_object_get(matmul, "attributes"), 0);
-    cr_expect_str_eq(json_string_value(json_object_get(first, "name")), "transpose_a");
+    cr_expect_str_eq(word_in(first, "name"), "transpose_a");
     cr_expect_eq(json_array_size(json_object_get(matmul, "dtypes")), 4);
-    cr_expect(json_is_true(json_object_get(concat, "any_number_of_operands")));
-    json_t *grad = named(j, "max_pool_grad");
-    cr_expect_str_eq(json_string_value(json_object_get(grad, "gradient_of")), "max_pool");
-    json_decref(j);
-    tool(&f, ANY_STATUS, "ops");
-    cr_expect_null(strstr(f.out, "\nparam("), "a leaf is no op to run");
-    expect_text(f.out, "\nbuilders that are made of other ops (adj_NAME in C):\n"
-                       "abs(x): relu, neg, add\n"
-                       "conv2d_transpose(x, w, output_shape): conv2d_backprop_input\n"
-                       "global_avg_pool(x): reduce_mean\n"
-                       "layer_norm(x, gamma, beta): reshape, group_norm\n"
-                       "reduce_min(x): neg, reduce_max\n"
-                       "separable_conv2d(x, depthwise, pointwise): "
-                       "depthwise_conv2d_native, conv2d\n");
-    tool(&f, 0, "ops conv2d_transpose");
-    cr_expect_str_eq(f.out, "conv2d_transpose(x, w, output_shape): conv2d_backprop_input\n");
-    tool(&f, 3, "ops rely");
-    expect_text(f.err, "unknown op rely (did you mean relu?)");
+    cr_expect(truth_in(concat, "any_number_of_operands"));
+    cr_expect_str_eq(word_in(named(j, "max_pool_grad"), "gradient_of"), "max_pool");
+    tool(ANY_STATUS, "ops");
+    cr_expect_null(strstr(ran.out, "\nparam("), "a leaf is no op to run");
+    expect_text(ran.out, "\nbuilders that are made of other ops (adj_NAME in C):\n"
+                         "abs(x): relu, neg, add\n"
+                         "conv2d_transpose(x, w, output_shape): conv2d_backprop_input\n"
+                         "global_avg_pool(x): reduce_mean\n"
+                         "layer_norm(x, gamma, beta): reshape, group_norm\n"
+                         "reduce_min(x): neg, reduce_max\n"
+                         "separable_conv2d(x, depthwise, pointwise): "
+                         "depthwise_conv2d_native, conv2d\n");
+    tool(0, "ops conv2d_transpose");
+    cr_expect_str_eq(ran.out, "conv2d_transpose(x, w, output_shape): conv2d_backprop_input\n");
+    complains(3, "unknown op rely (did you mean relu?)", "ops rely");
 }
 
 Test(help, version)
 {
     setenv("ADJOINT_MAX_ISA", "base", 1);
     setenv("OMP_NUM_THREADS", "3", 1);
-    tool(&f, ANY_STATUS, "version");
-    expect_text(f.out, "\nonednn:\n  version: ");
-    expect_text(f.out, "\ndirect:\n  isa: base\n");
-    expect_text(f.out, "\nthreads: 3\n");
-    tool(&f, ANY_STATUS, "version --json");
-    json_t *j = json_of(f.out);
-    json_t *direct = json_object_get(j, "direct");
-    cr_expect_str_eq(json_string_value(json_object_get(direct, "isa")), "base");
-    cr_expect_eq(json_integer_value(json_object_get(j, "threads")), 3);
+    prints(ANY_STATUS, "\nonednn:\n  version: ", "version");
+    expect_text(ran.out, "\ndirect:\n  isa: base\n");
+    expect_text(ran.out, "\nthreads: 3\n");
+    tool(ANY_STATUS, "version --json");
+    json_t *j = json_of(ran.out);
+    cr_expect_str_eq(word_in(json_object_get(j, "direct"), "isa"), "base");
+    cr_expect_eq(number_in(j, "threads"), 3);
     cr_expect(json_is_array(json_object_get(j, "caches")));
-    json_decref(j);
 }
 
 /* A variable with an unknown value stops every command that reads it, before any work. */
@@ -167,13 +146,13 @@ Test(help, variables_with_unknown_values)
         if (rows[i].message != NULL)
             snprintf(expected, sizeof expected, "adjoint %s: %s", rows[i].command, rows[i].message);
         setenv(rows[i].name, rows[i].value, 1);
-        tool(&f, ANY_STATUS, "%s", rows[i].command);
+        tool(ANY_STATUS, "%s", rows[i].command);
         unsetenv(rows[i].name);
-        cr_expect_eq(f.status, rows[i].message != NULL ? 3 : 0, "row %zu: %d", i, f.status);
-        cr_expect_str_eq(f.err, expected, "row %zu", i);
+        cr_expect_eq(ran.status, rows[i].message != NULL ? 3 : 0, "row %zu: %d", i, ran.status);
+        cr_expect_str_eq(ran.err, expected, "row %zu", i);
     }
     setenv("ADJOINT_PLAN", "unfused,tune", 1);
-    tool(&f, 0, "gradcheck --op relu --neighbors 0");
+    tool(0, "gradcheck --op relu --neighbors 0");
 }
 
 static int is_positive_or_null(const json_t *object, const char *key)
@@ -186,13 +165,11 @@ static int is_positive_or_null(const json_t *object, const char *key)
  * values. */
 Test(help, version_of_the_machine)
 {
-    tool(&f, ANY_STATUS, "version --json");
-    json_t *j = json_of(f.out);
-    cr_expect_null(json_object_get(j, "machine"), "it was not asked for");
-    json_decref(j);
-    tool(&f, ANY_STATUS, "version --machine --json");
-    j = json_of(f.out);
-    const json_t *m = json_object_get(j, "machine"), *sets = json_object_get(m, "instruction_sets");
+    tool(ANY_STATUS, "version --json");
+    cr_expect_null(json_object_get(json_of(ran.out), "machine"), "it was not asked for");
+    tool(ANY_STATUS, "version --machine --json");
+    const json_t *m = json_object_get(json_of(ran.out), "machine"),
+                 *sets = json_object_get(m, "instruction_sets");
     const json_t *peaks = json_object_get(m, "multiply_add");
     const json_t *bandwidth = json_object_get(m, "bytes_per_s");
     cr_expect(json_is_array(sets) || json_is_null(sets));
@@ -207,18 +184,11 @@ Test(help, version_of_the_machine)
         cr_expect(is_positive_or_null(bandwidth, levels[i]), "%s", levels[i]);
     }
     cr_expect(json_is_number(json_object_get(json_object_get(peaks, "f32"), "flops")));
-    json_decref(j);
-    tool(&f, 0, "version --machine");
+    tool(0, "version --machine");
     static const char *const lines[] = {"\n  instruction_sets: ", "\n    f32:\n      native: ",
                                         "\n    bf16:\n", "\n    l2: ", "\n    memory: "};
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
-        cr_expect_not_null(strstr(f.out, lines[i]), "%s of %s", lines[i], f.out);
-}
-
-static void expect_waiting(const char *line)
-{
-    tool(&f, 0, "version --machine");
-    cr_expect_not_null(strstr(f.out, line), "%s of %s", line, f.out);
+        expect_text(ran.out, lines[i]);
 }
 
 /* The tool starts itself again with a short spin, but not where the environment says how threads
@@ -227,20 +197,18 @@ Test(help, waiting_threads)
 {
     unsetenv("OMP_WAIT_POLICY");
     unsetenv("GOMP_SPINCOUNT");
-    expect_waiting("\n  waiting_threads: GOMP_SPINCOUNT=10000\n");
+    prints(0, "\n  waiting_threads: GOMP_SPINCOUNT=10000\n", "version --machine");
     setenv("GOMP_SPINCOUNT", "77", 1);
-    expect_waiting("\n  waiting_threads: GOMP_SPINCOUNT=77\n");
+    prints(0, "\n  waiting_threads: GOMP_SPINCOUNT=77\n", "version --machine");
     setenv("OMP_WAIT_POLICY", "passive", 1);
-    expect_waiting("\n  waiting_threads: OMP_WAIT_POLICY=passive\n");
+    prints(0, "\n  waiting_threads: OMP_WAIT_POLICY=passive\n", "version --machine");
 }
 
 /* ---- manual pages and completion ---- */
 
 static int is_there(const char *program)
 {
-    char line[64];
-    snprintf(line, sizeof line, "command -v %s", program);
-    if (shell(&f, line) == 0)
+    if (shell("command -v %s", program) == 0)
         return 1;
     printf("[SKIP] help: there is no %s\n", program);
     return 0;
@@ -249,29 +217,24 @@ static int is_there(const char *program)
 /* Expects a program of that name, if it is there, to have nothing to say of a page. */
 static void expect_no_complaint(int is_there, const char *program, const char *page)
 {
-    char line[256];
-    snprintf(line, sizeof line, "%s %s", program, page);
     if (is_there)
-        cr_expect(shell(&f, line) == 0 && f.out[0] == '\0' && f.err[0] == '\0', "%s: %s%s", line,
-                  f.out, f.err);
+        cr_expect(shell("%s %s", program, page) == 0 && ran.out[0] == '\0' && ran.err[0] == '\0',
+                  "%s %s: %s%s", program, page, ran.out, ran.err);
 }
 
 Test(help, manual_pages)
 {
     scoped(folder_remove) const folder pages = folder_new();
     const int groff = is_there("groff"), mandoc = is_there("mandoc");
-    char line[256];
-    snprintf(line, sizeof line, "docs/man.sh adjoint %s", pages.path);
-    cr_assert_eq(shell(&f, line), 0, "%s", f.err);
+    cr_assert_eq(shell("docs/man.sh adjoint %s", pages.path), 0, "%s", ran.err);
     for (int i = -1; i < N_NAME; i++) {
         char page[128], title[64];
         const char *dash = i >= 0 ? "-" : "", *name = i >= 0 ? names[i] : "";
         snprintf(title, sizeof title, "\n.SH NAME\nadjoint%s%s \\- ", i >= 0 ? "\\-" : "", name);
         snprintf(page, sizeof page, "%s/adjoint%s%s.1", pages.path, dash, name);
-        snprintf(line, sizeof line, "cat %s", page);
-        cr_expect_eq(shell(&f, line), 0);
-        expect_text(f.out, title);
-        cr_expect_not_null(strstr(f.out, "\n.SH EXIT STATUS\n"), "%s", name);
+        cr_expect_eq(shell("cat %s", page), 0);
+        expect_text(ran.out, title);
+        cr_expect_not_null(strstr(ran.out, "\n.SH EXIT STATUS\n"), "%s", name);
         expect_no_complaint(groff, "groff -man -ww -Tutf8 -z", page);
         expect_no_complaint(mandoc, "mandoc -Tlint", page);
     }
@@ -280,13 +243,12 @@ Test(help, manual_pages)
 /* Expects the completions of bash for the words, the last of which is incomplete. */
 static void expect_offered(const char *words, const char *offered)
 {
-    char line[1024];
-    snprintf(line, sizeof line,
-             "bash -c 'eval \"$(adjoint --document bash)\"; COMP_WORDS=(adjoint %s); "
-             "COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _adjoint; echo \"${COMPREPLY[*]}\"'",
-             words);
-    cr_expect_eq(shell(&f, line), 0, "%s", f.out);
-    cr_expect_str_eq(f.out, offered, "%s: %s", words, f.out);
+    cr_expect_eq(shell("bash -c 'eval \"$(adjoint --document bash)\"; COMP_WORDS=(adjoint %s); "
+                       "COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _adjoint; "
+                       "echo \"${COMPREPLY[*]}\"'",
+                       words),
+                 0, "%s", ran.out);
+    cr_expect_str_eq(ran.out, offered, "%s: %s", words, ran.out);
 }
 
 Test(help, bash_completion)
@@ -314,13 +276,14 @@ Test(help, zsh_completion)
 {
     if (!is_there("zsh"))
         return;
-    scoped(folder_remove) folder dir = enter(folder_new());
-    cr_expect_eq(shell(&f, "adjoint --document zsh >script && zsh -n script"), 0);
-    cr_expect(f.out[0] == '\0' && f.err[0] == '\0', "%s%s", f.out, f.err);
-    tool(&f, ANY_STATUS, "--document zsh");
+    enter_empty();
+    cr_expect_eq(shell("adjoint --document zsh >script && zsh -n script"), 0);
+    cr_expect(ran.out[0] == '\0' && ran.err[0] == '\0', "%s%s", ran.out, ran.err);
+    tool(ANY_STATUS, "--document zsh");
     for (int i = 0; i < N_NAME; i++) {
         char branch[64];
         snprintf(branch, sizeof branch, "\n    %s)\n", names[i]);
-        cr_expect_not_null(strstr(f.out, branch), "%s", names[i]);
+        cr_expect_not_null(strstr(ran.out, branch), "%s", names[i]);
     }
+    leave();
 }

@@ -10,8 +10,6 @@
 #include "cli/small_data.h"
 #include "tests/io/scoped.h"
 
-static finished r;
-
 /* Weights, and the data on which they were trained. */
 typedef struct {
     folder f;
@@ -24,7 +22,7 @@ static trained train(npz_kind kind, int h, int w, int c)
     t.npz = in_folder(&t.f, "data.npz");
     t.weights = in_folder(&t.f, "w.safetensors");
     write_npz(&t.f, h, w, c, kind);
-    tool(&r, 0, "train --data %s --model lenet --threads 1 --epochs 2 --batch 8 --out %s", t.npz.s,
+    tool(0, "train --data %s --model lenet --threads 1 --epochs 2 --batch 8 --out %s", t.npz.s,
          t.weights.s);
     return t;
 }
@@ -33,27 +31,29 @@ static trained train(npz_kind kind, int h, int w, int c)
 static void held_out(char line[60])
 {
     const char *at = NULL;
-    for (const char *next = r.out; (next = strstr(next, "test loss")) != NULL; next++)
+    for (const char *next = ran.out; (next = strstr(next, "test loss")) != NULL; next++)
         at = next;
-    cr_assert_not_null(at, "%s", r.out);
+    cr_assert_not_null(at, "%s", ran.out);
     snprintf(line, 60, "%.*s", (int)strcspn(at, "%"), at);
 }
 
 static void eval(const trained *t, const char *data)
 {
-    tool(&r, ANY_STATUS, "eval --data %s --weights %s --threads 1", data, t->weights.s);
+    tool(ANY_STATUS, "eval --data %s --weights %s --threads 1", data, t->weights.s);
 }
 
-Test(normalized, eval_gives_the_held_out_number, .timeout = 120)
+TestSuite(normalized, .timeout = 120);
+
+Test(normalized, eval_gives_the_held_out_number)
 {
     static const int size[][3] = {{28, 28, 1}, {20, 24, 1}, {30, 26, 3}};
     for (int i = 0; i < 3; i++) {
         char line[60], again[60];
         trained t = train(MINUS_ONE_TO_ONE, size[i][0], size[i][1], size[i][2]);
-        expect_text(r.out, "values below 0 are taken as normalized");
+        expect_text(ran.out, "values below 0 are taken as normalized");
         held_out(line);
         eval(&t, t.npz.s);
-        cr_assert_eq(r.status, 0, "%s", r.err);
+        cr_assert_eq(ran.status, 0, "%s", ran.err);
         held_out(again);
         cr_expect_str_eq(line, again);
         folder_remove(&t.f);
@@ -62,11 +62,11 @@ Test(normalized, eval_gives_the_held_out_number, .timeout = 120)
 
 static void expect_refused(const char *says)
 {
-    cr_expect_eq(r.status, 1, "%d", r.status);
-    expect_text(r.err, says);
+    cr_expect_eq(ran.status, 1, "%d", ran.status);
+    expect_text(ran.err, says);
 }
 
-Test(normalized, the_card_says_it, .timeout = 120)
+Test(normalized, the_card_says_it)
 {
     trained t = train(MINUS_ONE_TO_ONE, 28, 28, 1), of_pixels = train(ZERO_TO_ONE, 28, 28, 1);
     scoped(folder_remove) const folder idx = folder_new(), png = folder_new();
@@ -86,11 +86,11 @@ Test(normalized, the_card_says_it, .timeout = 120)
     expect_refused("expected that of the training, -1 to 0.992157)");
     eval(&of_pixels, t.npz.s);
     expect_refused("expected that of the training, 0 to 0.996078)");
-    tool(&r, ANY_STATUS, "predict --weights %s %s", t.weights.s, png_name(&png, 1, 0).s);
+    tool(ANY_STATUS, "predict --weights %s %s", t.weights.s, png_name(&png, 1, 0).s);
     expect_refused("trained on normalized values, not on pixels (use eval on such arrays");
-    tool(&r, ANY_STATUS, "train --data %s --model lenet --augment jitter=0.2", t.npz.s);
+    tool(ANY_STATUS, "train --data %s --model lenet --augment jitter=0.2", t.npz.s);
     expect_refused("jitter requires pixels, not normalized values (got 0.2");
-    tool(&r, ANY_STATUS, "train --data %s --model lenet --size channels=4", t.npz.s);
+    tool(ANY_STATUS, "train --data %s --model lenet --size channels=4", t.npz.s);
     expect_refused("normalized values cannot change channels (got 1, expected 4)");
     folder_remove(&t.f);
     folder_remove(&of_pixels.f);
@@ -100,16 +100,10 @@ Test(normalized, the_card_says_it, .timeout = 120)
  * with the end of names. */
 static void put_values(const folder *f, const char *end, int is_bytes, const float v[4])
 {
-    static const char *const header[] = {
-        "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 1, 2), }",
-        "{'descr': '|u1', 'fortran_order': False, 'shape': (2, 1, 2), }"};
-    static const char labels[] = "{'descr': '|u1', 'fortran_order': False, 'shape': (2,), }";
-    uint8_t x[128 + 16] = "\x93NUMPY\x01\x00\x76", y[128 + 2] = "\x93NUMPY\x01\x00\x76";
+    uint8_t x[128 + 16], y[128 + 2];
     char name[20];
-    memset(x + 10, ' ', 118);
-    memset(y + 10, ' ', 118);
-    memcpy(x + 10, header[is_bytes], strlen(header[is_bytes]));
-    memcpy(y + 10, labels, sizeof labels - 1);
+    npy(is_bytes ? "|u1" : "<f4", 2, 3, 1, 2, 1, x);
+    npy("|u1", 2, 1, 0, 0, 0, y);
     memcpy(x + 128, v, 16);
     for (int i = 0; i < 4 && is_bytes; i++)
         x[128 + i] = (uint8_t)v[i];
@@ -195,11 +189,11 @@ Test(normalized, the_training_part_decides)
     };
     scoped(folder_remove) folder f = folder_new();
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        adj_dataset *d = NULL, *test = NULL;
+        adj_dataset *test = NULL;
         float got[2];
         put_values(&f, "_train", cases[i].is_bytes[0], cases[i].values[0]);
         put_values(&f, "_test", cases[i].is_bytes[1], cases[i].values[1]);
-        cr_assert_eq(adj_dataset_open(f.path, ADJ_TRAIN, NULL, &d), ADJ_OK, "%s", d->message);
+        scoped(release_dataset) adj_dataset *d = dataset_of(f.path, ADJ_TRAIN, NULL);
         const adj_status status =
             adj_dataset_open(f.path, ADJ_TEST, &(adj_dataset_opts){.like = d}, &test);
         cr_expect_eq(status, cases[i].factor > 0 ? ADJ_OK : ADJ_EIO, "%zu: %s", i, test->message);
@@ -215,7 +209,6 @@ Test(normalized, the_training_part_decides)
             cr_expect_eq(got[k], cases[i].factor * cases[i].values[1][2 + k], "%zu", i);
         }
         adj_dataset_free(test);
-        adj_dataset_free(d);
     }
 }
 
@@ -224,51 +217,48 @@ Test(normalized, the_training_part_decides)
 
 /* The card keeps the range of the training split: eval, which does not open that part, decides by
  * it. */
-Test(normalized, the_card_keeps_the_range, .timeout = 120)
+Test(normalized, the_card_keeps_the_range)
 {
     static const float black_and_white[4] = {0, 1, 1, 0}, gray[4] = {0, 3, 200, 0},
                        dark[4] = {0, 3, 100, 0};
-    scoped(folder_remove) const folder f = enter(folder_new());
+    enter_empty();
     const folder test = {"test"};
     cr_assert_eq(mkdir(test.path, 0700), 0);
-    put_values(&f, "_train", 1, black_and_white);
-    put_values(&f, "_test", 1, black_and_white);
-    tool(&r, 0, TRAIN);
-    expect_text(r.out, "x_train: values from 0 to 1 are taken as pixels divided by 255");
+    put_values(&here, "_train", 1, black_and_white);
+    put_values(&here, "_test", 1, black_and_white);
+    prints(0, "x_train: values from 0 to 1 are taken as pixels divided by 255", TRAIN);
     cr_expect_str_eq(entry_of("w.safetensors", "adjoint.range"), "[0.0,1.0]");
     cr_expect_str_eq(entry_of("w.safetensors", "mean"), "[127.5]");
     put_values(&test, "_test", 1, gray);
-    tool(&r, 1, EVAL);
-    expect_text(r.err, "(got 0 to 200, expected that of the training, 0 to 1; divide by 255)");
+    complains(1, "(got 0 to 200, expected that of the training, 0 to 1; divide by 255)", EVAL);
 
-    put_values(&f, "_train", 0, gray);
-    put_values(&f, "_test", 0, dark);
+    put_values(&here, "_train", 0, gray);
+    put_values(&here, "_test", 0, dark);
     put_values(&test, "_test", 0, dark);
-    tool(&r, 0, TRAIN);
-    tool(&r, 0, EVAL);
+    tool(0, TRAIN);
+    tool(0, EVAL);
     put_values(&test, "_test", 0, black_and_white);
-    tool(&r, 1, EVAL);
-    expect_text(r.err, "(got 0 to 1, expected that of the training, 0 to 200; multiply by 255)");
+    complains(1, "(got 0 to 1, expected that of the training, 0 to 200; multiply by 255)", EVAL);
+    leave();
 }
 
 /* The library refuses pixels for a net of normalized data, and the other way round. */
-Test(normalized, the_library_refuses, .timeout = 120)
+Test(normalized, the_library_refuses)
 {
     const trained t = train(MINUS_ONE_TO_ONE, 28, 28, 1);
     scoped(folder_remove) const folder idx = folder_new();
     const uint8_t pixels[28 * 28] = {0};
     float probability[CLASSES];
-    adj_dataset *d = NULL, *other = NULL;
-    adj_predictor *p = NULL, *q = NULL;
+    scoped(release_predictor) adj_predictor *p = predictor_from(t.weights.s);
+    scoped(release_dataset) adj_dataset *d = dataset_of(t.npz.s, ADJ_TRAIN, NULL);
+    adj_predictor *q = NULL;
     adj_score score;
     adj_error error = {0};
     write_idx(&idx, 28, 28, 1);
-    cr_assert_eq(adj_predictor_load(t.weights.s, NULL, NULL, &p, &error), ADJ_OK);
     cr_expect_eq(adj_predictor_card(p)->normalized, 1);
     cr_expect_eq(adj_predict(p, 1, pixels, probability, &error), ADJ_EARG);
     expect_text(error.message, "adj_predict_floats");
-    cr_assert_eq(adj_dataset_open(t.npz.s, ADJ_TRAIN, NULL, &d), ADJ_OK);
-    cr_assert_eq(adj_dataset_open(idx.path, ADJ_TEST, NULL, &other), ADJ_OK);
+    adj_dataset *other = dataset_of(idx.path, ADJ_TEST, NULL);
     cr_expect_eq(adj_predictor_evaluate(p, other, &score, NULL, &error), ADJ_ESHAPE);
     expect_text(error.message, "(the data are pixels)");
     const adj_net lenet = {.name = "lenet"};
@@ -279,7 +269,5 @@ Test(normalized, the_library_refuses, .timeout = 120)
     cr_expect_eq(adj_dataset_open(idx.path, ADJ_TEST, &(adj_dataset_opts){.like = d}, &other),
                  ADJ_EIO);
     adj_dataset_free(other);
-    adj_dataset_free(d);
-    adj_predictor_free(p);
     folder_remove(&t.f);
 }

@@ -12,9 +12,6 @@
 
 enum { CHANNELS = 4, CLASSES = 10 };
 
-static folder f;
-static finished r;
-
 /* Values of the file: numbers from one on; those of bn are far from the statistics of the data. The
  * first five leaves can be frozen. */
 static struct {
@@ -53,13 +50,11 @@ static void write_net(const char *sides)
 
 static void set_up(void)
 {
-    f = enter(small_data());
+    enter_small_data();
     write_net("28,28");
 }
 
-static void tear_down(void) { folder_remove(&f); }
-
-TestSuite(onnx_train, .init = set_up, .fini = tear_down);
+TestSuite(onnx_train, .init = set_up, .fini = leave);
 
 /* Returns the tensor of that name of the trained weights, f32 and of that shape. */
 static const float *trained(const adj_tensors *t, const char *name, adj_shape shape)
@@ -82,72 +77,58 @@ static int same_as_file(const adj_tensors *t, int i)
     return memcmp(now, ours, (size_t)leaf[i].n * sizeof *now) == 0;
 }
 
-static adj_tensors *read_weights(void)
-{
-    adj_tensors *t = NULL;
-    cr_assert_eq(adj_tensors_read("out.safetensors", &t), ADJ_OK, "%s", t->message);
-    return t;
-}
-
 Test(onnx_train, freeze_and_new_head)
 {
-    json_t *log = train_to(&f,
-                           WORDS("--model", "net.onnx", "--head", "new", "--freeze",
-                                 "conv1.weight,bn1.*", "--epochs", "4", "--lr", "0.05"),
-                           "out.safetensors");
+    json_t *log = train_log(0, "--model net.onnx --head new --freeze conv1.weight,bn1.* --epochs 4 "
+                               "--lr 0.05 --out out.safetensors");
     const double first = log_event_number(log, "epoch", 0, "loss");
     const double last = log_event_number(log, "epoch", 3, "loss");
     cr_expect(last < first, "%g, then %g", first, last);
-    json_decref(log);
 
-    adj_tensors *t = read_weights();
+    scoped(release_tensors) adj_tensors *t = tensors_of("out.safetensors");
     for (int i = 0; i < N_FROZEN; i++)
         cr_expect(same_as_file(t, i), "%s", leaf[i].name);
     const float *w = trained(t, "fc.weight", (adj_shape){2, {CLASSES, CHANNELS}});
     trained(t, "fc.bias", (adj_shape){1, {CLASSES}});
     cr_expect_neq(memcmp(w, leaf[FC_WEIGHT].value, (size_t)leaf[FC_WEIGHT].n * sizeof *w), 0);
-    adj_tensors_free(t);
 
-    tool(&r, 0, "eval --model net.onnx --weights out.safetensors --data .");
-    expect_text(r.out, "net.onnx on ");
+    prints(0, "net.onnx on ", "eval --model net.onnx --weights out.safetensors --data .");
 }
 
 /* Without --freeze every parameter and both statistics move; with weights of its own the tool says
  * which last layer is new, and that of the same number of classes is, too. */
 Test(onnx_train, new_head_alone)
 {
-    tool(&r, 0, "train --model net.onnx --data . --head new --epochs 1 --out out.safetensors");
-    expect_text(r.out, "new last layer of 10 classes: fc.weight, fc.bias\n");
-    adj_tensors *t = read_weights();
+    prints(0, "new last layer of 10 classes: fc.weight, fc.bias\n",
+           "train --model net.onnx --data . --head new --epochs 1 --out out.safetensors");
+    scoped(release_tensors) adj_tensors *t = tensors_of("out.safetensors");
     for (int i = 0; i < N_FROZEN; i++)
         cr_expect_not(same_as_file(t, i), "%s", leaf[i].name);
-    adj_tensors_free(t);
 
     /* on, from the trained weights: their last layer is kept, or new again */
-    tool(&r, 0,
-         "train --model net.onnx --data . --weights out.safetensors --epochs 1 --out "
-         "more.safetensors");
-    expect_text(r.out, "7 parameters and states loaded from");
-    tool(&r, 0,
-         "train --model net.onnx --data . --weights out.safetensors --epochs 1 --head new --out "
-         "more.safetensors");
-    expect_text(r.out, "  fc.weight: new\n");
-    expect_text(r.out, "  conv1.weight: loaded from conv1.weight\n");
-    tool(&r, 3,
-         "train --model net.onnx --data . --weights out.safetensors --head new --freeze fc.bias");
-    expect_text(r.err, "fc.bias would stay random, as it is not loaded (1 such)");
+    prints(0, "7 parameters and states loaded from",
+           "train --model net.onnx --data . --weights out.safetensors --epochs 1 --out "
+           "more.safetensors");
+    prints(0, "  fc.weight: new\n",
+           "train --model net.onnx --data . --weights out.safetensors --epochs 1 --head new --out "
+           "more.safetensors");
+    expect_text(ran.out, "  conv1.weight: loaded from conv1.weight\n");
+    complains(
+        3, "fc.bias would stay random, as it is not loaded (1 such)",
+        "train --model net.onnx --data . --weights out.safetensors --head new --freeze fc.bias");
 }
 
 Test(onnx_train, refused)
 {
-    tool(&r, 1, "train --model net.onnx --data .");
-    expect_text(r.err, "net.onnx has 7 classes, the data 10 (--head new trains a new "
-                       "last layer)");
-    tool(&r, 3, "train --model net.onnx --data . --head new --freeze fc*");
-    expect_text(r.err, "--freeze fc*: fc.weight would stay random, as the last layer "
-                       "is new");
-    tool(&r, 3, "train --model net.onnx --data . --map pytorch");
-    expect_text(r.err, "--map requires --weights FILE");
+    complains(1,
+              "net.onnx has 7 classes, the data 10 (--head new trains a new "
+              "last layer)",
+              "train --model net.onnx --data .");
+    complains(3,
+              "--freeze fc*: fc.weight would stay random, as the last layer "
+              "is new",
+              "train --model net.onnx --data . --head new --freeze fc*");
+    complains(3, "--map requires --weights FILE", "train --model net.onnx --data . --map pytorch");
 }
 
 /* The first step of a range test shows NaN in the file. */
@@ -155,46 +136,35 @@ Test(onnx_train, rate_for_weights_of_nan)
 {
     leaf[BN_BIAS].from = NAN;
     write_net("28,28");
-    tool(&r, 1, "train --model net.onnx --data . --head new --lr auto");
-    expect_text(r.err, "--lr auto: the loss is not finite in the first step");
+    complains(1, "--lr auto: the loss is not finite in the first step",
+              "train --model net.onnx --data . --head new --lr auto");
 }
 
 /* The height and the width are those of --size, then those in the weights file. */
 Test(onnx_train, symbolic_size)
 {
     write_net("batch,batch");
-    tool(&r, 1, "train --model net.onnx --data . --head new");
-    expect_text(r.err, "the size of axis 2 (\"batch\") is not known (expected a fixed size in the "
-                       "file, or --size HxW of train and compare");
-    json_decref(train_to(
-        &f, WORDS("--model", "net.onnx", "--head", "new", "--epochs", "1", "--size", "12x14"),
-        "out.safetensors"));
-    tool(&r, 0, "eval --model net.onnx --weights out.safetensors --data .");
-    expect_text(r.out, "net.onnx on ");
-    tool(&r, 0, "convert out.safetensors own.onnx --model net.onnx");
-    tool(&r, 0, "inspect own.onnx");
-    expect_text(r.out, "1, 12, 14]");
-    tool(&r, 0,
-         "compare --model net.onnx --size 12x14 --also-batch 0 --runs 1 --threads 1 --configs "
-         "naive:f64,naive");
+    complains(1,
+              "the size of axis 2 (\"batch\") is not known (expected a fixed size in the file, or "
+              "--size HxW of train and compare",
+              "train --model net.onnx --data . --head new");
+    train_log(0, "--model net.onnx --head new --epochs 1 --size 12x14 --out out.safetensors");
+    prints(0, "net.onnx on ", "eval --model net.onnx --weights out.safetensors --data .");
+    tool(0, "convert out.safetensors own.onnx --model net.onnx");
+    prints(0, "1, 12, 14]", "inspect own.onnx");
+    tool(0, "compare --model net.onnx --size 12x14 --also-batch 0 --runs 1 --threads 1 --configs "
+            "naive:f64,naive");
 }
 
 /* A run that is prolonged ends with the bits of one that was as long from the beginning. */
 Test(onnx_train, resumed)
 {
-    const char *const parts[][2] = {{"2", "w.safetensors"}, {"1", NULL}, {"2", "out.safetensors"}};
-    for (int i = 0; i < 3; i++) {
-        const char *words[ARGUMENTS] = {"--model",    "net.onnx", "--head",   "new",
-                                        "--freeze",   "bn1.*",    "--epochs", parts[i][0],
-                                        "--schedule", "constant"};
-        int n = 10;
-        if (i > 0) {
-            words[n++] = "--checkpoint";
-            words[n++] = "run.ckpt";
-        }
-        if (i == 2)
-            words[n++] = "--resume";
-        json_decref(train_to(&f, words, parts[i][1]));
-    }
+    static const char *const parts[] = {"2 --out w.safetensors", "1 --checkpoint run.ckpt",
+                                        "2 --checkpoint run.ckpt --resume --out out.safetensors"};
+    for (int i = 0; i < 3; i++)
+        tool(0,
+             "train --data . --threads 1 --model net.onnx --head new --freeze bn1.* --schedule "
+             "constant --epochs %s",
+             parts[i]);
     cr_expect(same_file("out.safetensors", "w.safetensors"));
 }

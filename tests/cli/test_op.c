@@ -8,8 +8,6 @@
 #include "io/folder.h"
 #include "tests/io/scoped.h"
 
-static finished f;
-
 /* x[i] = (i*7 % 11 - 5)/2, w[i] = (i*5 % 7 - 3)/4, dy[i] = (i*3 % 5 - 2)/2: their sums are exact.
  */
 static void fill(double *v, int n, int factor, int modulus, int less, double by)
@@ -29,8 +27,7 @@ static void put_conv(void)
                             {"filter", ADJ_ELEM_F64, {4, {2, 2, 2, 2}}, w},
                             {"dy", ADJ_ELEM_F64, {4, {1, 2, 2, 2}}, dy},
                             {"out_backprop", ADJ_ELEM_F64, {4, {1, 2, 2, 2}}, dy}};
-    adj_error error;
-    cr_assert_eq(adj_tensors_write("in", 4, t, 0, NULL, &error), ADJ_OK, "%s", error.message);
+    cr_assert_eq(adj_tensors_write("in", 4, t, 0, NULL, NULL), ADJ_OK);
 }
 
 static const double conv_y[] = {-0.125, -2.625, 1.5, -0.5, -2.125, -1.75, 0.875, 1.75};
@@ -49,44 +46,40 @@ static void expect_tensor(const adj_tensors *t, const char *name, int n, const d
     cr_expect_eq(memcmp(got.data, want, (size_t)n * sizeof *want), 0, "%s", name);
 }
 
-/* The tensors of the file "out". */
-static adj_tensors *read_tensors(void)
+static void set_up(void)
 {
-    adj_tensors *t = NULL;
-    cr_assert_eq(adj_tensors_read("out", &t), ADJ_OK, "%s", t->message);
-    return t;
+    enter_empty();
+    put_conv();
 }
+
+TestSuite(op, .init = set_up, .fini = leave);
 
 Test(op, convolution_and_its_gradients)
 {
-    scoped(folder_remove) folder dir = enter(folder_new());
     static const char *const backends[] = {"naive", "onednn", "direct"};
-    put_conv();
     for (int i = 0; i < 3; i++) {
-        tool(&f, 0, "op conv2d --in in --out out --grad --attr padding=VALID --backend %s",
+        tool(0, "op conv2d --in in --out out --grad --attr padding=VALID --backend %s",
              backends[i]);
-        scoped(release_tensors) adj_tensors *t = read_tensors();
+        scoped(release_tensors) adj_tensors *t = tensors_of("out");
         cr_expect_eq(t->n, 3);
         expect_tensor(t, "y", 8, conv_y);
         expect_tensor(t, "dinput", 18, conv_dx);
         expect_tensor(t, "dfilter", 16, conv_dw);
     }
-    tool(&f, 0, "op conv2d_backprop_input --in in --out out --attr padding=VALID");
-    scoped(release_tensors) adj_tensors *t = read_tensors();
+    tool(0, "op conv2d_backprop_input --in in --out out --attr padding=VALID");
+    scoped(release_tensors) adj_tensors *t = tensors_of("out");
     cr_expect_eq(t->n, 1);
     expect_tensor(t, "y", 18, conv_dx);
 }
 
 Test(op, half_type)
 {
-    scoped(folder_remove) folder dir = enter(folder_new());
     const uint16_t x[] = {0xbfc0, 0x3dcd, 0x4050}, want[] = {0xbe1a, 0x3dcd, 0x4050};
-    adj_error error;
-    cr_assert_eq(adj_tensors_write("in", 1, &(adj_tensor){"x0", ADJ_ELEM_BF16, {1, {3}}, x}, 0,
-                                   NULL, &error),
-                 ADJ_OK);
-    tool(&f, 0, "op leaky_relu --in in --out out --attr 0.1");
-    scoped(release_tensors) adj_tensors *t = read_tensors();
+    cr_assert_eq(
+        adj_tensors_write("in", 1, &(adj_tensor){"x0", ADJ_ELEM_BF16, {1, {3}}, x}, 0, NULL, NULL),
+        ADJ_OK);
+    tool(0, "op leaky_relu --in in --out out --attr 0.1");
+    scoped(release_tensors) adj_tensors *t = tensors_of("out");
     adj_tensor y = t->tensor[0];
     cr_assert_eq(y.elem, ADJ_ELEM_BF16);
     cr_expect_eq(memcmp(y.data, want, sizeof want), 0);
@@ -95,12 +88,10 @@ Test(op, half_type)
 /* The file itself through two pipes. */
 Test(op, standard_input_and_output)
 {
-    scoped(folder_remove) folder dir = enter(folder_new());
-    put_conv();
-    cr_assert_eq(shell(&f, "cat in | adjoint op conv2d --in - --out - --attr padding=VALID | "
-                           "cat >out"),
+    cr_assert_eq(shell("cat in | adjoint op conv2d --in - --out - --attr padding=VALID | "
+                       "cat >out"),
                  0);
-    scoped(release_tensors) adj_tensors *t = read_tensors();
+    scoped(release_tensors) adj_tensors *t = tensors_of("out");
     expect_tensor(t, "y", 8, conv_y);
 }
 
@@ -124,40 +115,35 @@ Test(op, wrong_usage)
         {1, NULL, "dilation", "conv2d --in in --out out --attr dilations=1,0,1,1"},
         {1, NULL, "", "elu --in in --out out"},
     };
-    scoped(folder_remove) folder dir = enter(folder_new());
-    put_conv();
     expect_calls("op", sizeof calls / sizeof *calls, calls);
-    cr_expect_eq(files_in(&dir), 1, "a file was written");
+    cr_expect_eq(files_in(&here), 1, "a file was written");
 }
 
 /* The default of adjoint ops is used; what follows from the operands elsewhere is not guessed. */
 Test(op, defaults_of_attributes)
 {
-    scoped(folder_remove) folder dir = enter(folder_new());
     const double x[] = {1, 2, 3, 4};
     const adj_tensor t[] = {{"x0", ADJ_ELEM_F64, {0}, x},
                             {"x", ADJ_ELEM_F64, {4, {1, 1, 1, 4}}, x},
                             {"gamma", ADJ_ELEM_F64, {1, {4}}, x},
                             {"beta", ADJ_ELEM_F64, {1, {4}}, x}};
-    adj_error error;
-    cr_assert_eq(adj_tensors_write("in", 4, t, 0, NULL, &error), ADJ_OK);
-    tool(&f, 0, "op group_norm --in in --out y");
-    tool(&f, 0, "op group_norm --in in --out same --attr epsilon=0.001,groups=1");
-    tool(&f, 0, "op group_norm --in in --out other --attr epsilon=0.25");
+    cr_assert_eq(adj_tensors_write("in", 4, t, 0, NULL, NULL), ADJ_OK);
+    tool(0, "op group_norm --in in --out y");
+    tool(0, "op group_norm --in in --out same --attr epsilon=0.001,groups=1");
+    tool(0, "op group_norm --in in --out other --attr epsilon=0.25");
     cr_expect(same_file("y", "same"));
     cr_expect(!same_file("y", "other"));
-    tool(&f, 3, "op transpose --in in --out out");
-    expect_text(f.err, "op: --attr: perm is missing (adjoint ops transpose");
-    tool(&f, 3, "op cast --in in --out out");
-    expect_text(f.err, "op: --attr: dtype is missing");
+    complains(3, "op: --attr: perm is missing (adjoint ops transpose",
+              "op transpose --in in --out out");
+    complains(3, "op: --attr: dtype is missing", "op cast --in in --out out");
 }
 
-Test(op, beside_pytorch)
+Test(op_numbers, beside_pytorch)
 {
-    int status = shell(&f, "p=/usr/bin/python3; [ -x $p ] || p=python3; "
-                           "$p tests/cli/op_torch.py \"$(command -v adjoint)\"");
+    int status = shell("p=/usr/bin/python3; [ -x $p ] || p=python3; "
+                       "$p tests/cli/op_torch.py \"$(command -v adjoint)\"");
     if (status == 77 || status == 127)
-        printf("[SKIP] op::beside_pytorch: there is no PyTorch\n");
+        printf("[SKIP] op_numbers::beside_pytorch: there is no PyTorch\n");
     else
-        cr_expect_eq(status, 0, "%s%s", f.out, f.err);
+        cr_expect_eq(status, 0, "%s%s", ran.out, ran.err);
 }

@@ -12,8 +12,6 @@
 #include "io/sample.h"
 #include "tests/plan.h"
 
-static finished f;
-
 enum { CLOSED = 1000 }; /* no file: it cannot take the place of the output */
 enum { FULL_DEVICE, NO_OUTPUT, NO_READER, OUTPUTS };
 
@@ -28,7 +26,7 @@ static void run_without_output(const char *const words[], int kind)
     fcntl(STDOUT_FILENO, F_SETFD, FD_CLOEXEC);
     signal(SIGPIPE, SIG_DFL);
     child c = child_start(words, kind == FULL_DEVICE ? full : kind == NO_OUTPUT ? CLOSED : ends[1]);
-    child_finish(&c, &f);
+    child_finish(&c);
     close(ends[1]);
     close(full);
 }
@@ -105,12 +103,13 @@ Test(output, that_cannot_be_written_is_a_failure)
         const int is_quiet = i % OUTPUTS == NO_READER && !writes_file(words);
         run_without_output(words, (int)(i % OUTPUTS));
         const int status = calls[i / OUTPUTS].status, lost = is_quiet ? 128 + SIGPIPE : 1;
-        cr_expect_eq(f.status, status == 0 ? lost : status, "%s: %d %s", line, f.status, f.err);
+        cr_expect_eq(ran.status, status == 0 ? lost : status, "%s: %d %s", line, ran.status,
+                     ran.err);
         if (is_quiet)
-            cr_expect_null(strstr(f.err, "standard output"), "%s: %s", line, f.err);
+            cr_expect_null(strstr(ran.err, "standard output"), "%s: %s", line, ran.err);
         else if (status == 0)
-            cr_expect_not_null(strstr(f.err, "standard output cannot be written"), "%s: %s", line,
-                               f.err);
+            cr_expect_not_null(strstr(ran.err, "standard output cannot be written"), "%s: %s", line,
+                               ran.err);
     }
 }
 
@@ -133,7 +132,7 @@ Test(output, a_log_is_written_line_by_line, .timeout = 120)
     for (ssize_t n; (n = read(pipes[0], text, sizeof text)) > 0;)
         cr_expect_eq(text[n - 1], '\n');
     close(pipes[0]);
-    child_finish(&c, &f);
+    child_finish(&c);
 }
 
 /* No file may grow beyond a few bytes: the old report stays, and no file is left beside it. */
@@ -143,7 +142,7 @@ Test(output, a_full_disk_leaves_the_report_of_before)
                                           "gradcheck --op relu --in 1,2,2,1 --junit report",
                                           "emit --model lenet --out report",
                                           "compare --op relu --in 1,2,2,1 --json report"};
-    scoped(folder_remove) const folder dir = enter(folder_new());
+    enter_empty();
     struct rlimit all, few;
     cr_assert_eq(getrlimit(RLIMIT_FSIZE, &all), 0);
     few = (struct rlimit){16, all.rlim_max};
@@ -153,12 +152,13 @@ Test(output, a_full_disk_leaves_the_report_of_before)
         cr_assert_eq(setrlimit(RLIMIT_FSIZE, &few), 0);
         child c = child_start(split(reports[i]), -1);
         setrlimit(RLIMIT_FSIZE, &all);
-        child_finish(&c, &f);
-        cr_expect_eq(f.status, 1, "%s: %d", reports[i], f.status);
+        child_finish(&c);
+        cr_expect_eq(ran.status, 1, "%s: %d", reports[i], ran.status);
         get_file("report", text, sizeof text);
         cr_expect_str_eq(text, "before");
-        cr_expect_eq(files_in(&dir), 1);
+        cr_expect_eq(files_in(&here), 1);
     }
+    leave();
 }
 
 /* ---- text from files ---- */
@@ -194,17 +194,17 @@ static void put_tensor(const char *path, const char *metadata, const char *name)
 
 static void run_harmlessly(const char *const words[], int status, const char *says)
 {
-    run_tool(words, &f);
-    cr_expect_eq(f.status, status, "%s: %d %s", words[0], f.status, f.err);
-    expect_harmless(f.out);
-    expect_harmless(f.err);
-    cr_expect(strstr(f.err, says) != NULL || strstr(f.out, says) != NULL, "%s: %s%s", says, f.out,
-              f.err);
+    run_tool(words);
+    cr_expect_eq(ran.status, status, "%s: %d %s", words[0], ran.status, ran.err);
+    expect_harmless(ran.out);
+    expect_harmless(ran.err);
+    cr_expect(strstr(ran.err, says) != NULL || strstr(ran.out, says) != NULL, "%s: %s%s", says,
+              ran.out, ran.err);
 }
 
 Test(output, names_from_a_weight_file)
 {
-    scoped(folder_remove) folder dir = enter(folder_new());
+    enter_empty();
     put_tensor("file",
                "\"__metadata__\":{\"model\":\"\\u001b[2J\\nlenet \\u009b2J \\u202e\\u2028\"},",
                "w");
@@ -220,6 +220,7 @@ Test(output, names_from_a_weight_file)
     put_tensor("file", "\"__metadata__\":{\"checkpoint\":\"adjoint 2\",\"model\":\"\\u009b2J\"},",
                "w");
     run_harmlessly(WORDS("train", "--checkpoint", "file", "--resume"), 1, "");
+    leave();
 }
 
 Test(output, paths)
@@ -245,23 +246,24 @@ Test(output, paths)
 static void expect_lines(size_t n, const call lines[])
 {
     for (size_t i = 0; i < n; i++) {
-        shell(&f, lines[i].line);
-        expect_call(lines[i].line, &lines[i], &f);
+        shell("%s", lines[i].line);
+        expect_call(lines[i].line, &lines[i]);
     }
 }
 
 /* t.safetensors: a tensor each of 6 and 3 elements. */
-static folder enter_tensors(void)
+static void enter_tensors(void)
 {
     static const float a[6] = {0.5F, -1, 2, 3, 4, 5};
     static const int64_t b[3] = {1, -2, 3};
     const adj_tensor tensors[] = {{"a", ADJ_ELEM_F32, {2, {2, 3}}, a},
                                   {"b", ADJ_ELEM_I64, {1, {3}}, b}};
     const adj_metadata note = {"note", "kept"};
-    const folder dir = enter(folder_new());
+    enter_empty();
     cr_assert_eq(adj_tensors_write("t.safetensors", 2, tensors, 1, &note, NULL), ADJ_OK);
-    return dir;
 }
+
+TestSuite(standard, .init = enter_tensors, .fini = leave);
 
 Test(standard, inspect)
 {
@@ -277,10 +279,9 @@ Test(standard, inspect)
         {1, NULL, "standard input: ", "head -c 20 t.safetensors | adjoint inspect -"},
         {1, NULL, "", "adjoint inspect - <&-"},
     };
-    scoped(folder_remove) folder dir = enter_tensors();
     expect_lines(sizeof lines / sizeof *lines, lines);
-    cr_expect_eq(shell(&f, "head -c 20 t.safetensors | adjoint inspect -"), 1);
-    cr_expect_null(strstr(f.err, "/proc/"), "%s", f.err);
+    cr_expect_eq(shell("head -c 20 t.safetensors | adjoint inspect -"), 1);
+    cr_expect_null(strstr(ran.err, "/proc/"), "%s", ran.err);
 }
 
 Test(standard, convert)
@@ -303,7 +304,6 @@ Test(standard, convert)
         {3, NULL, "IN and --map cannot both be standard input",
          "adjoint convert - x.npz --map - <t.safetensors"},
     };
-    scoped(folder_remove) folder dir = enter_tensors();
     for (int i = 0; i < 4; i++) {
         char line[600];
         snprintf(line, sizeof line,
@@ -334,7 +334,6 @@ Test(standard, messages_about_files)
          "adjoint convert --map pytorch --model lenet\n",
          "adjoint convert t.safetensors m.npz --map pytorch --model lenet"},
     };
-    scoped(folder_remove) folder dir = enter_tensors();
     expect_lines(sizeof lines / sizeof *lines, lines);
 }
 
@@ -350,11 +349,10 @@ Test(standard, convert_maps)
          "echo 'ours = ' | adjoint convert t.safetensors m.npz --map -"},
         {3, NULL, "unknown model zzzzqq", "adjoint convert --map pytorch --model zzzzqq"},
     };
-    scoped(folder_remove) folder dir = enter_tensors();
     expect_lines(sizeof lines / sizeof *lines, lines);
 }
 
-Test(standard, weights)
+Test(output, standard_weights)
 {
     static const call lines[] = {
         {0, "", "",

@@ -16,8 +16,6 @@
 #include "tests/plan.h"
 
 enum { MAX_TENSORS = 32 };
-static finished r;
-
 static const char ten_names[] = "[\"n0\",\"n1\",\"n2\",\"n3\",\"n4\",\"n5\",\"n6\",\"n7\",\"n8\","
                                 "\"n nine\"]";
 
@@ -26,14 +24,13 @@ enum { NO_SCALE = 2, NO_NAMES = 5, WHOLE = 6 };
 static void put_weights(const char *path, int entries, float first)
 {
     static float values[MAX_TENSORS][60000];
-    scoped(release_tensors) adj_tensors *t = NULL;
     adj_tensor tensor[MAX_TENSORS];
     const adj_metadata card[] = {{"model", "lenet5"}, {"input", "[32,32,1]"},
                                  {"mean", "[33.5]"},  {"deviation", "[78.25]"},
                                  {"classes", "10"},   {"class_names", ten_names}};
 
-    tool(&r, 0, "train --model lenet5 --data . --epochs 1 --out trained.safetensors");
-    cr_assert_eq(adj_tensors_read("trained.safetensors", &t), ADJ_OK);
+    tool(0, "train --model lenet5 --data . --epochs 1 --out trained.safetensors");
+    scoped(release_tensors) adj_tensors *t = tensors_of("trained.safetensors");
     int n = t->n;
     cr_assert_leq(n, MAX_TENSORS);
     for (int i = 0; i < n; i++) {
@@ -47,7 +44,7 @@ static void put_weights(const char *path, int entries, float first)
 }
 
 /* Digits to train on, two images of 3 x 2 pixels, and weights. */
-static folder enter_images(void)
+static void enter_images(void)
 {
     const folder f = small_data();
     put_sample(&f, "gray.png", "gray.png");
@@ -55,47 +52,46 @@ static folder enter_images(void)
     put_sample(&f, "Thumbs.db", "gray.png");
     enter(f);
     put_weights("weights", WHOLE, 0);
-    return f;
 }
+
+TestSuite(predict, .init = enter_images, .fini = leave);
+TestSuite(imported, .init = enter_empty, .fini = leave);
 
 Test(predict, one_and_many)
 {
-    scoped(folder_remove) folder f = enter_images();
     put_weights("plain", NO_NAMES, 0);
     put_file("._gray.png", "Mac OS X", 8);
     put_file("scan.bmp", "BM", 2);
-    cr_assert_eq(shell(&r, "head -c 40 gray.png >bad"), 0);
-    tool(&r, 0, "predict --weights weights gray.png");
-    cr_expect_str_eq(r.out, "gray.png: n nine 18.18 %\n");
-    tool(&r, 0, "predict --weights plain --top 3 gray.png");
-    cr_expect_str_eq(r.out, "gray.png: 9 18.18 %, 8 16.36 %, 7 14.55 %\n");
+    cr_assert_eq(shell("head -c 40 gray.png >bad"), 0);
+    tool(0, "predict --weights weights gray.png");
+    cr_expect_str_eq(ran.out, "gray.png: n nine 18.18 %\n");
+    tool(0, "predict --weights plain --top 3 gray.png");
+    cr_expect_str_eq(ran.out, "gray.png: 9 18.18 %, 8 16.36 %, 7 14.55 %\n");
     /* an unreadable file is reported, the others are classified */
-    tool(&r, 1, "predict --weights weights none.png bad gray.png");
-    cr_expect_str_eq(r.out, "gray.png: n nine 18.18 %\n");
-    expect_text(r.err, "none.png");
-    expect_text(r.err, "bad");
+    tool(1, "predict --weights weights none.png bad gray.png");
+    cr_expect_str_eq(ran.out, "gray.png: n nine 18.18 %\n");
+    expect_text(ran.err, "none.png");
+    expect_text(ran.err, "bad");
     /* a folder: by name, and only images */
-    tool(&r, 0, "predict --weights weights .");
-    cr_expect_str_eq(r.out, "./gray.png: n nine 18.18 %\n./rgb.PNG: n nine 18.18 %\n");
-    expect_text(r.err, "note: left out ");
-    expect_text(r.err, "predict: 2 images, 2 of them resized to 32x32: ");
+    tool(0, "predict --weights weights .");
+    cr_expect_str_eq(ran.out, "./gray.png: n nine 18.18 %\n./rgb.PNG: n nine 18.18 %\n");
+    expect_text(ran.err, "note: left out ");
+    expect_text(ran.err, "predict: 2 images, 2 of them resized to 32x32: ");
 }
 
 Test(predict, json)
 {
-    scoped(folder_remove) folder f = enter_images();
-    tool(&r, 0, "predict --weights weights --json --top 20 gray.png");
-    json_t *j = json_of(r.out);
+    tool(0, "predict --weights weights --json --top 20 gray.png");
+    json_t *j = json_of(ran.out);
     cr_expect_eq(json_object_size(j), 4);
-    cr_expect_str_eq(json_string_value(json_object_get(j, "file")), "gray.png");
-    cr_expect_str_eq(json_string_value(json_object_get(j, "class")), "n nine");
-    cr_expect_float_eq(json_real_value(json_object_get(j, "probability")), 10.0 / 55, 1e-6);
+    cr_expect_str_eq(word_in(j, "file"), "gray.png");
+    cr_expect_str_eq(word_in(j, "class"), "n nine");
+    cr_expect_float_eq(number_in(j, "probability"), 10.0 / 55, 1e-6);
     const json_t *top = json_object_get(j, "top");
     cr_expect_eq(json_array_size(top), 10);
     for (size_t i = 0; i < 10; i++)
-        cr_expect_float_eq(json_real_value(json_object_get(json_array_get(top, i), "probability")),
-                           (double)(10 - i) / 55, 1e-6);
-    json_decref(j);
+        cr_expect_float_eq(number_in(json_array_get(top, i), "probability"), (double)(10 - i) / 55,
+                           1e-6);
 }
 
 Test(predict, standard_input)
@@ -111,7 +107,6 @@ Test(predict, standard_input)
         /* longer than an image may be: a file with a hole */
         {"Thumbs.db", {1, NULL, "standard input: too long for an image", "-"}},
     };
-    scoped(folder_remove) folder f = enter_images();
     cr_assert_eq(truncate("Thumbs.db", ((off_t)1 << 29) + 1), 0);
     for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
         cr_assert_not_null(freopen(inputs[i].file, "rb", stdin));
@@ -128,12 +123,11 @@ Test(predict, what_is_missing)
         {1, NULL, "no images in this folder (expected files .png, ", "--weights weights empty"},
         {0, "", "bare has no mean or deviation", "--weights bare gray.png"},
     };
-    scoped(folder_remove) folder f = enter_images();
     cr_assert_eq(mkdir("empty", 0700), 0);
     put_weights("bare", NO_SCALE, 0);
     expect_calls("predict", sizeof calls / sizeof *calls, calls);
-    tool(&r, 0, "predict --weights weights gray.png");
-    cr_expect_str_eq(r.err, "");
+    tool(0, "predict --weights weights gray.png");
+    cr_expect_str_eq(ran.err, "");
 }
 
 /* Several images are refused before the weights are read. */
@@ -153,7 +147,6 @@ Test(predict, saliency_spares_its_inputs)
         {3, NULL, "--saliency and IMAGE name the same file (gray.png)", "--saliency link gray.png"},
         {3, NULL, "--saliency and --weights name the same file", "--saliency weights gray.png"},
     };
-    scoped(folder_remove) folder f = enter_images();
     cr_assert_eq(link("gray.png", "link"), 0);
     expect_calls("predict --weights weights", sizeof calls / sizeof *calls, calls);
     cr_expect(same_file("gray.png", "Thumbs.db"));
@@ -174,14 +167,12 @@ Test(predict, weights_with_nan)
         {1, "", "the loss is not finite in the first step: the weights or ",
          "train --weights weights --data ."},
     };
-    scoped(folder_remove) folder f = enter_images();
     const uint8_t pixels[3 * 32 * 32] = {0};
     float probability[30];
-    scoped(release_predictor) adj_predictor *p = NULL;
     adj_error error = {0};
     put_weights("weights", WHOLE, NAN);
     expect_calls("", sizeof calls / sizeof *calls, calls);
-    cr_assert_eq(adj_predictor_load("weights", NULL, NULL, &p, &error), ADJ_OK);
+    scoped(release_predictor) adj_predictor *p = predictor_from("weights");
     cr_expect_eq(adj_predict(p, 3, pixels, probability, &error), ADJ_EARG);
     cr_expect_str_eq(error.message, "predict: the net's result for image 0 is not finite: its "
                                     "weights or the image hold NaN or infinities");
@@ -190,12 +181,10 @@ Test(predict, weights_with_nan)
 /* The library computes the images beside one that holds NaN. */
 Test(predict, an_image_with_nan)
 {
-    scoped(folder_remove) folder f = enter_images();
     static float pixels[3 * 32 * 32];
     float probability[30];
-    scoped(release_predictor) adj_predictor *p = NULL;
+    scoped(release_predictor) adj_predictor *p = predictor_from("weights");
     adj_error error = {0};
-    cr_assert_eq(adj_predictor_load("weights", NULL, NULL, &p, &error), ADJ_OK);
     for (int i = 0; i < 32 * 32; i++)
         pixels[32 * 32 + i] = NAN;
     const adj_status status = adj_predict_floats(p, 3, pixels, probability, &error);
@@ -244,19 +233,16 @@ static void put_color_weights(const char *path)
     cr_assert_eq(adj_tensors_write(path, TENSORS, t, 1, &pytorch, NULL), ADJ_OK);
 }
 
-/* Expects the probabilities of the classes in a line of predict --json --top 10. */
-static void expect_probabilities(const char *line, const double expected[CLASSES])
+/* Expects the probabilities of two images in the lines of predict --json --top 10. */
+static void expect_probabilities(const double expected[2][CLASSES])
 {
-    json_t *j = json_loads(line, JSON_DISABLE_EOF_CHECK, NULL);
-    const json_t *top = json_object_get(j, "top");
-    cr_assert_eq(json_array_size(top), CLASSES, "%s", line);
-    for (size_t i = 0; i < CLASSES; i++) {
-        const json_t *one = json_array_get(top, i);
-        const int class = atoi(json_string_value(json_object_get(one, "class")));
-        cr_expect_float_eq(json_number_value(json_object_get(one, "probability")), expected[class],
-                           2e-5, "class %d: %s", class, line);
+    const char *at = ran.out;
+    for (int i = 0; i < 2; i++) {
+        double got[CLASSES];
+        at = read_probabilities(at, got);
+        for (int k = 0; k < CLASSES; k++)
+            cr_expect_float_eq(got[k], expected[i][k], 2e-5, "class %d: %s", k, ran.out);
     }
-    json_decref(j);
 }
 
 static const double raw[2][CLASSES] = {{0.041746, 0.030932, 0.059585, 0.271283, 0.080628, 0.039577,
@@ -270,34 +256,31 @@ static const double raw[2][CLASSES] = {{0.041746, 0.030932, 0.059585, 0.271283, 
 
 Test(imported, predict_and_eval_as_pytorch, .timeout = 60)
 {
-    scoped(folder_remove) const folder f = enter(folder_new());
-    const file_name first = png_name(&f, 1, 0), second = png_name(&f, 1, 7);
+    const file_name first = png_name(&here, 1, 0), second = png_name(&here, 1, 7);
     put_color_weights("theirs.safetensors");
-    write_npz(&f, 32, 32, 3, BYTES);
-    write_png(&f, 32, 32, 3);
+    write_npz(&here, 32, 32, 3, BYTES);
+    write_png(&here, 32, 32, 3);
 
-    tool(&r, 0,
-         "predict --weights theirs.safetensors --map pytorch --model lenet5 --json --top 10 %s %s",
-         first.s, second.s);
-    expect_text(r.err, "convert --mean --deviation");
-    expect_probabilities(r.out, raw[0]);
-    expect_probabilities(strchr(r.out, '\n') + 1, raw[1]);
-    tool(&r, 0, "eval --weights theirs.safetensors --map pytorch --model lenet5 --data data.npz");
-    expect_text(r.out, "test loss 2.8536  test accuracy 10.00 % (1 of 10)");
+    complains(
+        0, "convert --mean --deviation",
+        "predict --weights theirs.safetensors --map pytorch --model lenet5 --json --top 10 %s %s",
+        first.s, second.s);
+    expect_probabilities(raw);
+    prints(0, "test loss 2.8536  test accuracy 10.00 % (1 of 10)",
+           "eval --weights theirs.safetensors --map pytorch --model lenet5 --data data.npz");
 
-    tool(&r, 0, "convert --map pytorch --model lenet5 theirs.safetensors bare.npz");
+    tool(0, "convert --map pytorch --model lenet5 theirs.safetensors bare.npz");
     for (int i = 0; i < 2; i++) { /* with their names, and with ours */
-        tool(&r, 0,
+        tool(0,
              "convert --model lenet5 --mean 0.485,0.456,0.406 --deviation 0.229,0.224,0.225 %s "
              "ours.safetensors %s",
              i == 0 ? "theirs.safetensors" : "bare.npz", i == 0 ? "--map=pytorch" : "");
-        tool(&r, 0, "predict --weights ours.safetensors --json --top 10 %s %s", first.s, second.s);
-        cr_expect_str_eq(r.err, "");
-        expect_probabilities(r.out, normalized[0]);
-        expect_probabilities(strchr(r.out, '\n') + 1, normalized[1]);
-        tool(&r, 0, "eval --weights ours.safetensors --data data.npz");
-        expect_text(r.out, "test loss 2.6160  test accuracy 10.00 % (1 of 10)");
-        cr_expect_str_eq(r.err, "");
+        tool(0, "predict --weights ours.safetensors --json --top 10 %s %s", first.s, second.s);
+        cr_expect_str_eq(ran.err, "");
+        expect_probabilities(normalized);
+        prints(0, "test loss 2.6160  test accuracy 10.00 % (1 of 10)",
+               "eval --weights ours.safetensors --data data.npz");
+        cr_expect_str_eq(ran.err, "");
         remove("ours.safetensors");
     }
 }
@@ -322,7 +305,6 @@ Test(imported, refused_moments)
         {3, NULL, "--mean cannot be combined with --to-theirs",
          "convert --map pytorch --to-theirs theirs o.h --mean 0 --deviation 1"},
     };
-    scoped(folder_remove) const folder f = enter(folder_new());
     put_color_weights("theirs");
     expect_calls("convert theirs o.h --map pytorch --model lenet5",
                  sizeof of_lenet5 / sizeof *of_lenet5, of_lenet5);

@@ -11,22 +11,19 @@
 #include "cli/small_data.h"
 #include "tests/io/scoped.h"
 
-static finished r;
-
 /* ---- the tool ---- */
 
 static void train(const char *data, const char *out)
 {
-    tool(&r, 0, "train --data %s --model lenet --threads 1 --epochs 2 --batch 8 --out %s", data,
-         out);
+    tool(0, "train --data %s --model lenet --threads 1 --epochs 2 --batch 8 --out %s", data, out);
 }
 
 /* Copies eval's "test loss 2.3051  test accuracy 10.00 % (1 of 10)". */
 static void eval(const char *weights, const char *data, char line[100])
 {
-    tool(&r, 0, "eval --data %s --weights %s --threads 1", data, weights);
-    const char *at = strstr(r.out, "test loss");
-    cr_assert_not_null(at, "%s", r.out);
+    tool(0, "eval --data %s --weights %s --threads 1", data, weights);
+    const char *at = strstr(ran.out, "test loss");
+    cr_assert_not_null(at, "%s", ran.out);
     snprintf(line, 100, "%s", at);
 }
 
@@ -39,25 +36,14 @@ static void predict_files(const char *weights, const folder *png, float probabil
         path[i] = png_name(png, 1, i);
         words[8 + i] = path[i].s;
     }
-    run_tool(words, &r);
-    cr_assert_eq(r.status, 0, "%s", r.err);
-    const char *at = r.out;
+    run_tool(words);
+    cr_assert_eq(ran.status, 0, "%s", ran.err);
+    const char *at = ran.out;
     for (int i = 0; i < images(1); i++) {
-        json_t *line = json_loads(at, JSON_DISABLE_EOF_CHECK, NULL);
-        cr_assert_not_null(line, "%s", at);
-        const json_t *top = json_object_get(line, "top");
-        for (size_t k = 0; k < CLASSES; k++) {
-            const json_t *one = json_array_get(top, k);
-            const char *name = json_string_value(json_object_get(one, "class"));
-            int class = 0;
-            while (class < CLASSES && strcmp(names[class], name) != 0)
-                class ++;
-            if (class == CLASSES)
-                class = atoi(name);
-            probability[i][class] = (float)json_real_value(json_object_get(one, "probability"));
-        }
-        json_decref(line);
-        at = strchr(at, '\n') + 1;
+        double read[CLASSES];
+        at = read_probabilities(at, read);
+        for (int k = 0; k < CLASSES; k++)
+            probability[i][k] = (float)read[k];
     }
 }
 
@@ -68,10 +54,9 @@ static void predict_data(adj_predictor *p, const char *data, float probability[]
     const adj_dataset_opts o = {.image.size = card->options.size};
     const int64_t elems = o.image.size.h * o.image.size.w * o.image.size.c;
     scoped(release) float *x = malloc((size_t)(images(1) * elems) * sizeof *x);
-    scoped(release_dataset) adj_dataset *d = NULL;
+    scoped(release_dataset) adj_dataset *d = dataset_of(data, ADJ_TEST, &o);
     adj_error error = {0};
 
-    cr_assert_eq(adj_dataset_open(data, ADJ_TEST, &o, &d), ADJ_OK, "%s", d->message);
     for (int i = 0; i < images(1); i++)
         cr_assert_eq(adj_dataset_read(d, i, x + i * elems, NULL), ADJ_OK);
     cr_assert_eq(adj_predict_floats(p, images(1), x, probability[0], &error), ADJ_OK, "%s",
@@ -88,16 +73,15 @@ static void expect_same_score(adj_predictor *p, const char *data)
         const adj_dataset_opts o = {.image.size = {own_size ? 0 : card->options.size.h,
                                                    own_size ? 0 : card->options.size.w,
                                                    own_size ? 0 : card->options.size.c}};
-        scoped(release_dataset) adj_dataset *d = NULL;
+        scoped(release_dataset) adj_dataset *d = dataset_of(data, ADJ_TEST, &o);
         adj_error error = {0};
-        cr_assert_eq(adj_dataset_open(data, ADJ_TEST, &o, &d), ADJ_OK, "%s", d->message);
         cr_assert_eq(adj_predictor_evaluate(p, d, &score[own_size], NULL, &error), ADJ_OK, "%s",
                      error.message);
     }
     cr_expect(score[0].loss == score[1].loss && score[0].right == score[1].right);
 }
 
-static void expect_alike(const format *f, const char *model_size)
+static void expect_alike(const format *f)
 {
     static float from_files[CLASSES][CLASSES], from_data[CLASSES][CLASSES];
     scoped(folder_remove) const folder data = folder_new(), png = folder_new();
@@ -105,13 +89,11 @@ static void expect_alike(const format *f, const char *model_size)
     const char *where = f->file != NULL ? path.s : data.path;
     const file_name w = in_folder(&png, "data.safetensors"), v = in_folder(&png, "png.safetensors");
     char line[100], other[100];
-    scoped(release_predictor) adj_predictor *p = NULL;
-    adj_error error = {0};
 
     f->write(&data, f->h, f->w, f->c);
     write_png(&png, f->h, f->w, f->c);
     train(where, w.s);
-    expect_text(r.out, model_size);
+    expect_text(ran.out, "note: 40 of 40 images are resized to 28x28");
     train(png.path, v.s);
     expect_same_tensors(w.s, v.s);
     cr_expect_str_eq(entry_of(w.s, "mean"), entry_of(v.s, "mean"));
@@ -119,8 +101,7 @@ static void expect_alike(const format *f, const char *model_size)
     eval(w.s, png.path, other);
     cr_expect_str_eq(line, other);
     predict_files(w.s, &png, from_files);
-    const adj_predictor_opts one = {.exec.threads = 1};
-    cr_assert_eq(adj_predictor_load(w.s, NULL, &one, &p, &error), ADJ_OK, "%s", error.message);
+    scoped(release_predictor) adj_predictor *p = predictor_from(w.s);
     predict_data(p, where, from_data);
     cr_expect_eq(memcmp(from_files, from_data, sizeof from_data), 0, "%g and %g", from_files[0][0],
                  from_data[0][0]);
@@ -128,36 +109,17 @@ static void expect_alike(const format *f, const char *model_size)
     expect_same_score(p, png.path);
 }
 
-#define RESIZED "note: 40 of 40 images are resized to 28x28"
+TestSuite(prepared_alike, .timeout = 120);
 
-Test(prepared_alike, npz_of_bytes, .timeout = 120)
-{
-    expect_alike(&(format){20, 24, 1, write_bytes, "data.npz"}, RESIZED);
-}
-
-Test(prepared_alike, npz_of_floats_in_color, .timeout = 120)
-{
-    expect_alike(&(format){20, 31, 3, write_floats, "data.npz"}, RESIZED);
-}
-
-Test(prepared_alike, idx, .timeout = 120)
-{
-    expect_alike(&(format){20, 24, 1, write_idx, NULL}, RESIZED);
-}
-
-Test(prepared_alike, idx_in_color, .timeout = 120)
-{
-    expect_alike(&(format){31, 24, 3, write_idx, NULL}, RESIZED);
-}
-
-Test(prepared_alike, cifar, .timeout = 120)
-{
-    expect_alike(&(format){32, 32, 3, write_cifar, NULL}, RESIZED);
-}
+Test(prepared_alike, npz) { expect_alike(&(format){20, 24, 1, write_bytes, "data.npz"}); }
+Test(prepared_alike, npz_floats) { expect_alike(&(format){20, 31, 3, write_floats, "data.npz"}); }
+Test(prepared_alike, idx) { expect_alike(&(format){20, 24, 1, write_idx, NULL}); }
+Test(prepared_alike, idx_in_color) { expect_alike(&(format){31, 24, 3, write_idx, NULL}); }
+Test(prepared_alike, cifar) { expect_alike(&(format){32, 32, 3, write_cifar, NULL}); }
 
 /* Gray data for a net in color are normalized by each channel's mean, and color for a gray net
  * becomes luma: eval and predict agree for every format of files. */
-Test(prepared_alike, other_channels, .timeout = 120)
+Test(prepared_alike, other_channels)
 {
     static float from_files[CLASSES][CLASSES], from_data[CLASSES][CLASSES];
     for (int c = 1; c <= 3; c += 2) {
@@ -165,8 +127,6 @@ Test(prepared_alike, other_channels, .timeout = 120)
                                            png = folder_new();
         const file_name w = in_folder(&data, "w.safetensors");
         char line[100], other[100];
-        scoped(release_predictor) adj_predictor *p = NULL;
-        adj_error error = {0};
         write_idx(&data, 28, 28, c);
         write_idx(&idx, 20, 24, 4 - c);
         write_png(&png, 20, 24, 4 - c);
@@ -175,8 +135,7 @@ Test(prepared_alike, other_channels, .timeout = 120)
         eval(w.s, png.path, other);
         cr_expect_str_eq(line, other);
         predict_files(w.s, &png, from_files);
-        const adj_predictor_opts one = {.exec.threads = 1};
-        cr_assert_eq(adj_predictor_load(w.s, NULL, &one, &p, &error), ADJ_OK, "%s", error.message);
+        scoped(release_predictor) adj_predictor *p = predictor_from(w.s);
         predict_data(p, idx.path, from_data);
         cr_expect_eq(memcmp(from_files, from_data, sizeof from_data), 0);
         expect_same_score(p, idx.path);
@@ -184,7 +143,7 @@ Test(prepared_alike, other_channels, .timeout = 120)
 }
 
 /* The rule of the training is in the card: eval and predict obey it for every format. */
-Test(prepared_alike, another_size_is_refused, .timeout = 120)
+Test(prepared_alike, another_size_is_refused)
 {
     static const char said[] = "(got 20x24, expected 28x28)";
     scoped(folder_remove) const folder exact = folder_new(), idx = folder_new(), png = folder_new(),
@@ -197,16 +156,15 @@ Test(prepared_alike, another_size_is_refused, .timeout = 120)
     write_png(&png, 20, 24, 1);
     write_bytes(&npz, 20, 24, 1);
 
-    tool(&r, 0, "train --data %s --model lenet --epochs 1 --size resize=error --out %s", exact.path,
+    tool(0, "train --data %s --model lenet --epochs 1 --size resize=error --out %s", exact.path,
          w.s);
     for (int i = 0; i < 3; i++) {
-        tool(&r, ANY_STATUS, "train --data %s --model lenet --size resize=error", others[i]);
-        cr_expect(r.status == 1 && strstr(r.err, said) != NULL, "%s: %s", others[i], r.err);
-        tool(&r, ANY_STATUS, "eval --data %s --weights %s", others[i], w.s);
-        cr_expect(r.status == 1 && strstr(r.err, said) != NULL, "%s: %s", others[i], r.err);
+        tool(ANY_STATUS, "train --data %s --model lenet --size resize=error", others[i]);
+        cr_expect(ran.status == 1 && strstr(ran.err, said) != NULL, "%s: %s", others[i], ran.err);
+        tool(ANY_STATUS, "eval --data %s --weights %s", others[i], w.s);
+        cr_expect(ran.status == 1 && strstr(ran.err, said) != NULL, "%s: %s", others[i], ran.err);
     }
-    tool(&r, 1, "predict --weights %s %s", w.s, image.s);
-    expect_text(r.err, said);
+    complains(1, said, "predict --weights %s %s", w.s, image.s);
 }
 
 /* The library refuses batches of such a data set, and a net with such a card other data. */
@@ -215,7 +173,6 @@ Test(prepared_alike, the_library_refuses_another_size)
     scoped(folder_remove) const folder exact = folder_new(), small = folder_new();
     const adj_dataset_opts strict = {.image.resize = ADJ_RESIZE_ERROR};
     const adj_net lenet = {.name = "lenet"};
-    adj_dataset *d = NULL, *other = NULL;
     adj_predictor *p = NULL;
     adj_loader *l = NULL;
     adj_score score;
@@ -225,22 +182,20 @@ Test(prepared_alike, the_library_refuses_another_size)
     write_idx(&exact, 28, 28, 1);
     write_idx(&small, 20, 24, 1);
 
-    cr_assert_eq(adj_dataset_open(small.path, ADJ_TRAIN, &strict, &other), ADJ_OK);
+    scoped(release_dataset) adj_dataset *other = dataset_of(small.path, ADJ_TRAIN, &strict);
     cr_expect_eq(adj_batch(other, NULL, 0, (adj_shape){4, {1, 28, 28, 1}}, x, label, &error), -1);
     expect_text(error.message, "of 20x24x1 cannot become 28x28x1: the resize rule");
     const adj_loader_opts o = {.batch = 1, .size.h = 28, .size.w = 28};
     cr_expect_eq(adj_loader_new(other, &o, &l, NULL), ADJ_ESHAPE);
     cr_expect_eq(adj_fit(&lenet, other, NULL, NULL, &p, NULL), ADJ_ESHAPE);
 
-    cr_assert_eq(adj_dataset_open(exact.path, ADJ_TRAIN, &strict, &d), ADJ_OK);
+    scoped(release_dataset) adj_dataset *d = dataset_of(exact.path, ADJ_TRAIN, &strict);
     const adj_fit_opts once = {.epochs = 1};
     cr_assert_eq(adj_fit(&lenet, d, NULL, &once, &p, &error), ADJ_OK, "%s", error.message);
     cr_expect_str_eq(adj_predictor_card(p)->resize, "error");
     adj_dataset_free(other);
-    cr_assert_eq(adj_dataset_open(small.path, ADJ_TRAIN, NULL, &other), ADJ_OK);
+    other = dataset_of(small.path, ADJ_TRAIN, NULL);
     cr_expect_eq(adj_predictor_evaluate(p, other, &score, NULL, &error), ADJ_ESHAPE);
     expect_text(error.message, "(got 20x24, expected 28x28)");
     adj_predictor_free(p);
-    adj_dataset_free(other);
-    adj_dataset_free(d);
 }

@@ -13,147 +13,116 @@
 #include "cli/process.h"
 #include "cli/small_data.h"
 #include "cli/train/progress.h"
+#include "cli/train_log.h"
 #include "tests/plan.h"
-
-static finished r;
 
 static const char note[] =
     "note: stopping after this step; press Ctrl-C again to stop without saving\n";
 
-typedef struct {
-    folder data;
-    file_name log, out;
-    int pipe; /* both ends of log */
-    child c;
-} training;
+#define TRAIN "train --data . --model lenet5 --threads 1 --log log "
+
+static child run;
+static int log_pipe; /* both ends */
 
 /* Starts a training and returns when it catches signals and waits for room in the pipe. output: as
  * of child_start. */
-static void start(training *t, const char *out, int output)
+static void start(const char *line, int output)
 {
     static char filler[1 << 20];
-    t->data = small_data();
-    t->log = in_folder(&t->data, "log");
-    t->out = in_folder(&t->data, out);
-    cr_assert_eq(mkfifo(t->log.s, 0600), 0);
-    t->pipe = open(t->log.s, O_RDWR | O_NONBLOCK | O_CLOEXEC);
-    cr_assert_geq(t->pipe, 0);
-    while (write(t->pipe, filler, sizeof filler) > 0) {
+    unlink("log");
+    cr_assert_eq(mkfifo("log", 0600), 0);
+    log_pipe = open("log", O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    cr_assert_geq(log_pipe, 0);
+    while (write(log_pipe, filler, sizeof filler) > 0) {
     }
-    while (write(t->pipe, filler, 1) > 0) {
+    while (write(log_pipe, filler, 1) > 0) {
     }
-    t->c = child_start(WORDS("train", "--data", t->data.path, "--model", "lenet5", "--epochs",
-                             "100000", "--threads", "1", "--log", t->log.s, "--out", t->out.s),
-                       output);
-    while (!is_in_signals(t->c.pid, "SigCgt:", SIGINT)) {
-        cr_assert_not(has_ended(&t->c));
+    run = child_start(split(line), output);
+    while (!is_in_signals(run.pid, "SigCgt:", SIGINT)) {
+        cr_assert_not(has_ended(&run));
         pause_ms(2);
     }
 }
 
-static void wait_for_note(const training *t)
+/* Presses Ctrl-C, and waits until that is answered. */
+static void interrupt(void)
 {
     char text[PRINTED];
     ssize_t n = 0;
+    kill(run.pid, SIGINT);
     while (n == 0 || strstr(text, note) == NULL) {
-        n = pread(fileno(t->c.err), text, sizeof text - 1, 0);
+        n = pread(fileno(run.err), text, sizeof text - 1, 0);
         cr_assert_geq(n, 0);
         text[n] = '\0';
-        cr_assert_not(has_ended(&t->c));
+        cr_assert_not(has_ended(&run));
         pause_ms(2);
     }
 }
 
-/* Reads the log until the training has ended. */
-static void finish(training *t, finished *r)
+/* Reads the log until the training has ended, as it does when interrupted. */
+static void finish(void)
 {
     char text[4096];
-    while (!has_ended(&t->c)) {
-        while (read(t->pipe, text, sizeof text) > 0) {
+    while (!has_ended(&run)) {
+        while (read(log_pipe, text, sizeof text) > 0) {
         }
         pause_ms(2);
     }
-    child_finish(&t->c, r);
-    close(t->pipe);
+    child_finish(&run);
+    close(log_pipe);
+    cr_expect_eq(ran.status, 128 + SIGINT, "%d: %s", ran.status, ran.err);
 }
+
+TestSuite(interrupt, .init = enter_small_data, .fini = leave);
 
 Test(interrupt, the_first_is_answered_at_once_and_saves)
 {
-    training t;
-    start(&t, "out.safetensors", -1);
-    kill(t.c.pid, SIGINT);
-    wait_for_note(&t); /* the training has not gone on */
-    finish(&t, &r);
-    cr_expect_eq(r.status, 130, "%d: %s", r.status, r.err);
-    cr_expect_str_eq(r.err, note);
-    cr_expect_eq(access(t.out.s, F_OK), 0, "no weights");
-    folder_remove(&t.data);
+    start(TRAIN "--epochs 100000 --out out.safetensors", -1);
+    interrupt(); /* the training has not gone on */
+    finish();
+    cr_expect_str_eq(ran.err, note);
+    cr_expect_eq(access("out.safetensors", F_OK), 0, "no weights");
 }
 
 Test(interrupt, the_second_ends_at_once_without_saving)
 {
     static const int seconds[] = {SIGINT, SIGTERM};
     for (int i = 0; i < 2; i++) {
-        training t;
-        start(&t, "out.safetensors", -1);
-        kill(t.c.pid, SIGINT);
-        wait_for_note(&t);
-        kill(t.c.pid, seconds[i]);
-        child_finish(&t.c, &r);
-        cr_expect_eq(r.status, 128 + seconds[i], "%d: %s", r.status, r.err);
-        cr_expect_str_eq(r.err, note);
-        cr_expect_neq(access(t.out.s, F_OK), 0, "there are weights");
-        close(t.pipe);
-        folder_remove(&t.data);
+        start(TRAIN "--epochs 100000 --out out.safetensors", -1);
+        interrupt();
+        stop_child(&run, seconds[i]);
+        close(log_pipe);
+        cr_expect_str_eq(ran.err, note);
+        cr_expect_neq(access("out.safetensors", F_OK), 0, "there are weights");
     }
 }
 
 /* Ctrl-C also ends the reader in "train | tee log". */
 Test(interrupt, saves_without_a_reader_of_its_output)
 {
-    training t;
     int ends[2];
     cr_assert_eq(pipe2(ends, O_CLOEXEC), 0);
-    start(&t, "out", ends[1]);
+    start(TRAIN "--epochs 100000 --out out", ends[1]);
     close(ends[0]);
-    close(ends[1]);
-    kill(t.c.pid, SIGINT);
-    wait_for_note(&t);
-    finish(&t, &r);
-    cr_expect_eq(r.status, 128 + SIGINT, "%s", r.err);
-    folder out;
-    snprintf(out.path, sizeof out.path, "%.60s", t.out.s);
-    cr_expect_eq(access(in_folder(&out, "weights.safetensors").s, F_OK), 0, "no weights");
-    cr_expect_eq(access(in_folder(&out, "report.html").s, F_OK), 0, "no report");
-    folder_remove(&out);
-    folder_remove(&t.data);
+    interrupt();
+    finish();
+    cr_expect_eq(access("out/weights.safetensors", F_OK), 0, "no weights");
+    cr_expect_eq(access("out/report.html", F_OK), 0, "no report");
 }
 
 /* The reader in "train | head -1" ends while the training goes on. */
 Test(interrupt, goes_on_and_saves_when_the_reader_of_its_output_ends)
 {
-    scoped(folder_remove) folder data = small_data();
-    const file_name out = in_folder(&data, "out.safetensors"), log = in_folder(&data, "log");
     int ends[2];
     cr_assert_eq(pipe2(ends, O_CLOEXEC), 0);
     signal(SIGPIPE, SIG_DFL);
-    child c = child_start(WORDS("train", "--data", data.path, "--model", "lenet5", "--epochs", "3",
-                                "--threads", "1", "--log", log.s, "--out", out.s),
-                          ends[1]);
+    run = child_start(split(TRAIN "--epochs 3 --out out.safetensors"), ends[1]);
     close(ends[0]);
-    close(ends[1]);
-    child_finish(&c, &r);
-    cr_expect_eq(r.status, 128 + SIGPIPE, "%d: %s", r.status, r.err);
-    cr_expect_null(strstr(r.err, "cannot be written"), "%s", r.err);
-    cr_expect_eq(access(out.s, F_OK), 0, "no weights");
-    FILE *f = fopen(log.s, "r");
-    char line[4096];
-    int epochs = 0;
-    while (f != NULL && fgets(line, sizeof line, f) != NULL)
-        epochs += strstr(line, "\"event\":\"epoch\"") != NULL;
-    cr_expect_eq(epochs, 3);
-    if (f != NULL)
-        fclose(f);
+    child_finish(&run);
+    cr_expect_eq(ran.status, 128 + SIGPIPE, "%d: %s", ran.status, ran.err);
+    cr_expect_null(strstr(ran.err, "cannot be written"), "%s", ran.err);
+    cr_expect_eq(access("out.safetensors", F_OK), 0, "no weights");
+    cr_expect_eq(log_count(read_log("log"), "epoch"), 3);
 }
 
 enum { DEADLINE = 5 }; /* seconds; a batch or trial below takes longer */
@@ -197,9 +166,7 @@ static void kill_at_random(int kills, const char *program, const char *const wor
         for (int k = 0; from_child && k < 30000 && child_of(c.pid) == 0; k++)
             pause_ms(1);
         pause_ms(ms);
-        kill(c.pid, SIGKILL);
-        child_finish(&c, &r);
-        cr_assert_eq(r.status, 128 + SIGKILL, "%d %s", r.status, r.err);
+        stop_child(&c, SIGKILL);
         int none = no_process_left();
         cr_expect(none, "a process is left (killed after %d ms)", ms);
         clean += none;
@@ -226,8 +193,7 @@ Test(children, do_not_ignore_sigpipe)
         pause_ms(1);
     cr_assert_gt(trial, 0);
     cr_expect_not(is_in_signals(trial, "SigIgn:", SIGPIPE));
-    kill(c.pid, SIGKILL);
-    child_finish(&c, &r);
+    stop_child(&c, SIGKILL);
     cr_expect(no_process_left());
 }
 

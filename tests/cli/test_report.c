@@ -10,8 +10,8 @@
 #include "tests/plan.h"
 
 /* Counted by hand; no image has or gets the fourth class. */
-static const int32_t truth[] = {0, 0, 0, 1, 1, 2, 1, 2}, guess[] = {0, 0, 1, 1, 0, 0, 0, 2};
-static const float probability[] = {0.9F, 0.8F, 0.5F, 0.9F, 0.7F, 0.9F, 0.7F, 0.3F};
+static int32_t truth[] = {0, 0, 0, 1, 1, 2, 1, 2}, guess[] = {0, 0, 1, 1, 0, 0, 0, 2};
+static float probability[] = {0.9F, 0.8F, 0.5F, 0.9F, 0.7F, 0.9F, 0.7F, 0.3F};
 static const answers few = {8, 4, truth, guess, probability};
 
 Test(report, precision_and_recall)
@@ -115,7 +115,7 @@ Test(report, matrix_and_tables_of_few)
     static const char *const names[] = {"a", "b", "c", NULL};
     const report r = {.held_out_name = "test",
                       .events = json_pack("[{s:s}]", "event", "start"),
-                      .answers = &few,
+                      .answers = few,
                       .class_name = names};
     write_page(&r);
     expect_harmless();

@@ -13,18 +13,18 @@
 #include "cli/train_log.h"
 #include "tests/plan.h"
 
-static finished r;
-
 #define ADAM "--data . --model lenet5 --optimizer adam --batch 16 --lr 0.002"
 #define TRAIN "train " ADAM " --checkpoint checkpoint "
 #define RESUME "train --data . --resume --checkpoint checkpoint "
+
+TestSuite(resume, .init = enter_small_data, .fini = leave);
+TestSuite(prolong, .init = enter_small_data, .fini = leave);
 
 /* A hundred bits, of every part of the file: refused with a sentence, or the same weights. */
 Test(resume, a_hundred_flipped_bits)
 {
     static uint8_t bytes[1 << 20];
-    scoped(folder_remove) folder f = enter(small_data());
-    tool(&r, 0, TRAIN "--threads 1 --epochs 1 --out out.safetensors");
+    tool(0, TRAIN "--threads 1 --epochs 1 --out out.safetensors");
     size_t n = get_file("checkpoint", bytes, sizeof bytes);
     const size_t header = 8 + bytes[0] + 256U * bytes[1];
     const struct {
@@ -40,25 +40,17 @@ Test(resume, a_hundred_flipped_bits)
             bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
             put_file("bad", bytes, n);
             bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
-            tool(&r, ANY_STATUS,
-                 "train --data . --resume --checkpoint bad --out again.safetensors");
-            cr_expect(r.status == 0 || r.status == 1, "bit %zu: status %d", bit, r.status);
-            refused += r.status == 1;
-            if (r.status == 0)
+            tool(ANY_STATUS, "train --data . --resume --checkpoint bad --out again.safetensors");
+            cr_expect(ran.status == 0 || ran.status == 1, "bit %zu: status %d", bit, ran.status);
+            refused += ran.status == 1;
+            if (ran.status == 0)
                 cr_expect(same_file("out.safetensors", "again.safetensors"),
                           "bit %zu gives other weights", bit);
             else
-                cr_expect_eq(strncmp(r.err, "adjoint train: --resume: ", 25), 0, "%s", r.err);
+                cr_expect_eq(strncmp(ran.err, "adjoint train: --resume: ", 25), 0, "%s", ran.err);
         }
     cr_expect_eq(bits, 100);
     cr_expect_geq(refused, 90, "%d", refused);
-}
-
-/* Waits until the first checkpoint is there or the child has ended. */
-static void wait_for_checkpoint(const child *c)
-{
-    while (access("checkpoint", F_OK) != 0 && !has_ended(c))
-        pause_ms(2);
 }
 
 /* Waits until a new checkpoint has taken the name or the child has ended. */
@@ -70,34 +62,25 @@ static void wait_for_replacement(const child *c)
         pause_ms(2);
 }
 
-/* Sends the signal after the first checkpoint and expects that exit status. */
-static void stop_by(int number, int status, child c)
+/* Starts a long run and stops it after its first checkpoint. */
+static void stop_a_long_run(int number)
 {
-    wait_for_checkpoint(&c);
-    kill(c.pid, number);
-    child_finish(&c, &r);
-    cr_assert_eq(r.status, status, "%d: %s", r.status, r.err);
+    unlink("checkpoint");
+    child c = tool_start(TRAIN "--epochs 100000 --threads 1 --out out.safetensors");
+    wait_for_file(&c, "checkpoint", 1);
+    stop_child(&c, number);
 }
 
 Test(resume, signals)
 {
-    static const struct {
-        int number, status;
-    } signals[] = {{SIGHUP, 129}, {SIGINT, 130}, {SIGTERM, 143}};
+    static const int signals[] = {SIGHUP, SIGINT, SIGTERM};
     for (int i = 0; i < 3; i++) {
-        scoped(folder_remove) folder f = enter(small_data());
-        stop_by(signals[i].number, signals[i].status,
-                tool_start(TRAIN "--epochs 100000 --out out.safetensors"));
-        expect_text(r.out, "stopped after a step");
+        unlink("out.safetensors");
+        stop_a_long_run(signals[i]);
+        expect_text(ran.out, "stopped after a step");
         cr_expect_str_eq(entry_of("checkpoint", "model"), "lenet5");
         cr_expect_eq(access("out.safetensors", F_OK), 0, "no weights");
     }
-}
-
-static void stop_a_long_run(void)
-{
-    unlink("checkpoint");
-    stop_by(SIGTERM, 143, tool_start(TRAIN "--epochs 100000 --threads 1"));
 }
 
 /* A long run looks for the fastest kernels first; later ones find them - at once, unless time was
@@ -105,7 +88,7 @@ static void stop_a_long_run(void)
 Test(resume, kernels_are_timed_once_and_kept)
 {
     static const char found[] = "benchmarked kernels in ";
-    scoped(folder_remove) folder f = enter(small_data()), home = folder_new();
+    scoped(folder_remove) folder home = folder_new();
     folder cache;
     snprintf(cache.path, sizeof cache.path, "%.50s/adjoint", home.path);
     setenv("ADJOINT_TUNE", "", 1);
@@ -113,48 +96,46 @@ Test(resume, kernels_are_timed_once_and_kept)
     unsetenv("ADJOINT_PLAN");
     int is_timed = 1;
     for (int run = 0; run < 8 && is_timed; run++) {
-        stop_a_long_run();
-        is_timed = strstr(r.out, found) != NULL;
+        stop_a_long_run(SIGTERM);
+        is_timed = strstr(ran.out, found) != NULL;
         cr_expect_eq(files_in(&cache), 1); /* on a busy machine the speed alone, in the first run */
     }
-    cr_expect(!is_timed, "kernels are timed in every run: %s", r.out);
+    cr_expect(!is_timed, "kernels are timed in every run: %s", ran.out);
     setenv("ADJOINT_TUNE", "off", 1);
-    stop_a_long_run();
+    stop_a_long_run(SIGTERM);
     cr_expect_null(entry_of("checkpoint", "selection"));
 
     setenv("ADJOINT_TUNE", "", 1);
     setenv("XDG_CACHE_HOME", "/proc/none", 1);
-    stop_a_long_run();
-    expect_text(r.err, "cannot be written");
-    cr_expect_null(strstr(r.out, "kept"), "%s", r.out);
-    tool(&r, 0, "train " ADAM " --epochs 1");
-    cr_expect_str_empty(r.err);
-    cr_expect_null(strstr(r.out, found), "%s", r.out);
+    stop_a_long_run(SIGTERM);
+    expect_text(ran.err, "cannot be written");
+    cr_expect_null(strstr(ran.out, "kept"), "%s", ran.out);
+    tool(0, "train " ADAM " --epochs 1");
+    cr_expect_str_empty(ran.err);
+    cr_expect_null(strstr(ran.out, found), "%s", ran.out);
 }
 
 Test(resume, nohup_is_respected)
 {
-    scoped(folder_remove) folder f = enter(small_data());
     signal(SIGHUP, SIG_IGN);
     child c = tool_start(TRAIN "--epochs 100000");
-    wait_for_checkpoint(&c);
+    wait_for_file(&c, "checkpoint", 1);
     kill(c.pid, SIGHUP);
     for (int i = 0; i < 2; i++) /* the second is of an epoch that began after the signal */
         wait_for_replacement(&c);
-    stop_by(SIGTERM, 143, c);
+    stop_child(&c, SIGTERM);
 }
 
 /* Two threads by default, then one core alone: the checkpoint's two are used, with a note. */
 Test(resume, elsewhere_with_the_same_threads)
 {
-    scoped(folder_remove) folder f = enter(small_data());
     cpu_set_t all, one;
     setenv("OMP_NUM_THREADS", "2", 1);
-    tool(&r, 0, "train " ADAM " --epochs 10 --out out0.safetensors");
+    tool(0, "train " ADAM " --epochs 10 --out out0.safetensors");
     child c = tool_start(TRAIN "--epochs 10");
-    wait_for_checkpoint(&c);
+    wait_for_file(&c, "checkpoint", 1);
     kill(c.pid, SIGINT);
-    child_finish(&c, &r);
+    child_finish(&c);
     cr_expect_str_eq(entry_of("checkpoint", "threads"), "2");
 
     unsetenv("OMP_NUM_THREADS");
@@ -164,36 +145,32 @@ Test(resume, elsewhere_with_the_same_threads)
         if (CPU_ISSET(i, &all))
             CPU_SET(i, &one);
     cr_assert_eq(sched_setaffinity(0, sizeof one, &one), 0);
-    tool(&r, 0, RESUME "--out out.safetensors");
-    expect_text(r.err, "2 threads, as in the checkpoint, on 1 processor\n");
+    complains(0, "2 threads, as in the checkpoint, on 1 processor\n",
+              RESUME "--out out.safetensors");
     cr_expect(same_file("out0.safetensors", "out.safetensors"),
               "other weights than without a stop");
 
-    tool(&r, 0, RESUME "--threads 1");
-    expect_text(r.err, "--threads differs from the checkpoint (got 1, expected 2)");
+    complains(0, "--threads differs from the checkpoint (got 1, expected 2)", RESUME "--threads 1");
 }
 
 /* A checkpoint with a pattern that has spaces and UTF-8 is resumed. */
 Test(resume, patterns_with_spaces)
 {
-    scoped(folder_remove) folder f = enter(small_data());
-    tool(&r, 0, TRAIN "--epochs 1 --freeze %s", "conv1/*, conv\xc3\xa9");
-    tool(&r, 0, RESUME);
+    tool(0, TRAIN "--epochs 1 --freeze 'conv1/*, conv\xc3\xa9'");
+    tool(0, RESUME);
 }
 
 /* The checkpoint with adam's state is three times as long as the weights, and does not fit. */
 Test(resume, disk_full)
 {
-    scoped(folder_remove) folder f = enter(small_data());
-    tool(&r, 0, TRAIN "--epochs 1");
+    tool(0, TRAIN "--epochs 1");
     setrlimit(RLIMIT_FSIZE, &(struct rlimit){400000, RLIM_INFINITY});
-    tool(&r, 1, TRAIN "--epochs 3 --out out.safetensors");
-    expect_text(r.err, "--checkpoint: ");
-    expect_text(r.err, "File too large");
-    expect_text(r.out, "weights written to ");
+    complains(1, "--checkpoint: ", TRAIN "--epochs 3 --out out.safetensors");
+    expect_text(ran.err, "File too large");
+    expect_text(ran.out, "weights written to ");
     cr_expect_str_eq(entry_of("out.safetensors", "model"), "lenet5");
     cr_expect_str_eq(entry_of("checkpoint", "epoch"), "1"); /* the old one */
-    cr_expect_eq(files_in(&f), 6);
+    cr_expect_eq(files_in(&here), 6);
 }
 
 /* A full disk left half a line of the log: the next run's begin on a line of their own. */
@@ -201,11 +178,10 @@ Test(resume, half_a_line_of_the_log)
 {
     static char text[1 << 20];
     static const char half[] = "{\"event\":\"epoch\",\"ep", next[] = "\n{\"event\":\"start\"";
-    scoped(folder_remove) folder f = enter(small_data());
-    tool(&r, 0, TRAIN "--epochs 1");
+    tool(0, TRAIN "--epochs 1");
     put_file("log", half, strlen(half));
     for (int i = 0; i < 2; i++)
-        tool(&r, 0, RESUME "--log log");
+        tool(0, RESUME "--log log");
     get_file("log", text, sizeof text);
     cr_expect_eq(strncmp(text, half, strlen(half)), 0);
     cr_expect_eq(strncmp(text + strlen(half), next, strlen(next)), 0, "%s", text);
@@ -214,7 +190,7 @@ Test(resume, half_a_line_of_the_log)
 
 /* ---- finished runs that are extended; 90 images in batches of 16 are 6 steps an epoch ---- */
 
-#define MODEL "--model", "lenet5", "--batch", "16", "--lr", "0.008", "--schedule"
+#define MODEL "--model lenet5 --batch 16 --lr 0.008 --schedule "
 
 /* The rate of the epoch's last step. */
 static double rate_of(const json_t *log, int epoch)
@@ -233,23 +209,24 @@ static void expect_rates(json_t *log, int first, int n, const double expected[])
     for (int i = 0; i < n; i++)
         cr_expect_float_eq(rate_of(log, first + i), expected[i], 1e-5 * expected[i], "%d: %g",
                            first + i, rate_of(log, first + i));
-    json_decref(log);
+}
+
+/* Goes on with a checkpoint to more epochs. */
+static json_t *prolong(const char *checkpoint, const char *epochs)
+{
+    return train_log(0, "--resume --checkpoint %s --epochs %s", checkpoint, epochs);
 }
 
 /* Runs of three epochs that are prolonged to five at once, and by one and one: the rates of epochs
  * 4 and 5 at once, and the same weights. */
 static void expect_prolonged(const char *schedule, const double first[3], const double more[2])
 {
-    static const char at_once[] = "at once.safetensors", by_one[] = "by one.safetensors";
-    scoped(folder_remove) folder f = enter(small_data());
-    expect_rates(train_to(&f, WORDS(MODEL, schedule, "--epochs", "3", "--checkpoint", "a"), NULL),
-                 1, 3, first);
-    cr_assert_eq(shell(&r, "cp a b"), 0);
-    expect_rates(train_to(&f, WORDS("--resume", "--checkpoint", "a", "--epochs", "5"), at_once), 4,
-                 2, more);
-    json_decref(train_to(&f, WORDS("--resume", "--checkpoint", "b", "--epochs", "4"), NULL));
-    json_decref(train_to(&f, WORDS("--resume", "--checkpoint", "b", "--epochs", "5"), by_one));
-    cr_expect(same_file(at_once, by_one));
+    expect_rates(train_log(0, MODEL "%s --epochs 3 --checkpoint a", schedule), 1, 3, first);
+    cr_assert_eq(shell("cp a b"), 0);
+    expect_rates(prolong("a", "5 --out at-once.safetensors"), 4, 2, more);
+    prolong("b", "4");
+    prolong("b", "5 --out by-one.safetensors");
+    cr_expect(same_file("at-once.safetensors", "by-one.safetensors"));
 }
 
 /* A third of 18 steps is the period: a tenth after each epoch, in the added ones as well. */
@@ -269,65 +246,48 @@ Test(prolong, exponential)
 /* --lr is what the rate falls from. */
 Test(prolong, from_another_rate)
 {
-    scoped(folder_remove) folder f = enter(small_data());
-    json_decref(
-        train_to(&f, WORDS(MODEL, "step,warmup=0", "--epochs", "3", "--checkpoint", "a"), NULL));
-    expect_rates(
-        train_to(&f, WORDS("--resume", "--checkpoint", "a", "--epochs", "4", "--lr", "0.8"), NULL),
-        4, 1, (double[]){0.0008});
+    train_log(0, MODEL "step,warmup=0 --epochs 3 --checkpoint a");
+    expect_rates(prolong("a", "4 --lr 0.8"), 4, 1, (double[]){0.0008});
 }
 
 /* A warm-up that was longer than the run was cut to it, and is as long when the rate begins anew.
  */
 Test(prolong, warmup)
 {
-    scoped(folder_remove) folder f = enter(small_data());
-    expect_rates(
-        train_to(&f, WORDS(MODEL, "constant,warmup=9", "--epochs", "1", "--checkpoint", "a"), NULL),
-        1, 1, (double[]){0.008});
-    expect_rates(train_to(&f, WORDS("--resume", "--checkpoint", "a", "--epochs", "3"), NULL), 2, 2,
-                 (double[]){0.008, 0.008});
+    expect_rates(train_log(0, MODEL "constant,warmup=9 --epochs 1 --checkpoint a"), 1, 1,
+                 (double[]){0.008});
+    expect_rates(prolong("a", "3"), 2, 2, (double[]){0.008, 0.008});
 }
 
 /* Two epochs, then two more, of which the last is done by a third process: a cosine begins anew
  * with them, and where a process ended is not seen. */
 Test(prolong, cosine)
 {
-    static const char out[] = "out.safetensors", out0[] = "out0.safetensors";
-    scoped(folder_remove) folder f = enter(small_data());
-    expect_rates(
-        train_to(&f, WORDS(MODEL, "warmup=0", "--epochs", "2", "--checkpoint", "checkpoint"), NULL),
-        1, 2,
-        (double[]){0.008 * (1 + cos(M_PI * 5 / 12)) / 2, 0.008 * (1 + cos(M_PI * 11 / 12)) / 2});
-    cr_assert_eq(shell(&r, "cp checkpoint first"), 0);
-    expect_rates(
-        train_to(&f, WORDS("--resume", "--checkpoint", "first", "--epochs", "4", "--lr", "0.001"),
-                 out0),
-        3, 2,
-        (double[]){0.001 * (1 + cos(M_PI * 5 / 12)) / 2, 0.001 * (1 + cos(M_PI * 11 / 12)) / 2});
+    const double factor[] = {(1 + cos(M_PI * 5 / 12)) / 2, (1 + cos(M_PI * 11 / 12)) / 2};
+    expect_rates(train_log(0, MODEL "warmup=0 --epochs 2 --checkpoint checkpoint"), 1, 2,
+                 (double[]){0.008 * factor[0], 0.008 * factor[1]});
+    cr_assert_eq(shell("cp checkpoint first"), 0);
+    expect_rates(prolong("first", "4 --lr 0.001 --out out0.safetensors"), 3, 2,
+                 (double[]){0.001 * factor[0], 0.001 * factor[1]});
 
     child c = tool_start(RESUME "--threads 1 --epochs 4 --lr 0.001 --checkpoint-every 1");
     wait_for_replacement(&c);
     kill(c.pid, SIGINT);
-    child_finish(&c, &r);
-    cr_expect(r.status == 130 || r.status == 0, "%d: %s", r.status, r.err);
-    json_decref(train_to(&f, WORDS("--resume", "--checkpoint", "checkpoint"), out));
-    cr_expect(same_file(out0, out));
+    child_finish(&c);
+    cr_expect(ran.status == 130 || ran.status == 0, "%d: %s", ran.status, ran.err);
+    tool(0, RESUME "--threads 1 --out out.safetensors");
+    cr_expect(same_file("out0.safetensors", "out.safetensors"));
 }
 
 /* Only what is done is prolonged, and by more epochs. */
 Test(prolong, refused)
 {
-    scoped(folder_remove) folder f = enter(small_data());
-    json_decref(train_to(&f,
-                         WORDS("--model", "lenet5", "--lr", "1e-12", "--schedule", "constant",
-                               "--optimizer", "sgd,weight-decay=0", "--epochs", "4,patience=1",
-                               "--checkpoint", "a"),
-                         NULL));
-    json_decref(train_with(&f, WORDS("--resume", "--checkpoint", "a", "--epochs", "5"), &r));
-    cr_expect_eq(r.status, 1);
-    expect_text(r.err, "only after its run is complete (2 of 4 epochs are done)");
-    json_decref(train_with(&f, WORDS("--resume", "--checkpoint", "a", "--epochs", "3"), &r));
-    cr_expect_eq(r.status, 1);
-    expect_text(r.err, "--epochs differs from the checkpoint (got 3, expected 4");
+    static const call calls[] = {
+        {1, "", "only after its run is complete (2 of 4 epochs are done)", "--epochs 5"},
+        {1, NULL, "--epochs differs from the checkpoint (got 3, expected 4", "--epochs 3"},
+    };
+    tool(0, "train --data . --model lenet5 --threads 1 --lr 1e-12 --schedule constant --optimizer "
+            "sgd,weight-decay=0 --epochs 4,patience=1 --checkpoint a");
+    expect_calls("train --data . --threads 1 --resume --checkpoint a", sizeof calls / sizeof *calls,
+                 calls);
 }

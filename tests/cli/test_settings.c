@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "adjoint_nn.h"
-#include "cli/child.h"
 #include "cli/small_data.h"
 #include "cli/train_log.h"
 #include "ops/nn/model_list.h"
@@ -13,96 +12,100 @@
 #include "ops/nn/range_test.h"
 #include "tests/plan.h"
 
-static finished r;
+TestSuite(settings, .init = enter_small_data, .fini = leave);
+TestSuite(train_f16, .init = enter_small_data, .fini = leave);
+
+/* A number of the log's first line. */
+typedef struct {
+    const char *key;
+    double value;
+} logged;
+
+static void expect_logged(const json_t *log, const char *optimizer, const char *schedule, size_t n,
+                          const logged numbers[])
+{
+    cr_expect_str_eq(log_word(log, 0, "optimizer"), optimizer);
+    cr_expect_str_eq(log_word(log, 0, "schedule"), schedule);
+    for (size_t i = 0; i < n; i++)
+        cr_expect_eq(log_number(log, 0, numbers[i].key), numbers[i].value, "%s", numbers[i].key);
+}
 
 Test(settings, as_the_recipe_says)
 {
     static const char *const models[] = {"lenet5", "ds_cnn", "resnet8"};
-    scoped(folder_remove) folder f = enter(small_data());
-
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
-        const adj_recipe r = adj_recipe_for(adj_model_find(models[i], NULL), 1);
-        json_t *log = train_to(&f, WORDS("--model", models[i], "--epochs", "1"), NULL);
-        cr_expect_str_eq(log_word(log, 0, "optimizer"), adj_optimizer_name(&r.optimizer));
-        cr_expect_str_eq(log_word(log, 0, "schedule"), adj_schedule_name_at((int)r.schedule));
-        cr_expect_eq(log_number(log, 0, "lr"), r.lr);
-        cr_expect_eq(log_number(log, 0, "warmup"), r.warmup);
-        cr_expect_eq(log_number(log, 0, "weight_decay"), r.optimizer.weight_decay);
-        cr_expect_eq(log_number(log, 0, "clip"), r.optimizer.clip_norm);
-        cr_expect_eq(log_number(log, 0, "smoothing"), r.smoothing);
-        cr_expect_eq(log_number(log, 0, "batch"), (double)r.batch);
-        cr_expect_eq(log_number(log, 0, "shift"), (double)r.shift);
+        const adj_recipe recipe = adj_recipe_for(adj_model_find(models[i], NULL), 1);
+        const logged numbers[] = {{"lr", recipe.lr},
+                                  {"warmup", recipe.warmup},
+                                  {"weight_decay", recipe.optimizer.weight_decay},
+                                  {"clip", recipe.optimizer.clip_norm},
+                                  {"smoothing", recipe.smoothing},
+                                  {"batch", (double)recipe.batch},
+                                  {"shift", (double)recipe.shift},
+                                  {"cutout", 0},
+                                  {"jitter", 0},
+                                  {"mixup", 0},
+                                  {"patience", 0}};
+        json_t *log = train_log(0, "--model %s --epochs 1", models[i]);
+        expect_logged(log, adj_optimizer_name(&recipe.optimizer),
+                      adj_schedule_name_at((int)recipe.schedule), sizeof numbers / sizeof *numbers,
+                      numbers);
         cr_expect(json_is_false(log_entry(log, 0, "flip")));
-        cr_expect_eq(log_number(log, 0, "cutout"), 0);
-        cr_expect_eq(log_number(log, 0, "jitter"), 0);
-        cr_expect_eq(log_number(log, 0, "mixup"), 0);
         cr_expect_str_eq(log_word(log, 0, "class_weights"), "none");
-        cr_expect_eq(log_number(log, 0, "patience"), 0);
-        json_decref(log);
     }
 }
 
-#define SMALL "--model", "lenet5", "--epochs", "2", "--batch", "32"
+#define SMALL "--model lenet5 --epochs 2 --batch 32 "
 
 Test(settings, as_the_command_line_says)
 {
-    scoped(folder_remove) folder f = enter(small_data());
-    json_t *log =
-        train_to(&f,
-                 WORDS(SMALL, "--optimizer", "adam,weight-decay=0.125,clip=3", "--lr", "0.002",
-                       "--schedule", "warmup=1.5,constant", "--smoothing", "0.25", "--augment",
-                       "shift=3,flip,cutout=5", "--augment", "jitter=0.5,mixup=0.75",
-                       "--class-weights", "1,1,2,1,1,0.5,1,1,1,3", "--epochs", "patience=9"),
-                 NULL);
-    cr_expect_str_eq(log_word(log, 0, "optimizer"), "adam");
-    cr_expect_str_eq(log_word(log, 0, "schedule"), "constant");
-    cr_expect_eq(log_number(log, 0, "lr"), 0.002);
-    cr_expect_eq(log_number(log, 0, "warmup"), 1.5);
-    cr_expect_eq(log_number(log, 0, "weight_decay"), 0.125);
-    cr_expect_eq(log_number(log, 0, "clip"), 3);
-    cr_expect_eq(log_number(log, 0, "smoothing"), 0.25);
-    cr_expect_eq(log_number(log, 0, "batch"), 32);
-    cr_expect_eq(log_number(log, 0, "shift"), 3);
+    static const logged numbers[] = {{"lr", 0.002},       {"warmup", 1.5}, {"weight_decay", 0.125},
+                                     {"clip", 3},         {"batch", 32},   {"shift", 3},
+                                     {"smoothing", 0.25}, {"cutout", 5},   {"jitter", 0.5},
+                                     {"mixup", 0.75},     {"patience", 9}};
+    json_t *log = train_log(
+        0, SMALL "--optimizer adam,weight-decay=0.125,clip=3 --lr 0.002 --schedule "
+                 "warmup=1.5,constant --smoothing 0.25 --augment shift=3,flip,cutout=5 --augment "
+                 "jitter=0.5,mixup=0.75 --class-weights 1,1,2,1,1,0.5,1,1,1,3 --epochs patience=9");
+    expect_logged(log, "adam", "constant", sizeof numbers / sizeof *numbers, numbers);
     cr_expect(json_is_true(log_entry(log, 0, "flip")));
-    cr_expect_eq(log_number(log, 0, "cutout"), 5);
-    cr_expect_eq(log_number(log, 0, "jitter"), 0.5);
-    cr_expect_eq(log_number(log, 0, "mixup"), 0.75);
     cr_expect_str_eq(log_word(log, 0, "class_weights"), "1,1,2,1,1,0.5,1,1,1,3");
-    cr_expect_eq(log_number(log, 0, "patience"), 9);
     /* 3 steps an epoch, 4 of warm-up: the third has three quarters of the rate */
     cr_expect_float_eq(log_number(log, 1, "lr"), 0.0015, 1e-15);
     cr_expect_float_eq(log_number(log, 2, "lr"), 0.002, 1e-15);
-    json_decref(log);
 
     /* another optimizer than the recipe's: its default rate and decay */
-    log = train_to(&f, WORDS(SMALL, "--optimizer", "adamw"), NULL);
+    log = train_log(0, SMALL "--optimizer adamw");
     cr_expect_eq(log_number(log, 0, "lr"), 0.001);
     cr_expect_eq(log_number(log, 0, "weight_decay"), 0.01);
-    json_decref(log);
+}
+
+/* Trains with the options and writes the weights to a file. */
+static void train(const char *out, const char *options)
+{
+    tool(0, "train --data . --threads 1 %s --out %s", options, out);
 }
 
 #define PLAIN                                                                                      \
-    SMALL, "--optimizer", "momentum,weight-decay=0,clip=0", "--lr", "0.01", "--smoothing", "0",    \
-        "--augment", "shift=0", "--schedule", "constant,warmup=0"
+    SMALL "--optimizer momentum,weight-decay=0,clip=0 --lr 0.01 --smoothing 0 --augment shift=0 "  \
+          "--schedule constant,warmup=0 "
 
 /* Each option changes the weights. The last of repeated items counts. */
 Test(settings, all_have_an_effect)
 {
-    static const char *const changes[][2] = {
-        {"--schedule", "warmup=1"},   {"--optimizer", "weight-decay=0.1"},
-        {"--optimizer", "clip=0.01"}, {"--smoothing", "0.5"},
-        {"--augment", "shift=1"},     {"--schedule", "cosine"},
-        {"--optimizer", "nesterov"},  {"--augment", "flip"},
-        {"--augment", "cutout=6"},    {"--augment", "jitter=0.5"},
-        {"--augment", "mixup=0.5"},   {"--class-weights", "1,1,1,9,1,1,1,1,1,1"}};
-    scoped(folder_remove) folder f = enter(small_data());
-
-    json_decref(train_to(&f, WORDS(PLAIN), "plain.safetensors"));
-    json_decref(train_to(&f, WORDS(PLAIN), "other.safetensors"));
+    static const char *const changes[] = {
+        PLAIN "--schedule warmup=1",   PLAIN "--optimizer weight-decay=0.1",
+        PLAIN "--optimizer clip=0.01", PLAIN "--smoothing 0.5",
+        PLAIN "--augment shift=1",     PLAIN "--schedule cosine",
+        PLAIN "--optimizer nesterov",  PLAIN "--augment flip",
+        PLAIN "--augment cutout=6",    PLAIN "--augment jitter=0.5",
+        PLAIN "--augment mixup=0.5",   PLAIN "--class-weights 1,1,1,9,1,1,1,1,1,1"};
+    train("plain.safetensors", PLAIN);
+    train("other.safetensors", PLAIN);
     cr_assert(same_file("plain.safetensors", "other.safetensors"));
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
-        json_decref(train_to(&f, WORDS(PLAIN, changes[i][0], changes[i][1]), "other.safetensors"));
-        cr_expect_not(same_file("plain.safetensors", "other.safetensors"), "%s", changes[i][1]);
+        train("other.safetensors", changes[i]);
+        cr_expect_not(same_file("plain.safetensors", "other.safetensors"), "%s", changes[i]);
     }
 }
 
@@ -110,65 +113,49 @@ Test(settings, all_have_an_effect)
 static void put_labels(const char *name, int zeros, int ones, int twos)
 {
     const int n = zeros + ones + twos;
-    uint8_t bytes[200] = {0, 0, 8, 1, 0, 0, 0, (uint8_t)n};
-    for (int i = zeros; i < n; i++)
-        bytes[8 + i] = i < zeros + ones ? 1 : 2;
-    put_file(name, bytes, (size_t)(8 + n));
+    uint8_t labels[UINT8_MAX];
+    for (int i = 0; i < n; i++)
+        labels[i] = i < zeros ? 0 : i < zeros + ones ? 1 : 2;
+    put_idx(name, n, 0, 0, 0, labels);
 }
 
 /* 60, 20 and 10 images: 90 / (3 * 60), 90 / (3 * 20), 90 / (3 * 10). */
 Test(settings, balanced_class_weights)
 {
-    scoped(folder_remove) folder f = enter(small_data());
-
     put_labels("train-labels-idx1-ubyte", 60, 20, 10);
     put_labels("t10k-labels-idx1-ubyte", 23, 10, 10);
-    json_decref(train_to(&f, WORDS(SMALL, "--class-weights", "balanced"), "balanced.safetensors"));
-    json_decref(train_to(&f, WORDS(SMALL, "--class-weights", "0.5,1.5,3"), "given.safetensors"));
+    train("balanced.safetensors", SMALL "--class-weights balanced");
+    train("given.safetensors", SMALL "--class-weights 0.5,1.5,3");
     cr_expect(same_file("balanced.safetensors", "given.safetensors"));
-    json_decref(train_to(&f, WORDS(SMALL), "given.safetensors"));
+    train("given.safetensors", SMALL);
     cr_expect_not(same_file("balanced.safetensors", "given.safetensors"));
 }
 
 /* At this rate nothing is learned: the first epoch stays the best. */
-#define NEARLY_0                                                                                   \
-    "--model", "lenet5", "--batch", "32", "--optimizer", "sgd,weight-decay=0", "--lr", "1e-12",    \
-        "--schedule", "constant"
-
 Test(settings, patience)
 {
-    scoped(folder_remove) folder f = enter(small_data());
-
-    json_t *log = train_with(
-        &f, WORDS(NEARLY_0, "--epochs", "7,patience=3", "--checkpoint", "checkpoint"), &r);
-    cr_expect_eq(r.status, 0, "%s", r.err);
+    static const char again[] = "--resume --checkpoint checkpoint";
+    json_t *log =
+        train_log(0, "--model lenet5 --batch 32 --optimizer sgd,weight-decay=0 --lr 1e-12 "
+                     "--schedule constant --epochs 7,patience=3 --checkpoint checkpoint");
     cr_expect_eq(log_count(log, "epoch"), 4);
     cr_expect_eq(log_event_number(log, "end", 0, "best_epoch"), 1);
-    expect_text(r.out, "stopped early after epoch 4 of 7 (patience 3): no better test accuracy");
-    json_decref(log);
+    expect_text(ran.out, "stopped early after epoch 4 of 7 (patience 3): no better test accuracy");
 
     /* it has come to its end; with more patience it goes on */
-    log = train_with(&f, WORDS("--resume", "--checkpoint", "checkpoint"), &r);
-    cr_expect_eq(r.status, 0, "%s", r.err);
+    log = train_log(0, "%s", again);
     cr_expect_eq(log_count(log, "epoch"), 0);
     cr_expect_eq(log_number(log, 0, "patience"), 3);
-    expect_text(r.out, "stopped early after epoch 4 of 7 (patience 3)");
-    json_decref(log);
-    log = train_with(&f, WORDS("--resume", "--checkpoint", "checkpoint", "--epochs", "patience=5"),
-                     &r);
-    cr_expect_eq(r.status, 0, "%s", r.err);
+    expect_text(ran.out, "stopped early after epoch 4 of 7 (patience 3)");
+    log = train_log(0, "%s --epochs patience=5", again);
     cr_expect_eq(log_count(log, "epoch"), 2);
     cr_expect_eq(log_event_number(log, "epoch", 1, "epoch"), 6);
-    json_decref(log);
 }
 
 /* The run is the one that is given the rate which was found: the test leaves nothing behind. */
 Test(settings, rate_from_a_range_test)
 {
-    char rate[40];
-    scoped(folder_remove) folder f = enter(small_data());
-
-    json_t *log = train_to(&f, WORDS(SMALL, "--lr", "auto"), "found.safetensors");
+    json_t *log = train_log(0, SMALL "--lr auto --out found.safetensors");
     cr_expect_str_eq(log_word(log, 1, "event"), "range_test");
     double lr = log_number(log, 0, "lr");
     cr_expect_eq(log_number(log, 1, "lr"), lr);
@@ -179,10 +166,7 @@ Test(settings, rate_from_a_range_test)
     cr_expect_eq(json_array_size(log_entry(log, 1, "losses")), n);
     cr_expect_eq(json_array_size(log_entry(log, 1, "smooth")), n);
     cr_expect_float_eq(json_number_value(json_array_get(rates, 0)), 1e-6, 1e-18);
-
-    snprintf(rate, sizeof rate, "%.17g", lr);
-    json_decref(log);
-    json_decref(train_to(&f, WORDS(SMALL, "--lr", rate), "given.safetensors"));
+    tool(0, "train --data . --threads 1 " SMALL "--lr %.17g --out given.safetensors", lr);
     cr_expect(same_file("found.safetensors", "given.safetensors"));
 }
 
@@ -223,23 +207,17 @@ static const call refused[] = {
 
 Test(settings, refused) { expect_calls("train", sizeof refused / sizeof *refused, refused); }
 
-#define F16 SMALL, "--precision", "f16"
-
 /* PyTorch's 65536, which stays for 2,000 steps. */
 Test(train_f16, scale_is_told)
 {
-    scoped(folder_remove) folder f = enter(small_data());
-    json_t *log = train_with(&f, WORDS(F16), &r);
-    cr_assert_eq(r.status, 0, "%s", r.err);
+    json_t *log = train_log(0, SMALL "--precision f16");
     for (int i = 0; i < 2; i++) {
         cr_expect_eq(log_event_number(log, "epoch", i, "loss_scale"), 65536);
         cr_expect_eq(log_event_number(log, "epoch", i, "skipped_steps"), 0);
     }
-    expect_text(r.out, "loss scale 65536, 0 skipped\n");
-    json_decref(log);
-    log = train_with(&f, WORDS(SMALL), &r);
-    cr_expect_null(strstr(r.out, "loss scale"), "%s", r.out);
+    expect_text(ran.out, "loss scale 65536, 0 skipped\n");
+    log = train_log(0, SMALL);
+    cr_expect_null(strstr(ran.out, "loss scale"), "%s", ran.out);
     for (size_t i = 0; i < json_array_size(log); i++)
         cr_expect_null(json_object_get(json_array_get(log, i), "loss_scale"));
-    json_decref(log);
 }

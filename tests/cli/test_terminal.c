@@ -62,7 +62,6 @@ Test(terminal, progress_in_a_file)
  * terminal of so many columns; what it printed is in text. */
 static void train_on(const folder *f, int columns, const char *epochs, const char *const more[])
 {
-    static finished r;
     size_t n = 0;
     const char *words[ARGUMENTS] = {"train", "--data",  f->path, "--model",   "lenet5", "--epochs",
                                     epochs,  "--batch", "8",     "--threads", "1"};
@@ -81,9 +80,9 @@ static void train_on(const folder *f, int columns, const char *epochs, const cha
          n < sizeof text - 1 && (got = read(outside, text + n, sizeof text - 1 - n)) > 0;)
         n += (size_t)got;
     text[n] = '\0';
-    child_finish(&c, &r);
+    child_finish(&c);
     close(outside);
-    cr_assert_eq(r.status, 0, "%s", r.err);
+    cr_assert_eq(ran.status, 0, "%s", ran.err);
 }
 
 static void train_on_terminal(int columns, const char *epochs)

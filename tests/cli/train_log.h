@@ -11,50 +11,34 @@
 static inline json_t *read_log(const char *path)
 {
     static char line[1 << 16];
-    json_t *lines = json_array();
+    json_t *lines = json_kept(json_array());
     FILE *file = fopen(path, "r");
     while (file != NULL && fgets(line, sizeof line, file) != NULL) {
         json_t *object = json_of(line);
         cr_assert(strchr(line, '\n') != NULL && json_is_object(object), "%s", line);
-        json_array_append_new(lines, object);
+        json_array_append(lines, object);
     }
     if (file != NULL)
         fclose(file);
     return lines;
 }
 
-/* Trains on f by one thread with what more says besides; the outcome in r, and the log, which is
- * empty if it did not begin. */
-static inline json_t *train_with(const folder *f, const char *const more[], finished *r)
+/* Trains on the working folder by one thread, with the words of the line besides, and expects that
+ * exit status. Returns the log, which is empty if the training did not begin. */
+__attribute__((format(printf, 2, 3))) static inline json_t *train_log(int status,
+                                                                      const char *format, ...)
 {
-    const file_name log = in_folder(f, "log");
-    const char *words[ARGUMENTS] = {"train", "--data", f->path, "--threads", "1", "--log", log.s};
-    int n = 7;
-
-    remove(log.s);
-    for (int i = 0; more[i] != NULL; i++)
-        words[n++] = more[i];
-    run_tool(words, r);
-    json_t *lines = read_log(log.s);
-    remove(log.s);
+    char line[1 << 12] = "train --data . --threads 1 --log log ";
+    const size_t n = strlen(line);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line + n, sizeof line - n, format, args);
+    va_end(args);
+    remove("log");
+    run_to(status, line);
+    json_t *lines = read_log("log");
+    remove("log");
     return lines;
-}
-
-/* Trains likewise and expects success; out (NULL: none) is the file of the weights. */
-static inline json_t *train_to(const folder *f, const char *const more[], const char *out)
-{
-    static finished r;
-    const char *words[ARGUMENTS] = {NULL};
-    int n = 0;
-    if (out != NULL) {
-        words[n++] = "--out";
-        words[n++] = out;
-    }
-    for (int i = 0; more[i] != NULL; i++)
-        words[n++] = more[i];
-    json_t *log = train_with(f, words, &r);
-    cr_assert_eq(r.status, 0, "%s", r.err);
-    return log;
 }
 
 static inline const json_t *log_entry(const json_t *log, size_t i, const char *key)
@@ -82,6 +66,17 @@ static inline double log_event_number(const json_t *log, const char *event, int 
             return log_number(log, k, key);
     cr_assert_fail("there is no such %s", event);
     return 0;
+}
+
+/* The end of the line that eval prints of so many images by the weights of that epoch, from 0. */
+static inline const char *scores_of(const json_t *log, int epoch, const char *part, int images)
+{
+    static char text[120];
+    const double percent = log_event_number(log, "epoch", epoch, "held_out_accuracy");
+    snprintf(text, sizeof text, "%s loss %.4f  %s accuracy %.2f %% (%.0f of %d)", part,
+             log_event_number(log, "epoch", epoch, "held_out_loss"), part, percent,
+             percent * images / 100, images);
+    return text;
 }
 
 static inline int log_count(const json_t *log, const char *event)

@@ -177,7 +177,6 @@ Test(file_kind, archives_without_arrays)
 /* Every command that takes such a file fails with that sentence. */
 Test(file_kind, commands)
 {
-    static finished r;
     const file_name path = in_folder(&here, "w.pt"), out = in_folder(&here, "o.safetensors"),
                     image = in_folder(&here, "i.png");
     const char *const lines[][8] = {
@@ -190,16 +189,16 @@ Test(file_kind, commands)
     };
     put_sample(&here, "w.pt", "torch.zip");
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
-        run_tool(lines[i], &r);
-        cr_expect_eq(r.status, 1, "%s: %s", lines[i][0], r.err);
-        expect_sentence("a PyTorch archive", torch, path.s, r.err, any);
+        run_tool(lines[i]);
+        cr_expect_eq(ran.status, 1, "%s: %s", lines[i][0], ran.err);
+        expect_sentence("a PyTorch archive", torch, path.s, ran.err, any);
     }
     /* legal, with nothing in it */
     put_file(path.s, "\2\0\0\0\0\0\0\0{}", 10);
     for (size_t i = 0; i < 2; i++) {
-        run_tool(lines[i], &r);
-        cr_expect_eq(r.status, 1, "%s: %s", lines[i][0], r.out);
-        expect_text(r.err, "w.pt: has no tensors");
+        run_tool(lines[i]);
+        cr_expect_eq(ran.status, 1, "%s: %s", lines[i][0], ran.out);
+        expect_text(ran.err, "w.pt: has no tensors");
     }
     cr_expect_eq(files_in(&here), 1);
 }
@@ -278,24 +277,23 @@ Test(unreadable, npz_and_loading)
 
 Test(unreadable, commands)
 {
-    static finished r;
     const file_name path = in_folder(&here, "w.safetensors"), out = in_folder(&here, "o.npz");
     adj_tensors *t = NULL;
     put_safetensors(path.s);
-    tool(&r, 0, "inspect %s", path.s);
-    expect_text(r.out, " C64 [2, 3]: unknown type, cannot be read\n");
-    expect_text(r.out, "5 tensors, 2 elements, 2 bytes\n");
-    tool(&r, ANY_STATUS, "inspect --json %s", path.s);
-    json_t *all = json_loads(r.out, 0, NULL), *list = json_object_get(all, "tensors");
-    cr_assert_eq(json_array_size(list), 5, "%s", r.out);
+    tool(0, "inspect %s", path.s);
+    expect_text(ran.out, " C64 [2, 3]: unknown type, cannot be read\n");
+    expect_text(ran.out, "5 tensors, 2 elements, 2 bytes\n");
+    tool(ANY_STATUS, "inspect --json %s", path.s);
+    json_t *all = json_loads(ran.out, 0, NULL), *list = json_object_get(all, "tensors");
+    cr_assert_eq(json_array_size(list), 5, "%s", ran.out);
     int unreadable = 0;
     for (size_t i = 0; i < 5; i++)
         unreadable += json_object_get(json_array_get(list, i), "unreadable") != NULL;
     cr_expect_eq(unreadable, 4);
     json_decref(all);
 
-    tool(&r, 0, "convert %s %s", path.s, out.s);
-    expect_text(r.err, "note: c is left out (C64 [2, 3]: unknown type)");
+    tool(0, "convert %s %s", path.s, out.s);
+    expect_text(ran.err, "note: c is left out (C64 [2, 3]: unknown type)");
     cr_assert_eq(adj_tensors_read(out.s, &t), ADJ_OK);
     cr_expect_eq(t->n, 1);
     cr_expect_eq(adj_tensors_find(t, "w"), 0);
@@ -303,9 +301,9 @@ Test(unreadable, commands)
 
     const file_name map = in_folder(&here, "map"); /* tensors that it does not name are copied */
     put_file(map.s, "a = v\n", 6);
-    tool(&r, 1, "convert %s %s --map %s --to-theirs", path.s, out.s, map.s);
+    tool(1, "convert %s %s --map %s --to-theirs", path.s, out.s, map.s);
     put_file(map.s, "w = v\n", 6);
-    tool(&r, 0, "convert %s %s --map %s --to-theirs", path.s, out.s, map.s);
+    tool(0, "convert %s %s --map %s --to-theirs", path.s, out.s, map.s);
     cr_assert_eq(adj_tensors_read(out.s, &t), ADJ_OK);
     cr_expect_eq(t->n, 1);
     cr_expect_eq(adj_tensors_find(t, "v"), 0);

@@ -8,12 +8,10 @@
 #include "tests/cli/planted.h"
 #include "tests/isa.h"
 
-static finished f;
-
 static void run_sweep(const char *program, const char *const words[])
 {
     child c = child_start_program(program, words, -1);
-    child_finish(&c, &f);
+    child_finish(&c);
 }
 
 /* ---- planted faults ---- */
@@ -35,14 +33,15 @@ Test(sweep, faults_are_found, .init = planted_use_tool)
     need_onednn_kernels();
     expect_crashes();
     run_sweep("sweep", (const char *[]){SEVEN, "--kernel", "3", "--stride", "1,2,3", NULL});
-    cr_assert_eq(f.status, 1, "%s", f.err);
+    cr_assert_eq(ran.status, 1, "%s", ran.err);
     for (int stride = 1; stride <= 3; stride++) {
-        cr_expect_eq(times_in(f.out, found[stride - 1]), VARIANTS, "%d: %s", stride, f.out);
-        cr_expect_eq(times_in(f.out, reasons[stride]), VARIANTS, "%d: %s", stride, f.out);
+        cr_expect_eq(times_in(ran.out, found[stride - 1]), VARIANTS, "%d: %s", stride, ran.out);
+        cr_expect_eq(times_in(ran.out, reasons[stride]), VARIANTS, "%d: %s", stride, ran.out);
     }
-    cr_expect_eq(times_in(f.out, ": backward_weights f32 in=2,36,36,12 out=16 groups=1 kernel=3 "),
-                 3, "%s", f.out);
-    expect_text(f.out, ", 21 found\n");
+    cr_expect_eq(
+        times_in(ran.out, ": backward_weights f32 in=2,36,36,12 out=16 groups=1 kernel=3 "), 3,
+        "%s", ran.out);
+    expect_text(ran.out, ", 21 found\n");
 }
 
 /* A process that never responds is killed and counts as a fault. */
@@ -51,9 +50,9 @@ Test(sweep, a_hang_is_a_fault, .init = planted_use_tool)
     need_onednn_kernels();
     run_sweep("sweep",
               (const char *[]){SEVEN, "--kernel", "5", "--stride", "1", "--timeout", "1", NULL});
-    cr_assert_eq(f.status, 1, "%s", f.err);
-    expect_text(f.out, " no response in 1 s\n");
-    expect_text(f.out, " out=3 ");
+    cr_assert_eq(ran.status, 1, "%s", ran.err);
+    expect_text(ran.out, " no response in 1 s\n");
+    expect_text(ran.out, " out=3 ");
 }
 
 /* ---- known faults ---- */
@@ -72,10 +71,10 @@ static int is_seen(const fault *k)
              "--guard --timeout 2 --shrink 0 --neighbors 0",
              k->in, k->filter, k->dtype, k->stride, k->stride, k->dilation, k->dilation);
     setenv("ADJOINT_QUARANTINE", "off", 1);
-    run_line(&f, line);
+    run_line(line);
     unsetenv("ADJOINT_QUARANTINE");
-    cr_assert(f.status == 0 || f.status == 1, "%d: %s", f.status, f.err);
-    return f.status == 1;
+    cr_assert(ran.status == 0 || ran.status == 1, "%d: %s", ran.status, ran.err);
+    return ran.status == 1;
 }
 
 static void expect_found(const fault *k)
@@ -91,7 +90,7 @@ static void expect_found(const fault *k)
              "--padding VALID --channels %s --size %s --timeout 1 --unquarantined",
              k->dtype, k->kernel, k->dilation, k->stride, k->channels, k->size);
     run_sweep("tools/sweep", split(line));
-    cr_expect_eq(f.status, 1, "%s%s", f.out, f.err);
+    cr_expect_eq(ran.status, 1, "%s%s", ran.out, ran.err);
 }
 
 /* bf16 with dilated rows leaves NaN (backends/onednn/quarantine.c). */
@@ -118,8 +117,8 @@ Test(sweep, what_is_right_is_not_reported)
 {
     run_sweep("tools/sweep", (const char *[]){"--first", "2", "--cases", "2", "--dtype", "f32",
                                               "--kernel", "1", "--size", "15", NULL});
-    cr_assert_eq(f.status, 0, "%s%s", f.out, f.err);
-    expect_text(f.out, ": cases 2 to 3 tried, 0 found\n");
+    cr_assert_eq(ran.status, 0, "%s%s", ran.out, ran.err);
+    expect_text(ran.out, ": cases 2 to 3 tried, 0 found\n");
 }
 
 Test(sweep, refusals)
@@ -134,7 +133,7 @@ Test(sweep, refusals)
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         run_sweep("tools/sweep", rows[i].words);
-        cr_expect_eq(f.status, 3, "%zu: %d %s", i, f.status, f.err);
-        cr_expect_not_null(strstr(f.err, rows[i].says), "%zu: %s", i, f.err);
+        cr_expect_eq(ran.status, 3, "%zu: %d %s", i, ran.status, ran.err);
+        cr_expect_not_null(strstr(ran.err, rows[i].says), "%zu: %s", i, ran.err);
     }
 }

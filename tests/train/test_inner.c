@@ -191,7 +191,6 @@ static float slope(adj_predictor *p, float pixels[GRAYS], int at, int label)
 /* The tool's picture is that of differences, but where a unit's sign or a maximum changes. */
 Test(inner, saliency)
 {
-    static finished r;
     static float pixels[GRAYS], slopes[GRAYS], picture[GRAYS], p10[10];
     scoped(folder_remove) folder f = folder_new();
     const file_name w = in_folder(&f, "w.safetensors"), image = in_folder(&f, "i.png"),
@@ -216,7 +215,7 @@ Test(inner, saliency)
     }
     adj_predictor_free(p);
 
-    tool(&r, 0, "predict --weights %s --saliency %s %s", w.s, out.s, image.s);
+    tool(0, "predict --weights %s --saliency %s %s", w.s, out.s, image.s);
     cr_assert_eq(adj_image_read(out.s, &size, picture, &resized, &error), ADJ_OK, "%s",
                  error.message);
     cr_expect_eq(resized, 0);
@@ -224,8 +223,9 @@ Test(inner, saliency)
         near += fabsf(picture[i] - 255 * slopes[i] / largest) <= 6;
     cr_expect_geq(near, GRAYS * 9 / 10, "%d of %d", near, GRAYS);
 
-    tool(&r, ANY_STATUS, "predict --weights %s --saliency %s %s %s", w.s, out.s, image.s, image.s);
-    cr_expect(r.status == 3 && strstr(r.err, "--saliency takes one image (got 2)"), "%s", r.err);
-    tool(&r, ANY_STATUS, "predict --weights %s --saliency /nowhere/s.png %s", w.s, image.s);
-    cr_expect(r.status == 1 && strstr(r.err, "--saliency"), "%s", r.err);
+    tool(ANY_STATUS, "predict --weights %s --saliency %s %s %s", w.s, out.s, image.s, image.s);
+    cr_expect(ran.status == 3 && strstr(ran.err, "--saliency takes one image (got 2)"), "%s",
+              ran.err);
+    tool(ANY_STATUS, "predict --weights %s --saliency /nowhere/s.png %s", w.s, image.s);
+    cr_expect(ran.status == 1 && strstr(ran.err, "--saliency"), "%s", ran.err);
 }
