@@ -55,8 +55,8 @@ static adj_status give_others(const trial *t, adj_exec *e)
 static adj_status take_values(const trial *t, adj_exec *e, outcome *o)
 {
     adj_status status = t->runs > 0 ? give_others(t, e) : ADJ_OK;
-    if (status == ADJ_OK && t->runs > 0)
-        status = adj_run(e);
+    if (status == ADJ_OK && t->runs > 0 && (status = adj_run(e)) == ADJ_EARG)
+        status = ADJ_OK; /* an op that refuses such values */
     if (status == ADJ_OK)
         status = give_leaves(t, e);
     if (status == ADJ_OK)
