@@ -138,6 +138,8 @@ static adj_node *pass_new_node(wire *w, adj_graph *g, adj_node *n)
     w->wrong |= op == NULL || size != adj_attr_size(op);
     if (w->wrong)
         return NULL;
+    if (op->flags & ADJ_OP_LEAF && op != &adj_op_const && size == sizeof(adj_leaf_attrs))
+        ((adj_leaf_attrs *)(void *)attrs)->is_drawn = 0; /* it is set; its data are the sender's */
     g->role = role;
     g->clone = clone;
     n = op == &adj_op_const ? read_const(w, g, (const adj_const_attrs *)(void *)attrs)
