@@ -270,23 +270,34 @@ static void blame_group(comparison *c, compare_row *row)
 }
 
 /* Passes are looked at on naive: where that is wrong, in one format or type, a pass from there to
- * another one seems to be. */
-static void clear_passes(comparison *c)
+ * another one seems to be. Where a kernel is wrong, a plan with another kernel seems to be. */
+static const compare_row *explained_by(const comparison *c, int k)
 {
-    const compare_row *wrong = NULL;
-    for (int i = 0; i < c->n_row && wrong == NULL; i++)
-        wrong = c->row[i].blame == ADJ_BLAME_REFERENCE ? &c->row[i] : NULL;
-    for (int k = 0; k < c->n_config && wrong != NULL; k++) {
-        compare_result *whole = &c->result[k];
-        if (strncmp(whole->reason, "pass ", 5) == 0)
-            whole->reason = log_text(&c->log, "the reference is wrong at %s: %.200s",
-                                     adj_compare_row_name(wrong), whole->reason);
+    const int is_pass = strncmp(c->result[k].reason, "pass ", 5) == 0;
+    const int is_update = strncmp(c->result[k].reason, "plan: after step", 16) == 0;
+    for (int i = 0; i < c->n_row; i++) {
+        const compare_row *row = &c->row[i];
+        if ((is_pass && row->blame == ADJ_BLAME_REFERENCE) ||
+            (is_update && row->blame == ADJ_BLAME_KERNEL && row->config == k))
+            return row;
+    }
+    return NULL;
+}
+
+static void clear_wholes(comparison *c)
+{
+    for (int k = 0; k < c->n_config; k++) {
+        const compare_row *wrong = explained_by(c, k);
+        if (wrong != NULL)
+            c->result[k].reason =
+                log_text(&c->log, "the %s is wrong at %s: %.200s", adj_blame_name(wrong->blame),
+                         adj_compare_row_name(wrong), c->result[k].reason);
     }
 }
 
 static void blame_alike(comparison *c)
 {
-    clear_passes(c);
+    clear_wholes(c);
     for (int i = 0; i < c->n_row; i++)
         blame_whole(c, &c->row[i]);
     for (int i = 0; i < c->n_row; i++) {

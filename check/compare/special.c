@@ -1,21 +1,24 @@
 /* special.c - a node alone on values that are never drawn, once it is right on those that are.
  *
  * Integers, where sums are made: they are exact, so that each summand counts, however many there
- * are. Values with a large mean, which a kernel that does not subtract it loses digits to. Finite
- * ones: rates of 0 and late steps; ties, zeros of both signs, the smallest numbers of
- * the type, values at kinks, repeated labels and, where nothing sums them, the type's largest
- * numbers, all with the node's own bounds. Then NaN and infinities in one operand at a time: the
- * result has them where the reference has them (spread.c has the exceptions), and is within its
- * bounds elsewhere. An operand that follows from the node's others, as y does in max_pool_grad(x,
- * y, dy), is computed from their special values. Equal nodes are tried once. */
+ * are. Values with a large mean, which a kernel that does not subtract it loses digits to. Values
+ * far from 0 and close to it, where an op has no domain. Finite ones: rates of 0 and late steps;
+ * ties, zeros of both signs, the smallest numbers of the type, values at kinks, repeated labels
+ * and, where nothing sums them, the type's largest numbers, all with the node's own bounds. Then
+ * NaN and infinities in one operand at a time: the result has them where the reference has them
+ * (spread.c has the exceptions), and is within its bounds elsewhere. An operand that follows from
+ * the node's others, as y does in max_pool_grad(x, y, dy), is computed from their special values.
+ * Equal nodes are tried once. */
 #include <math.h>
 #include <string.h>
 
 #include "compare.h"
 
 enum {
-    EXACT = -6,
-    MEAN = -5,
+    EXACT = -8,
+    MEAN = -7,
+    WIDE = -6,
+    SMALL = -5,
     ZERO = -4,
     LATE = -3,
     LARGE = -2,
@@ -27,8 +30,7 @@ typedef struct {
     const runner *b;
     const adj_compare_config *config;
     const adj_node *node;
-    int at; /* EXACT, MEAN, ZERO, LATE, LARGE, FINITE, or the operand that gets a NaN and infinities
-             */
+    int at; /* a case as above, or the operand that gets a NaN and infinities */
     void *operand[MAX_IN];
     adj_dtype dtype[MAX_IN];
 } special_case;
@@ -65,8 +67,12 @@ void make_special(const adj_node *n, int k, adj_dtype as, special_kind kind, adj
         if (isfinite(x) && (min < 0 || x > 0 || (min == 0 && x == 0)))
             adj_store(dtype, v, i, x);
     }
-    for (int i = 0; i < 3 && i < count && kind == WITH_INFINITIES; i++)
-        adj_store(dtype, v, (i * count + count / 2) / 3, none[i]);
+    for (int i = 0; i < 3 && i < count && kind == WITH_INFINITIES; i++) {
+        const int64_t at = (i * count + count / 2) / 3;
+        adj_store(dtype, v, at, none[i]);
+        if (at + 1 < count && n->op->flop == NULL) /* two in a row */
+            adj_store(dtype, v, at + 1, none[i]);
+    }
 }
 
 /* True if nothing adds or multiplies several of them on the way to a result that is smaller. */
@@ -95,11 +101,14 @@ static void make_large(const special_case *s, int k)
                   copysign(large, adj_load(s->dtype[k], s->operand[k], i)));
 }
 
-/* Adds a mean that is large beside the deviations from it. */
-static void add_mean(const special_case *s, int k)
+/* Adds a mean that is large beside the deviations from it, or scales the values. */
+static void move_all(const special_case *s, int k)
 {
+    const int is_f16 = config_dtype(s->config, s->node->in[k]->type.dtype) == ADJ_F16;
+    const double factor = s->at == WIDE ? 16 : s->at == SMALL ? ldexp(1, is_f16 ? -8 : -20) : 1;
     for (int64_t i = 0; i < node_elems(s->node->in[k]); i++)
-        adj_store(s->dtype[k], s->operand[k], i, 100 + adj_load(s->dtype[k], s->operand[k], i));
+        adj_store(s->dtype[k], s->operand[k], i,
+                  (s->at == MEAN ? 100 : 0) + factor * adj_load(s->dtype[k], s->operand[k], i));
 }
 
 /* True if operand k is a leaf that is one number, in the case ZERO a float, in LATE an integer. */
@@ -117,11 +126,16 @@ static int may_sum(const adj_node *n)
     return may && adj_is_float(n->type.dtype);
 }
 
-/* True if n has operands for the case at. Sums of products with a large mean leave mixed f16. */
+/* True if n has operands for the case at. Sums of products with a large mean leave mixed f16.
+ */
 static int is_case(const adj_compare_config *c, const adj_node *n, int at)
 {
-    if (at == EXACT || at == MEAN)
-        return may_sum(n) && (at == EXACT || config_half(c) != ADJ_F16);
+    if (at == EXACT)
+        return may_sum(n);
+    if (at < ZERO && config_half(c) == ADJ_F16)
+        return 0;
+    if (at < ZERO)
+        return at == MEAN ? may_sum(n) : n->op->domain == NULL;
     if (at >= 0)
         return adj_is_float(n->in[at]->type.dtype) && is_free(n, at) && !is_given(n, at);
     for (int k = 0; k < n->n_in && at <= LATE; k++)
@@ -185,9 +199,9 @@ static adj_status make_operands(comparing *r, special_case *s, region *p, outcom
         s->operand[k] = v;
         s->dtype[k] = dtype;
         const int is_changed = is_free(n, k) && !is_given(n, k);
-        if (s->at == MEAN && is_changed && adj_is_float(dtype))
-            add_mean(s, k);
-        else if (s->at <= LATE && s->at > MEAN && is_scalar(n, k, s->at))
+        if (s->at < ZERO && is_changed && adj_is_float(dtype))
+            move_all(s, k);
+        else if ((s->at == ZERO || s->at == LATE) && is_scalar(n, k, s->at))
             adj_store(dtype, v, 0, s->at == ZERO ? 0 : 1000000);
         if (s->at <= LATE || !is_changed)
             continue;
@@ -215,6 +229,9 @@ static void name_case(const special_case *s, int is_reference, char *text, size_
         snprintf(text + n, size - (size_t)n, "on integers");
     else if (s->at == MEAN)
         snprintf(text + n, size - (size_t)n, "on values with a large mean");
+    else if (s->at < ZERO)
+        snprintf(text + n, size - (size_t)n,
+                 s->at == WIDE ? "on values far from 0" : "on values close to 0");
     else if (s->at == LARGE)
         snprintf(text + n, size - (size_t)n, "on the type's largest numbers");
     else if (s->at <= LATE)

@@ -50,16 +50,41 @@ static adj_status give_others(const trial *t, adj_exec *e)
     return status;
 }
 
-/* Takes the values of a run. Before it, one on other values, so that what is kept of an earlier run
- * is seen; not in a trial of one run. */
+/* Returns the first or the last leaf from which steps that are not run each time may follow; NONE:
+ * there is none. */
+static int kept_leaf(const trial *t, const adj_exec *e, int is_last)
+{
+    int at = NONE;
+    for (int i = 0; i < t->n_leaf && e->plan.n_invariant > 0; i++)
+        if (t->leaf[i]->op != &adj_op_input && (at == NONE || is_last))
+            at = i;
+    return at;
+}
+
+/* Runs on other values first, so that what is kept of an earlier run is seen; leaf `late` keeps
+ * its other value for one run more, and is then set in place. NONE: no leaf does. */
+static adj_status run_after_others(const trial *t, adj_exec *e, int late)
+{
+    void *data = NULL;
+    adj_status status = give_others(t, e);
+    if (status == ADJ_OK && (status = adj_run(e)) == ADJ_EARG)
+        status = ADJ_OK; /* an op that refuses such values */
+    for (int i = 0; i < t->n_leaf && status == ADJ_OK; i++)
+        if (i != late)
+            status = adj_set(e, t->leaf[i], t->data[i], adj_type_bytes(t->leaf[i]->type));
+    if (late != NONE && status == ADJ_OK && (status = adj_run(e)) == ADJ_EARG)
+        status = ADJ_OK;
+    if (late != NONE && status == ADJ_OK && adj_set_in_place(e, t->leaf[late], &data) == ADJ_OK)
+        memcpy(data, t->data[late], adj_type_bytes(t->leaf[late]->type));
+    return status == ADJ_OK ? adj_run(e) : status;
+}
+
 static adj_status take_values(const trial *t, adj_exec *e, outcome *o)
 {
-    adj_status status = t->runs > 0 ? give_others(t, e) : ADJ_OK;
-    if (status == ADJ_OK && t->runs > 0 && (status = adj_run(e)) == ADJ_EARG)
-        status = ADJ_OK; /* an op that refuses such values */
-    if (status == ADJ_OK)
-        status = give_leaves(t, e);
-    if (status == ADJ_OK)
+    adj_status status = ADJ_OK;
+    if (t->runs > 0)
+        status = run_after_others(t, e, t->bare ? kept_leaf(t, e, 1) : NONE);
+    else if ((status = give_leaves(t, e)) == ADJ_OK)
         status = adj_run(e);
     for (int i = 0; i < t->n_fetch && status == ADJ_OK; i++)
         status = adj_get(e, t->fetch[i], o->value[i], adj_type_bytes(t->fetch[i]->type));
@@ -182,6 +207,19 @@ static adj_status take_plan(const trial *t, adj_exec *e, region *p, outcome *o)
     return ADJ_OK;
 }
 
+/* Says that the steps, run one by one, give other bits than a run. Only invariant steps may be left
+ * out of a run; else a kernel reads memory that is not its operand. */
+static void describe_steps(const adj_exec *e, const adj_node *n, outcome *o)
+{
+    const int may_be_left_out = e->plan.n_invariant > 0;
+    o->fault_of = may_be_left_out ? ADJ_BLAME_PLAN : ADJ_BLAME_KERNEL;
+    snprintf(o->plan_fault, sizeof o->plan_fault,
+             "%s: a run gives %s other bits than its steps do one by one: %s",
+             may_be_left_out ? "plan" : "memory", n->op->name,
+             may_be_left_out ? "one was left out after its operands had changed"
+                             : "a kernel reads memory that is not its operand");
+}
+
 /* Sets o->plan_fault if kernels write where they must not, or if the steps, which are all run then,
  * give other bits than a run of the executor gave. */
 static adj_status run_steps_alone(const trial *t, adj_exec *e, outcome *o)
@@ -190,13 +228,8 @@ static adj_status run_steps_alone(const trial *t, adj_exec *e, outcome *o)
     if (status == ADJ_OK)
         status = find_memory_fault(e, o);
     for (int i = 0; i < t->n_fetch && status == ADJ_OK && o->plan_fault[0] == '\0'; i++)
-        if (o->info[i].repeats && !has_same_bits(t, e, o, i)) {
-            o->fault_of = ADJ_BLAME_PLAN;
-            snprintf(o->plan_fault, sizeof o->plan_fault,
-                     "plan: a run gives %s other bits than its steps do one by one: one was left "
-                     "out after its operands had changed",
-                     t->fetch[i]->op->name);
-        }
+        if (o->info[i].repeats && !has_same_bits(t, e, o, i))
+            describe_steps(e, t->fetch[i], o);
     return status;
 }
 
@@ -213,6 +246,9 @@ static adj_status run_plan(const trial *t, adj_exec *e, const adj_exec_opts *opt
         describe(t, e, o);
         status = time_runs(t, e, p, o);
     }
+    const int first = t->bare && t->runs > 0 ? kept_leaf(t, e, 0) : NONE;
+    if (status == ADJ_OK && first != NONE)
+        status = run_after_others(t, e, first);
     for (int i = 0; i < t->n_fetch && status == ADJ_OK && t->runs > 0; i++)
         o->info[i].repeats = has_same_bits(t, e, o, i);
     if (status == ADJ_OK && o->reorders > 0 &&
