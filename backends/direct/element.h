@@ -68,8 +68,8 @@ static inline vector_value load_vector(const T *at) { return *(const vector *)at
 static inline void store_vector(T *at, vector_value v) { *(vector *)at = v; }
 #endif
 
-/* Returns max(v, 0). A NaN stays, as v <= 0 is false for it; of a maximum instruction it would
- * become 0. Epilogues and row kernels call it. */
+/* Returns max(v, 0). A NaN stays one, as v <= 0 is false for it; a maximum instruction returns 0.
+ * Epilogues and row kernels call it. */
 static inline vector_value relu_vector(vector_value v)
 {
     return (vector)((vector_mask)v & ~(v <= (vector){0}));

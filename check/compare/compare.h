@@ -219,6 +219,13 @@ adj_status take_formula(const adj_node *n, adj_dtype dtype, double *const operan
 /* The operands as c sees them, in float64; NULL: no memory. */
 double **real_operands(const runner *b, const node_case *n, const adj_compare_config *c, region *p);
 
+/* group_values.c: the values of a group's operands: those of the plan, integers, special ones. */
+typedef enum { OF_PLAN, ON_INTEGERS, ON_SPECIAL } group_values;
+/* Sets operand, by group->in, to values as the operands' types hold them; floats in f64. value: by
+ * id, those of the plan, in these types. Sets *is_case to whether the group has such values. */
+adj_status group_operands(const adj_group *g, void *const value[], group_values kind, uint64_t seed,
+                          region *p, void *operand[], int *is_case);
+
 /* group_bound.c: a fused group alone, node after node under the reference, which has to be
  * in f64. */
 typedef struct {
@@ -279,9 +286,9 @@ typedef struct {
 
 /* whole.c: runs configuration k's whole graph; the reference's comes first. */
 adj_status compare_whole(comparing *r, int k);
-/* special.c. Halves, so that many are alike, and special values among them; of the signs that are
- * there. Beside infinities, by which it may be multiplied, is nothing that a kernel may take for 0;
- * but what is as small, as the bounds are those without infinities. */
+/* special.c: values of an operand. They are rounded to halves, so that many are equal, and every
+ * seventh is a special value, of the signs that the operand has. Beside infinities no other value
+ * is so small that it counts as 0, as 0 times infinity is NaN. */
 typedef enum { FINITE_ALONE, FINITE_BESIDE, WITH_INFINITIES } special_kind;
 /* Changes v, operand k of n, in dtype; its own type: as. */
 void make_special(const adj_node *n, int k, adj_dtype as, special_kind kind, adj_dtype dtype,

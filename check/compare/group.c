@@ -75,92 +75,6 @@ static char *group_name(const adj_group *g, region *p)
     return name;
 }
 
-/* ---- the values that a group reads ---- */
-
-/* True if every member that reads x is linear in it. */
-static int is_read_linearly(const adj_group *g, const adj_node *x)
-{
-    for (int i = 0; i < g->n_node; i++)
-        for (int k = 0; k < g->node[i]->n_in; k++)
-            if (g->node[i]->in[k] == x && !is_linear_in(g->node[i], k))
-                return 0;
-    return 1;
-}
-
-/* Half types hold sums of the smaller ones, which stay exact on their way through a group. */
-enum { SMALL = 3, SMALL_OF_HALF = 1 };
-
-/* Integers: drawn anew where only linear nodes read them, else the same map for all. */
-static void draw_integers(const plan_view *l, const adj_group *g, void *const operand[])
-{
-    double max = 0;
-    for (int i = 0; i < g->n_in; i++)
-        if (adj_is_float(g->in[i]->type.dtype) && !is_read_linearly(g, g->in[i]))
-            max = fmax(max, max_magnitude(operand[i], node_elems(g->in[i])));
-    for (int i = 0; i < g->n_in; i++)
-        if (adj_is_float(g->in[i]->type.dtype))
-            to_integers(ADJ_F64, operand[i], node_elems(g->in[i]),
-                        is_read_linearly(g, g->in[i]) ? NULL : &max,
-                        adj_is_half(g->in[i]->type.dtype) ? SMALL_OF_HALF : SMALL,
-                        l->r->opts->exec.seed, g->in[i]->id);
-}
-
-/* True if all that depends on x within the group is element-wise, or adds a bias: a special value
- * there changes single elements, or channels, of results. */
-static int is_read_by_element(const adj_group *g, const adj_node *x)
-{
-    for (int i = 0; i < g->n_node; i++) {
-        const adj_node *n = g->node[i];
-        const int is_by_element = (n->op->flags & ADJ_OP_ELEMENTWISE) || n->op == &adj_op_bias_add;
-        if (adj_operand_position(n, x) >= 0 && !(is_by_element && is_read_by_element(g, n)))
-            return 0;
-    }
-    return 1;
-}
-
-/* Puts special values into the operands that are read by element. Returns whether there are any. */
-static int add_special(const adj_group *g, void *const operand[])
-{
-    int n = 0;
-    for (int i = 0; i < g->n_in; i++) {
-        const adj_node *x = g->in[i], *reader = NULL;
-        if (!adj_is_float(x->type.dtype) || x->type.shape.rank == 0 || !is_read_by_element(g, x))
-            continue;
-        for (int m = g->n_node - 1; m >= 0; m--)
-            reader = adj_operand_position(g->node[m], x) >= 0 ? g->node[m] : reader;
-        make_special(reader, adj_operand_position(reader, x), x->type.dtype, WITH_INFINITIES,
-                     ADJ_F64, operand[i]);
-        n++;
-    }
-    return n > 0;
-}
-
-/* The values of a group's operands: those of the plan, integers, special ones. */
-typedef enum { OF_PLAN, INTEGERS, SPECIAL } values_kind;
-
-/* Reads the operands as their types hold them; floats in f64. Sets *is_case to whether the group
- * has such values. */
-static adj_status read_operands(const plan_view *l, const adj_group *g, values_kind kind, region *p,
-                                void *operand[], int *is_case)
-{
-    for (int i = 0; i < g->n_in; i++) {
-        const adj_node *x = g->in[i];
-        const adj_dtype dtype = adj_is_float(x->type.dtype) ? ADJ_F64 : x->type.dtype;
-        if ((operand[i] = convert(p, dtype, l->value[x->id], dtype, node_elems(x))) == NULL)
-            return ADJ_ENOMEM;
-    }
-    *is_case = 1;
-    if (kind == INTEGERS)
-        draw_integers(l, g, operand);
-    else if (kind == SPECIAL)
-        *is_case = add_special(g, operand);
-    for (int i = 0; i < g->n_in; i++)
-        for (int64_t e = 0, n = node_elems(g->in[i]); adj_is_float(g->in[i]->type.dtype) && e < n;
-             e++)
-            ((double *)operand[i])[e] = rounded(g->in[i]->type.dtype, ((double *)operand[i])[e]);
-    return ADJ_OK;
-}
-
 /* ---- one group ---- */
 
 static adj_status run_group(const plan_view *l, const runner *b, const adj_group *g,
@@ -241,10 +155,10 @@ static void judge_out(comparison *c, const adj_group *g, int i, const outcome *o
 }
 
 /* Runs the group on such values; *is_case: false if it has none, or those are not exact. */
-static adj_status run_case(const plan_view *l, const adj_group *g, values_kind kind, region *p,
+static adj_status run_case(const plan_view *l, const adj_group *g, group_values kind, region *p,
                            expectation e[], outcome *o, int *is_case)
 {
-    const int is_exact = kind == INTEGERS;
+    const int is_exact = kind == ON_INTEGERS;
     adj_compare_config config = l->r->c->config[l->k];
     runner b = l->in_f64;
     void **operand = region_alloc(p, (size_t)g->n_in, sizeof(void *));
@@ -252,19 +166,21 @@ static adj_status run_case(const plan_view *l, const adj_group *g, values_kind k
     config.precision = ADJ_PRECISION_AS_BUILT; /* the plan's nodes have their types already */
     b.runs = kind == OF_PLAN || l->r->opts->exact ? b.runs : 0;
     *o = (outcome){0};
-    adj_status status =
-        operand != NULL ? read_operands(l, g, kind, p, operand, is_case) : ADJ_ENOMEM;
+    adj_status status = operand != NULL ? group_operands(g, l->value, kind, l->r->opts->exec.seed,
+                                                         p, operand, is_case)
+                                        : ADJ_ENOMEM;
     if (status == ADJ_OK && *is_case)
         status = group_expect(&b, &alone, p, e, o);
     for (int i = 0; i < g->n_out && status == ADJ_OK && is_exact && !l->r->opts->exact; i++)
         *is_case &= e[i].exact;
+    *is_case &= kind == OF_PLAN || o->status == ADJ_OK; /* nor values that an op refuses */
     if (status == ADJ_OK && o->status == ADJ_OK && *is_case)
         status = run_group(l, &b, g, &config, operand, p, o);
     return status;
 }
 
 /* Runs a group that is right on its own values on others. */
-static adj_status run_special(const plan_view *l, const adj_group *g, values_kind kind,
+static adj_status run_special(const plan_view *l, const adj_group *g, group_values kind,
                               compare_row row[])
 {
     comparison *c = l->r->c;
@@ -284,10 +200,19 @@ static adj_status run_special(const plan_view *l, const adj_group *g, values_kin
         row[i].verdict = ADJ_VERDICT_FAIL;
         row[i].blame = ADJ_BLAME_KERNEL;
         row[i].reason = report_worst(
-            c, kind == INTEGERS ? "on integers" : "on a NaN, infinities, values at kinks", &error);
+            c, kind == ON_INTEGERS ? "on integers" : "on a NaN, infinities, values at kinks",
+            &error);
     }
     region_free(&p);
     return status;
+}
+
+static int all_pass(int n, const compare_row row[])
+{
+    for (int i = 0; i < n; i++)
+        if (row[i].verdict != ADJ_VERDICT_PASS)
+            return 0;
+    return 1;
 }
 
 static adj_status compare_group(const plan_view *l, const adj_group *g, region *p,
@@ -298,10 +223,10 @@ static adj_status compare_group(const plan_view *l, const adj_group *g, region *
     const char *name = group_name(g, &c->log.region);
     expectation *e = region_alloc(p, (size_t)g->n_out, sizeof *e);
     outcome o;
-    int is_right = 1;
+    int is_case = 1;
     adj_status status = name != NULL && e != NULL ? ADJ_OK : ADJ_ENOMEM;
     if (status == ADJ_OK)
-        status = run_case(l, g, is_exact ? INTEGERS : OF_PLAN, p, e, &o, &is_right);
+        status = run_case(l, g, is_exact ? ON_INTEGERS : OF_PLAN, p, e, &o, &is_case);
     for (int i = 0; i < g->n_out && status == ADJ_OK; i++) {
         row[i] = report_row(l->named[g->out[i]->id], name, l->k, g->out[i]->type);
         row[i].in_plan.sqnr = row[i].propagated.sqnr = NAN;
@@ -309,16 +234,14 @@ static adj_status compare_group(const plan_view *l, const adj_group *g, region *
             judge_out(c, g, i, &o, &e[i], &row[i]);
         else
             report_row_failure(c, &o, &row[i]);
-        is_right &= row[i].verdict == ADJ_VERDICT_PASS;
     }
     if (status == ADJ_OK && o.status == ADJ_OK) {
         describe_cost(l, g, &o, &row[0]);
         report_plan_fault(c, &o, &row[0]);
     }
-    if (status == ADJ_OK && is_right && !is_exact)
-        status = run_special(l, g, INTEGERS, row);
-    if (status == ADJ_OK && is_right)
-        status = run_special(l, g, SPECIAL, row);
+    for (group_values kind = is_exact ? ON_SPECIAL : ON_INTEGERS; kind <= ON_SPECIAL; kind++)
+        if (status == ADJ_OK && all_pass(g->n_out, row))
+            status = run_special(l, g, kind, row);
     return status;
 }
 

@@ -6,8 +6,15 @@
 #include "check/formula.h"
 #include "compare.h"
 
-/* Sums of the larger ones leave the half types, and lie at the middle of two of their numbers. */
-enum { INTEGERS = 3, INTEGERS_OF_HALF = 15 };
+/* Sums of the larger ones leave the half types, and lie at the middle of two of their numbers. Sums
+ * of more of their products than that may not be exact. */
+enum { SMALL_INTEGER = 3, INTEGER_OF_HALF = 15, LONG_SUM = 1 << 16 };
+
+/* The largest of the integers that replace operand x. */
+static int largest_integer(adj_dtype dtype, const adj_node *x)
+{
+    return adj_is_half(dtype) && node_elems(x) < LONG_SUM ? INTEGER_OF_HALF : SMALL_INTEGER;
+}
 
 adj_status run_trial(const runner *b, const trial *t, region *p, outcome *o)
 {
@@ -170,8 +177,7 @@ static adj_status round_operands(const runner *b, const node_case *n, const adj_
             return ADJ_ENOMEM;
         if (n->exact && adj_is_float(x->type.dtype))
             to_integers(type_under(c, x), v, node_elems(x), is_linear_in(n->node, k) ? NULL : &max,
-                        adj_is_half(type_under(c, x)) ? INTEGERS_OF_HALF : INTEGERS,
-                        n->node->id + 1, (uint64_t)k);
+                        largest_integer(type_under(c, x), x), n->node->id + 1, (uint64_t)k);
         const double scale = mixed_scale(b, c, n->node, k);
         if (n->is_alone && half != ADJ_F32 && type_under(c, x) == ADJ_F32)
             for (int64_t i = 0, n_elems = node_elems(x); i < n_elems; i++)

@@ -258,7 +258,7 @@ static int has_signs(const adj_node *n)
 }
 
 /* base: the expectation of FINITE; NULL before. */
-static adj_status run_case(comparing *r, special_case *s, const expectation *base, region *p,
+static adj_status try_case(comparing *r, special_case *s, const expectation *base, region *p,
                            expectation *e, compare_row *row)
 {
     char where[160];
@@ -299,7 +299,9 @@ static adj_status run_case(comparing *r, special_case *s, const expectation *bas
     name_case(s, row->config == 0, where, sizeof where);
     row->verdict = ADJ_VERDICT_FAIL;
     row->blame = row->config > 0 ? ADJ_BLAME_KERNEL : ADJ_BLAME_REFERENCE;
-    row->reason = report_worst(r->c, where, &error);
+    row->reason = error.wrong > 0
+                      ? report_worst(r->c, where, &error)
+                      : log_text(&r->c->log, "%s: %s", where, report_error(r->c, &error));
     return row->config > 0 ? blame_race(s->b, &n, s->config, e, p, row) : ADJ_OK;
 }
 
@@ -321,7 +323,7 @@ adj_status compare_special(comparing *r, int k, compare_row *row)
             continue;
         special_case s = {.b = &once, .config = &r->c->config[k], .node = n, .at = at};
         expectation e;
-        status = run_case(r, &s, base.bound != NULL ? &base : NULL, &p, &e, row);
+        status = try_case(r, &s, base.bound != NULL ? &base : NULL, &p, &e, row);
         if (at == FINITE)
             base = e;
     }

@@ -88,6 +88,8 @@ static adj_status take_values(const trial *t, adj_exec *e, outcome *o)
         status = adj_run(e);
     for (int i = 0; i < t->n_fetch && status == ADJ_OK; i++)
         status = adj_get(e, t->fetch[i], o->value[i], adj_type_bytes(t->fetch[i]->type));
+    for (int i = 0; i < t->n_fetch; i++)
+        o->info[i].repeats = status == ADJ_OK && t->runs > 0;
     return status;
 }
 
@@ -96,6 +98,13 @@ static int has_same_bits(const trial *t, adj_exec *e, const outcome *o, int i)
 {
     const void *v = adj_data(e, t->fetch[i]);
     return v != NULL && memcmp(v, o->value[i], adj_type_bytes(t->fetch[i]->type)) == 0;
+}
+
+/* Notes which fetches have other bits than those that are kept. */
+static void compare_bits(const trial *t, adj_exec *e, outcome *o)
+{
+    for (int i = 0; i < t->n_fetch; i++)
+        o->info[i].repeats &= has_same_bits(t, e, o, i);
 }
 
 /* Describes what computes each fetch: the step that ends with it. */
@@ -137,6 +146,7 @@ static adj_status time_runs(const trial *t, adj_exec *e, region *p, outcome *o)
         if (status != ADJ_OK)
             return status;
         whole[n] = seconds_now() - start;
+        compare_bits(t, e, o);
         for (int s = 0; s < n_step; s++)
             step[s * t->runs + n] = adj_exec_step_at(e, s).seconds;
     }
@@ -221,16 +231,24 @@ static void describe_steps(const adj_exec *e, const adj_node *n, outcome *o)
 }
 
 /* Sets o->plan_fault if kernels write where they must not, or if the steps, which are all run then,
- * give other bits than a run of the executor gave. */
+ * give other bits than the executor's runs, before and after, do. */
 static adj_status run_steps_alone(const trial *t, adj_exec *e, outcome *o)
 {
+    const adj_node *differs = NULL;
     adj_status status = give_leaves(t, e); /* a kernel may have changed them */
     if (status == ADJ_OK)
         status = find_memory_fault(e, o);
     for (int i = 0; i < t->n_fetch && status == ADJ_OK && o->plan_fault[0] == '\0'; i++)
         if (o->info[i].repeats && !has_same_bits(t, e, o, i))
-            describe_steps(e, t->fetch[i], o);
-    return status;
+            differs = t->fetch[i];
+    if (differs == NULL || (status = give_leaves(t, e)) != ADJ_OK ||
+        (status = adj_run(e)) != ADJ_OK)
+        return status;
+    compare_bits(t, e, o);
+    for (int i = 0; i < t->n_fetch; i++)
+        if (t->fetch[i] == differs && o->info[i].repeats)
+            describe_steps(e, differs, o);
+    return ADJ_OK;
 }
 
 static adj_status run_plan(const trial *t, adj_exec *e, const adj_exec_opts *opts, region *p,
@@ -247,10 +265,8 @@ static adj_status run_plan(const trial *t, adj_exec *e, const adj_exec_opts *opt
         status = time_runs(t, e, p, o);
     }
     const int first = t->bare && t->runs > 0 ? kept_leaf(t, e, 0) : NONE;
-    if (status == ADJ_OK && first != NONE)
-        status = run_after_others(t, e, first);
-    for (int i = 0; i < t->n_fetch && status == ADJ_OK && t->runs > 0; i++)
-        o->info[i].repeats = has_same_bits(t, e, o, i);
+    if (status == ADJ_OK && first != NONE && (status = run_after_others(t, e, first)) == ADJ_OK)
+        compare_bits(t, e, o);
     if (status == ADJ_OK && o->reorders > 0 &&
         find_wrong_reorder(e, o->plan_fault, sizeof o->plan_fault) < 0)
         status = ADJ_ENOMEM;

@@ -12,7 +12,7 @@ enum { STEPS = 2 };
 /* The plans may have other kernels, which round otherwise. So a leaf may be away from its next
  * value by this part of its change, by so many units of its norm, and by so many times what the
  * next value moves if parameters move by a few units. */
-static const double part = 0.125, units = 64, times = 4;
+static const double part = 0.125, rounding_units = 64, times = 4;
 
 typedef struct {
     const adj_node *leaf, *next;
@@ -125,7 +125,7 @@ static void judge_step(training *x, int step, outcome *o)
         const double change = distance(type, u->then, u->now);
         const double carried = times * distance(type, u->then, u->shaken);
         const double rounding =
-            units * adj_traits_of(type.dtype)->unit * distance(type, u->then, NULL);
+            rounding_units * adj_traits_of(type.dtype)->unit * distance(type, u->then, NULL);
         if (isfinite(change) && isfinite(carried) &&
             !(distance(type, u->held, u->then) <= fmax(fmax(part * change, carried), rounding)))
             describe(u, step, "is far from its next value", o);

@@ -199,7 +199,7 @@ static adj_status run(const adj_call *c)
         if (planted == OFF_BY_2_TO_MINUS_7)
             v *= 1 + 0x1p-7;
         if (c->group->n_node > 1)
-            v = fmax(v, 0);
+            v = v <= 0 ? 0 : v; /* a NaN stays one */
         if (planted == TRUNCATED)
             store_truncated(c->out[0], i, v);
         else

@@ -20,9 +20,9 @@ Test(compare_special, faults_on_values_that_are_never_drawn)
         fault planted;
         const char *says;
     } cases[] = {
-        {LOSES_NAN, "on a NaN and infinities in operand 0: 1 of 120 wrong, worst at element 20: "
+        {LOSES_NAN, "on a NaN and infinities in operand 0: 2 of 120 wrong, worst at element 20: "
                     "got 0, expected nan"},
-        {FLIPS_INFINITY, "on a NaN and infinities in operand 0: 1 of 120 wrong, worst at element "
+        {FLIPS_INFINITY, "on a NaN and infinities in operand 0: 2 of 120 wrong, worst at element "
                          "60: got -inf, expected inf"},
         {WRONG_ON_TIES, "on ties, zeros, values at kinks: "},
         {NEGATIVE_ZERO, "on ties, zeros, values at kinks: "},
