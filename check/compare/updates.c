@@ -92,9 +92,9 @@ static adj_status run_step(training *x)
     const assigned *first = &x->update[0];
     for (int i = 0; i < x->n; i++)
         memcpy(x->update[i].now, x->update[i].held, adj_type_bytes(x->update[i].leaf->type));
-    adj_status status = run_plain(x, times);
+    adj_status status = run_plain(x, 0);
     if (status == ADJ_OK)
-        status = run_plain(x, 0);
+        status = run_plain(x, times);
     if (status == ADJ_OK)
         status = adj_run(x->trained);
     if (status == ADJ_OK)
