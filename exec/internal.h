@@ -1,5 +1,5 @@
-/* internal.h - options of an executor for the library's own checkers and training, what these read
- * of its plan, and the error of a call that they make of others. */
+/* internal.h - options of an executor for the library's own checkers and training, and what these
+ * read of its plan. */
 #ifndef ADJ_EXEC_INTERNAL_H
 #define ADJ_EXEC_INTERNAL_H
 
@@ -34,10 +34,5 @@ typedef struct adj_exec_internal {
 /* Returns the steps whose kernels were chosen by tuning, a line each, for
  * adj_exec_internal.selection; "" if there are none. The string belongs to the executor. */
 ADJ_API const char *adj_exec_selection(const adj_exec *e);
-
-/* Records the newest error of a call on an executor that stays usable, and returns the status. One
- * that has failed keeps its own status and message. e may be NULL. */
-adj_status adj_exec_fail(adj_exec *e, adj_status status, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
 
 #endif

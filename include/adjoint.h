@@ -387,6 +387,12 @@ ADJ_API void adj_exec_free(adj_exec *e);
 ADJ_API adj_graph *adj_exec_graph(const adj_exec *e);
 /* Returns the message of the last failure, or "". The string belongs to the executor. */
 ADJ_API const char *adj_exec_message(const adj_exec *e);
+/* Records the message of a failed call ("call: what is wrong (got ..., expected ...)") in place of
+ * the last one and returns status. The executor stays usable. One whose plan failed keeps its own
+ * message, and its status is returned. For NULL only returns status. For functions of a program
+ * that call an executor. */
+ADJ_API adj_status adj_exec_fail(adj_exec *e, adj_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 /* Returns a non-fatal warning in one line, or "": a tune file that was ignored, a time limit that
  * was too short to tune every step, a precision without hardware support. */
 ADJ_API const char *adj_exec_warning(const adj_exec *e);

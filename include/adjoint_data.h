@@ -189,7 +189,9 @@ ADJ_API int64_t adj_batch(const adj_dataset *d, const int64_t *order, int64_t fi
 
 /* Evaluates a data set with an executor that reads the f32 input images [batch, h, w, c] and
  * fetches the f32 node logits [batch, classes]. Sets *right to the number of the d->n images whose
- * largest logit is at their label. Overwrites the input images (adj_set_in_place). */
+ * largest logit is at their label. Overwrites the input images (adj_set_in_place). ADJ_EARG if e, d
+ * or right is NULL, or d has no images or no labels. ADJ_ESHAPE for other images or logits, if d
+ * has more classes than logits, or if its images do not fit (see adj_batch). */
 ADJ_API adj_status adj_evaluate(adj_exec *e, const adj_node *images, const adj_node *logits,
                                 const adj_dataset *d, int64_t *right, adj_error *error);
 

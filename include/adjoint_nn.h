@@ -19,9 +19,10 @@ extern "C" {
 
 /* ---- initial values ---- */
 
-/* Uniform in [low, high). */
+/* Uniform in [low, high). adj_param and adj_state fail with ADJ_EARG unless low <= high. */
 ADJ_API adj_init adj_init_uniform(double low, double high);
-/* Normal with that mean and standard deviation. */
+/* Normal with that mean and standard deviation. adj_param and adj_state fail with ADJ_EARG unless
+ * deviation >= 0. */
 ADJ_API adj_init adj_init_normal(double mean, double deviation);
 /* Every element is value. */
 ADJ_API adj_init adj_init_constant(double value);
@@ -104,7 +105,8 @@ typedef struct {
     double epsilon;    /* added to the variance; 0: 1e-5 */
     adj_format format; /* format of x and the result; layer norm: only NHWC */
     int training;      /* batch norm. 1: statistics of the batch; 0: running statistics */
-    double momentum;   /* batch norm: weight of the batch in the running statistics; 0: 0.1 */
+    double momentum;   /* batch norm: weight of the batch in the running statistics, 0 to 1, else
+                          ADJ_EARG; 0: 0.1 */
 } adj_norm_layer;
 
 /* Batch normalization of x of rank 4 with "name/gamma" and "name/beta" [c] and the state
@@ -211,8 +213,8 @@ typedef struct {
 /* Settings for the parameters whose names match, like a parameter group of PyTorch. */
 typedef struct {
     const char *pattern; /* patterns as for adj_trainable, such as "bn?*" */
-    double weight_decay; /* in place of the optimizer's; 0: none */
-    double rate;         /* factor of the learning rate; 0: 1 */
+    double weight_decay; /* in place of the optimizer's, not negative; 0: none */
+    double rate;         /* factor of the learning rate, 0 to FLT_MAX; 0: 1 */
 } adj_param_group;
 
 /* Options of an optimizer, with PyTorch's conventions. All zero: plain gradient descent. */

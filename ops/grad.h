@@ -109,11 +109,13 @@ ADJ_API adj_node *adj_all_finite(int n, adj_node *const x[]);
 
 /* ---- optimizers ---- */
 
-/* mu*v + g + decay*p: the next velocity of gradient descent with momentum. */
+/* mu*v + g + decay*p: the next velocity of gradient descent with momentum. ADJ_EARG unless
+ * 0 <= mu < 1 and decay is finite and >= 0. */
 ADJ_API adj_node *adj_momentum(adj_node *v, adj_node *g, adj_node *p, double mu, double decay);
-/* p - lr*(d + decay*p): the next parameter of gradient descent; lr is a scalar of p's type. */
+/* p - lr*(d + decay*p): the next parameter of gradient descent; lr is a scalar of p's type.
+ * ADJ_EARG unless decay is finite and >= 0. */
 ADJ_API adj_node *adj_sgd_step(adj_node *p, adj_node *d, adj_node *lr, double decay);
-/* beta*m + (1-beta)*x: an exponential moving average. */
+/* beta*m + (1-beta)*x: an exponential moving average. ADJ_EARG unless 0 <= beta < 1. */
 ADJ_API adj_node *adj_ema(adj_node *m, adj_node *x, double beta);
 /* p - lr*(m/(1-beta1^t) / (sqrt(v/(1-beta2^t)) + epsilon) + decay*p): the next parameter of Adam; t
  * is an i32 scalar, 1 in the first step. */

@@ -32,7 +32,7 @@ static const rule rules[] = {
      "base check check/compare graph ops/grad.h exec/exec.h exec/internal.h exec/report.h"},
     {"ops", "adjoint.h", "ops/rules graph/op.h"},
     {"ops/rules", "adjoint.h", "ops graph/op.h"},
-    {"ops/nn", "adjoint.h adjoint_nn.h", "base ops graph/op.h exec/internal.h"},
+    {"ops/nn", "adjoint.h adjoint_nn.h", "base ops graph/op.h"},
     {"backends", "adjoint.h", "base/machine ops/grad.h graph/op.h"},
     {"backends/mpi", "adjoint_mpi.h", "base graph/op.h"},
     {"backends/onednn", "adjoint.h", "backends graph/op.h"},

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exec/internal.h"
 #include "names.h"
 #include "nn.h"
 #include "ops/grad.h"

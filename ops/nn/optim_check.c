@@ -13,12 +13,16 @@ static adj_status check_groups(adj_graph *g, const adj_optimizer_opts *o)
         const adj_param_group *group = &o->groups[i];
         if (group->pattern == NULL)
             return adj_fail(g, ADJ_EARG, "adj_optimizer: groups[%d].pattern is NULL", i);
-        if (!(group->weight_decay >= 0 && group->weight_decay <= DBL_MAX && group->rate >= 0 &&
-              group->rate <= FLT_MAX))
+        if (!(group->weight_decay >= 0 && group->weight_decay <= DBL_MAX))
             return adj_fail(g, ADJ_EARG,
-                            "adj_optimizer: groups[%d]: weight_decay or rate is out of range (got "
-                            "%g and %g, expected 0 or more)",
-                            i, group->weight_decay, group->rate);
+                            "adj_optimizer: groups[%d].weight_decay is out of range (got %g, "
+                            "expected 0 or more)",
+                            i, group->weight_decay);
+        if (!(group->rate >= 0 && group->rate <= FLT_MAX))
+            return adj_fail(g, ADJ_EARG,
+                            "adj_optimizer: groups[%d].rate is out of range (got %g, expected 0 "
+                            "to FLT_MAX)",
+                            i, group->rate);
     }
     return ADJ_OK;
 }

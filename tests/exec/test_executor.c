@@ -165,6 +165,23 @@ Test(executor, labels_do_not_hide_parameters)
     adj_exec_free(to);
 }
 
+Test(executor, error_of_a_caller)
+{
+    scoped(release_graph) adj_graph *g = adj_graph_new();
+    adj_node *p = adj_param(g, "p", ADJ_F32, vec3, two);
+    scoped(release_exec) adj_exec *e = exec_of(g, 1, &p, NULL), *failed = NULL;
+    cr_expect_eq(adj_exec_fail(e, ADJ_ESHAPE, "first: got %d", 7), ADJ_ESHAPE);
+    cr_expect_str_eq(adj_exec_message(e), "first: got 7");
+    cr_expect_eq(adj_exec_fail(e, ADJ_EARG, "second"), ADJ_EARG);
+    cr_expect_str_eq(adj_exec_message(e), "second");
+    expect(e, p, 2, 2, 2);
+
+    cr_assert_eq(adj_exec_new(g, &(adj_exec_opts){0}, &failed), ADJ_EARG);
+    cr_expect_eq(adj_exec_fail(failed, ADJ_ESHAPE, "third"), ADJ_EARG);
+    expect_text(adj_exec_message(failed), "nothing to compute");
+    cr_expect_eq(adj_exec_fail(NULL, ADJ_ESHAPE, "lost"), ADJ_ESHAPE);
+}
+
 Test(executor, refuses_with_a_sentence)
 {
     scoped(release_graph) adj_graph *g = adj_graph_new();

@@ -344,8 +344,6 @@ Test(layers, refusals)
     cr_assert_null(adj_layer_dropout(NULL, "l", 0.5, 1));
 }
 
-/* Errors of the ops that layers are made of, whose input is an image of 5 x 4 pixels. A layer's
- * name stands before no error but its own. */
 Test(layers, initial_values_that_cannot_be_drawn)
 {
     const adj_shape two = {1, {2}};
@@ -358,6 +356,8 @@ Test(layers, initial_values_that_cannot_be_drawn)
                    "\"p\"|deviation|got -1, expected 0 or more");
 }
 
+/* Errors of the ops that layers are made of, whose input is an image of 5 x 4 pixels. A layer's
+ * name stands before no error but its own. */
 Test(layers, refusals_of_their_ops)
 {
     const adj_conv_layer large = {.filters = 4, .kernel = {7}}, four = {.filters = 4};

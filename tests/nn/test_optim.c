@@ -413,11 +413,13 @@ Test(param_groups, refusals)
     const adj_param_group misspelled[] = {{.pattern = "net/p"}, {.pattern = "nte/*"}};
     const adj_param_group negative = {.pattern = "*", .weight_decay = -1};
     const adj_param_group not_a_number = {.pattern = "*", .rate = NAN};
+    const adj_param_group large = {.pattern = "*", .rate = 1e300};
     const adj_param_group everything = {0}, frozen = {.pattern = "net/q"};
     expect_refused(misspelled, 2, 0, "groups[1]|\"nte/*\"");
     expect_refused(&frozen, 1, 1, "groups[0]|no trained");
-    expect_refused(&negative, 1, 0, "groups[0]|-1");
-    expect_refused(&not_a_number, 1, 0, "groups[0]|nan");
+    expect_refused(&negative, 1, 0, "groups[0].weight_decay|got -1, expected 0 or more");
+    expect_refused(&not_a_number, 1, 0, "groups[0].rate|nan");
+    expect_refused(&large, 1, 0, "groups[0].rate|got 1e+300, expected 0 to FLT_MAX");
     expect_refused(&everything, 1, 0, "groups[0]|pattern");
     expect_refused(NULL, 1, 0, "groups|NULL");
     expect_refused(&frozen, -1, 0, "n_groups|-1");
