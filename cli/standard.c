@@ -310,10 +310,13 @@ int complain_of_files(const char *command, int n, const input_file file[], const
 
 int read_tensors(const char *command, const input_file *file, adj_tensors **t)
 {
+    char option[40] = "";
+    if (file->option[0] == '-')
+        snprintf(option, sizeof option, "%s: ", file->option);
     if (adj_tensors_read(file->name, t) != ADJ_OK)
-        return complain_of_files(command, 1, file, "", (*t)->message, "");
+        return complain_of_files(command, 1, file, option, (*t)->message, "");
     return (*t)->n > 0 ? CONTINUE
-                       : complain(command, EXIT_FAILED, "%s: has no tensors", file->path);
+                       : complain(command, EXIT_FAILED, "%s%s: has no tensors", option, file->path);
 }
 
 const char *tensor_name(const input_file *file, const char *name)

@@ -119,9 +119,12 @@ int compile_input(const streams *s, char why[ADJ_WHY])
     snprintf(again, sizeof again, "/proc/self/fd/%d", own.out);
     /* Opened again for reading: a file that is open for writing cannot run. */
     const int program = status == 0 ? open(again, O_RDONLY | O_CLOEXEC) : -1;
+    if (status == 0 && program < 0)
+        snprintf(why, ADJ_WHY, "cannot open the compiled program in /proc/self/fd: %s",
+                 strerror(errno));
     if (own.out >= 0)
         close(own.out);
-    if (program < 0)
+    if (status != 0)
         describe_failure(s, status, status == -1 ? "the C compiler cc" : "cc", why);
     return program;
 }

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "adjoint_data.h"
 #include "import.h"
 
 static int has_number(const Onnx__TensorShapeProto__Dimension *d)
@@ -10,8 +11,17 @@ static int has_number(const Onnx__TensorShapeProto__Dimension *d)
     return d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
 }
 
-/* Returns the size of a symbolic height or width, or -1. They follow the channels, whose number the
- * file has, or the batch where the channels are last. */
+/* True if images have their channels last: the second axis is symbolic or too long for channels,
+ * and in the latter case the last is a number of channels. */
+static int has_channels_last(const Onnx__TensorShapeProto *s)
+{
+    const Onnx__TensorShapeProto__Dimension *second = s->dim[1], *last = s->dim[3];
+    return !has_number(second) || (second->dim_value > ADJ_MAX_CHANNELS && has_number(last) &&
+                                   last->dim_value <= ADJ_MAX_CHANNELS);
+}
+
+/* Returns the size of a symbolic height or width, or -1. They follow the channels, or the batch
+ * where the channels are last. */
 static int64_t image_size(const import *f, const Onnx__TensorShapeProto *s, size_t axis)
 {
     const adj_node *given = f->n_given < f->o->n_given ? f->o->given[f->n_given] : NULL;
@@ -20,7 +30,7 @@ static int64_t image_size(const import *f, const Onnx__TensorShapeProto *s, size
         return own.dim[axis];
     if (s->n_dim != 4)
         return -1;
-    const size_t height = has_number(s->dim[1]) ? 2 : 1;
+    const size_t height = has_channels_last(s) ? 1 : 2;
     const int64_t size = axis == height ? f->o->size.h : axis == height + 1 ? f->o->size.w : 0;
     return size > 0 ? size : -1;
 }
@@ -63,9 +73,10 @@ static int input_type(import *f, const Onnx__ValueInfoProto *info, int *elem, ad
             return import_fail(
                 f, ADJ_ESHAPE,
                 "input \"%s\": the size of axis %zu (\"%s\") is not known (expected a "
-                "fixed size in the file, or --size HxW of train and compare; in C "
-                "adj_onnx_opts.size or dim)",
-                info->name, i, name != NULL ? name : "");
+                "fixed size in the file, or %s)",
+                info->name, i, name != NULL ? name : "",
+                s->n_dim == 4 ? "--size HxW of train and compare; in C adj_onnx_opts.size or dim"
+                              : "adj_onnx_opts.dim in C");
     }
     return 1;
 }

@@ -52,7 +52,7 @@ static const rule rules[] = {
     {"backends/direct/max_pool", "adjoint.h", "backends/direct graph/op.h"},
     {"backends/direct/winograd", "adjoint.h", "backends/direct graph/op.h"},
     {"io", "adjoint.h adjoint_nn.h adjoint_io.h", "base"}, /* no part of the graph */
-    {"io/data", "adjoint.h adjoint_data.h", "base io"},
+    {"io/data", "adjoint.h adjoint_data.h", "base io/io.h io/json.h"},
     {"train", "adjoint.h adjoint_data.h adjoint_fit.h adjoint_nn.h adjoint_io.h",
      "base exec/internal.h io/io.h io/tensors/formats.h "
      "io/weights/weights.h ops/nn/model_list.h ops/nn/names.h graph/op.h exec/report.h "
@@ -61,7 +61,7 @@ static const rule rules[] = {
     {"io/weights", "adjoint.h adjoint_nn.h adjoint_io.h",
      "base io io/tensors ops/nn/names.h graph/op.h"},
     {"emit", "adjoint.h adjoint_emit.h adjoint_ext.h", "base exec/exec.h graph ops/grad.h"},
-    {"onnx", "adjoint.h adjoint_io.h adjoint_nn.h adjoint_onnx.h",
+    {"onnx", "adjoint.h adjoint_data.h adjoint_io.h adjoint_nn.h adjoint_onnx.h",
      "base graph/op.h ops/grad.h ops/nn/names.h"},
     {"cli",
      "adjoint.h adjoint_check.h adjoint_ext.h adjoint_fit.h adjoint_mpi.h adjoint_nn.h "

@@ -153,7 +153,7 @@ void compare_line(const compare_opts *o, const compared_opts *described, const c
                   char line[LINE])
 {
     repeat_command(line, LINE, "compare");
-    compared_repeat(described, line, LINE);
+    (void)compared_repeat(described, line, LINE);
     if (described->model != NULL)
         repeat_number(line, LINE, "--also-batch", (double)o->also_batch, 17);
     repeat_option(line, LINE, "--configs", configs != NULL ? configs : o->configs);

@@ -243,8 +243,11 @@ static int load(work *w, const emit_opts *o, const input_file in[2])
     if (adj_exec_new(w->graph, &exec, &w->exec) != ADJ_OK)
         return complain("emit", EXIT_FAILED, "%s", adj_exec_message(w->exec));
     const adj_weights_opts loading = {.map = in[1].name};
-    if (w->tensors != NULL && adj_weights_set(w->exec, w->tensors, &loading, &error) != ADJ_OK)
-        return complain_of_files("emit", 2, in, "--weights: ", error.message, "");
+    if (w->tensors != NULL && adj_weights_set(w->exec, w->tensors, &loading, &error) != ADJ_OK) {
+        char path[ADJ_MESSAGE]; /* tensors have none */
+        snprintf(path, sizeof path, "%s: ", in[0].path);
+        return complain_of_files("emit", 2, in, path, error.message, "");
+    }
     if (w->tensors == NULL && !is_file)
         complain("emit", EXIT_OK, "note: parameters have their initial values (set --weights)");
     return CONTINUE;

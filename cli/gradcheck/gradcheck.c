@@ -98,24 +98,27 @@ static int build(gradcheck_opts *o, compared *c)
 
 /* ---- the line that repeats it ---- */
 
-/* Writes the subject of the check: the op alone if options can describe it, else the node of the
- * model. */
+/* Writes the subject of the check: the op alone if options can describe it and fit in the line,
+ * else the node of the model. */
 static void write_subject(const gradcheck_opts *o, const adj_node *n, char *line, size_t size)
 {
     compared_opts subject = o->graph;
     op_line own;
     char id[16];
+    const size_t used = strlen(line);
     const int is_given =
         o->graph.model == NULL && n == o->first && op_args_given(&o->graph.op, "--dtype") != NULL;
-    if (!is_given && op_line_of(n, &own)) {
-        subject = (compared_opts){.op = own.args};
-    } else if (o->graph.model != NULL && adj_node_operand_count(n) > 0) {
+    if (!is_given && op_line_of(n, &own) &&
+        compared_repeat(&(compared_opts){.op = own.args}, line, size))
+        return;
+    line[used] = '\0';
+    if (o->graph.model != NULL && adj_node_operand_count(n) > 0) {
         snprintf(id, sizeof id, "%d", adj_node_id(n));
         subject.node = id;
     } else if (is_given) {
         subject.neighbors = 0;
     }
-    compared_repeat(&subject, line, size);
+    (void)compared_repeat(&subject, line, size);
 }
 
 static void write_repro(void *user, const gradcheck_detail *w, char *line, size_t size)

@@ -32,7 +32,7 @@ void compared_options(compared_opts *o, int has_default_model, option to[COMPARE
     to[COMPARED_OPTIONS] = (option){0};
 }
 
-void compared_repeat(const compared_opts *o, char *line, size_t size)
+int compared_repeat(const compared_opts *o, char *line, size_t size)
 {
     repeat_option(line, size, "--model", o->model);
     repeat_option(line, size, "--infer", o->infer ? "" : NULL);
@@ -44,6 +44,7 @@ void compared_repeat(const compared_opts *o, char *line, size_t size)
     else
         repeat_number(line, size, "--neighbors", (double)o->neighbors, DEFAULT_NEIGHBORS);
     repeat_option(line, size, "--size", o->size);
+    return strlen(line) + 1 < size;
 }
 
 /* ---- attributes: shapes, and attributes that go with them ----

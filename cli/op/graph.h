@@ -28,8 +28,8 @@ typedef struct {
  * model need no --model. */
 enum { COMPARED_OPTIONS = 5 + OP_OPTIONS };
 void compared_options(compared_opts *o, int has_default_model, option to[COMPARED_OPTIONS + 1]);
-/* Adds the options to a line that repeats the command. */
-void compared_repeat(const compared_opts *o, char *line, size_t size);
+/* Adds the options to a line that repeats the command; returns 0 if they do not fit. */
+int compared_repeat(const compared_opts *o, char *line, size_t size);
 
 typedef struct {
     model_graph m; /* model, or the graph and error of an op; labels NULL: none */

@@ -41,23 +41,29 @@ void array_swap(file_array *a)
         }
 }
 
-adj_status array_take_labels(dataset *d, const file_array *a, const char *format, const char *name)
+adj_status array_take_labels(dataset *d, const file_array *a, const char *format, const char *name,
+                             int64_t header)
 {
+    char offset[40] = "";
     const int64_t n = a->size[0], row = array_elems(a) / n;
     if (n != d->public.n)
-        return io_dataset_fail(d, ADJ_EIO,
-                               "%s: %s: number of labels differs (got %lld, expected %lld)", format,
-                               name, (long long)n, (long long)d->public.n);
+        return io_dataset_fail(
+            d, ADJ_EIO, "%s: %s: %snumber of labels differs (got %lld, expected %lld)", format,
+            name, header > 0 ? "offset 4: " : "", (long long)n, (long long)d->public.n);
     d->labels = malloc((size_t)n * sizeof *d->labels);
     if (d->labels == NULL)
         return io_dataset_no_memory(d);
     for (int64_t i = 0; i < n; i++) {
         const int64_t label = array_integer(a, i * row);
-        if (label < 0 || label >= ADJ_MAX_CLASSES)
+        const int is_label = label >= 0 && label < ADJ_MAX_CLASSES;
+        if (!is_label && header > 0)
+            snprintf(offset, sizeof offset,
+                     "offset %lld: ", (long long)(header + i * row * a->bytes));
+        if (!is_label)
             return io_dataset_fail(d, ADJ_EIO,
-                                   "%s: %s: the label of image %lld is out of range (got %lld, "
+                                   "%s: %s: %sthe label of image %lld is out of range (got %lld, "
                                    "expected 0 to %d)",
-                                   format, name, (long long)i, (long long)label,
+                                   format, name, offset, (long long)i, (long long)label,
                                    ADJ_MAX_CLASSES - 1);
         d->labels[i] = (int32_t)label;
     }
@@ -141,17 +147,24 @@ static const char *read_shape(const json_t *shape, file_array *a)
 /* Reads a header, which is changed. Returns what is wrong, or NULL. */
 static const char *read_entries(char *text, file_array *a, int *swapped)
 {
-    json_t *descr, *shape;
+    json_t *descr, *order, *shape;
     json_error_t where;
-    int is_fortran;
 
     to_json(text);
     json_t *header = io_json_read(text, strlen(text), JSON_REJECT_DUPLICATES, &where);
-    const char *wrong = json_unpack(header, "{s:o, s:b, s:o !}", "descr", &descr, "fortran_order",
-                                    &is_fortran, "shape", &shape) == 0
-                            ? read_descr(descr, a, swapped)
-                            : "the header is corrupt";
-    if (wrong == NULL && is_fortran)
+    const char *wrong = NULL;
+    if (header == NULL && json_error_code(&where) == json_error_numeric_overflow)
+        wrong = "its shape is too large";
+    else if (json_unpack(header, "{s:o, s:o, s:o}", "descr", &descr, "fortran_order", &order,
+                         "shape", &shape) != 0)
+        wrong = "the header is corrupt";
+    else if (json_object_size(header) > 3)
+        wrong = "the header has an unknown entry";
+    else if (!json_is_boolean(order))
+        wrong = "fortran_order is neither True nor False";
+    else
+        wrong = read_descr(descr, a, swapped);
+    if (wrong == NULL && json_is_true(order))
         wrong = set_unsupported(
             a, "is in Fortran order (expected C order: save numpy.ascontiguousarray(a))");
     if (wrong == NULL)

@@ -23,8 +23,9 @@ int64_t array_integer(const file_array *a, int64_t i);
 /* Reverses the bytes of each element. */
 void array_swap(file_array *a);
 /* Makes the first element of each row, an integer, the label of an image of d. format and name:
- * those of the file in messages. */
-adj_status array_take_labels(dataset *d, const file_array *a, const char *format, const char *name);
+ * those of the file in messages. header: bytes before the data, for offsets; 0: not known. */
+adj_status array_take_labels(dataset *d, const file_array *a, const char *format, const char *name,
+                             int64_t header);
 
 typedef struct {
     int64_t (*read)(void *from, void *to, int64_t n); /* fewer at the end, -1: corrupt */

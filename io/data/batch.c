@@ -45,8 +45,10 @@ static int has_sides(adj_image_size s)
 adj_status io_check_fit(const adj_dataset *d, adj_image_size to, int has_moments, adj_error *error)
 {
     const char *why = NULL;
+    char sides[64];
+    snprintf(sides, sizeof sides, "expected sides of 1 to %d pixels", ADJ_MAX_SIDE);
     if (!has_sides(d->size) || !has_sides(to))
-        why = "expected sides of 1 to ADJ_MAX_SIDE pixels";
+        why = sides;
     else if (!io_can_convert(d->size.c, to.c) || to.c > ADJ_MAX_CHANNELS)
         why = "expected the same number of channels, or 1, 3 or 4";
     else if (d->size.c != 1 && d->size.c != to.c && !has_moments)

@@ -167,7 +167,7 @@ static adj_status read_pair(dataset *d, const char *images, const char *labels)
     }
     if (status != ADJ_OK)
         io_dataset_fail(d, status, "%s", error.message);
-    else if ((status = array_take_labels(d, &y, "idx", labels)) == ADJ_OK)
+    else if ((status = array_take_labels(d, &y, "idx", labels, 4 + 4 * y.rank)) == ADJ_OK)
         status = io_dataset_take_axes(d, images, x.rank, x.size);
     free(y.data);
     return status;

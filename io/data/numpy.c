@@ -287,7 +287,7 @@ static adj_status take_labels(dataset *d, const file_array *a, const char *name)
         return io_dataset_fail(
             d, ADJ_EIO, "npy: %s: not labels (got rank %d of %c%d, expected [n] of integers)", name,
             a->rank, a->kind, a->bytes);
-    return array_take_labels(d, a, "npy", name);
+    return array_take_labels(d, a, "npy", name, 0);
 }
 
 static adj_status read_pair(dataset *d, const place *p, int k)

@@ -201,7 +201,7 @@ Test(emit, an_old_file_stays)
 {
     static const call calls[] = {
         {1, NULL, "set --model", "--weights w.safetensors --out net.c"},
-        {1, NULL, "conv1/w", "--weights w.safetensors --model lenet5 --out net.c"},
+        {1, NULL, "emit: w.safetensors: ", "--weights w.safetensors --model lenet5 --out net.c"},
     };
     const float one[1] = {1};
     const adj_tensor t = {"conv1/w", ADJ_ELEM_F32, {1, {1}}, one};

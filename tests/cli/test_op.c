@@ -108,7 +108,7 @@ Test(op, wrong_usage)
         {3, NULL, "--backend: unknown", "relu --in in --out out --backend cuda"},
         {1, NULL, "relu: operand x0 is missing", "relu --in in --out out"},
         {1, NULL, "fill: a leaf has no operands", "fill --in in --out out"},
-        {1, NULL, "/nowhere/x: ", "relu --in /nowhere/x --out out"},
+        {1, NULL, "op: --in: /nowhere/x: ", "relu --in /nowhere/x --out out"},
         {1, NULL, "/nowhere/x: No such file", "relu --in in --out /nowhere/x"},
         {3, NULL, "op: --attr strides: got \"1,x\", expected whole numbers",
          "conv2d --in in --out out --attr strides=1,x"},

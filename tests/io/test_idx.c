@@ -197,7 +197,11 @@ Test(idx, oversized_and_counts)
     expect_refused(label_name, "offset 10: more bytes");
     const uint8_t three[] = {0, 0, 8, 1, 0, 0, 0, 3, 1, 2, 3};
     put_pair(1, three, sizeof three);
-    expect_refused(label_name, "number of labels differs (got 3, expected 2)");
+    expect_refused(label_name, "offset 4: number of labels differs (got 3, expected 2)");
+    const uint8_t wide[] = {0, 0, 12, 2, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0,
+                            0, 1, 0,  0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0};
+    put_pair(1, wide, sizeof wide);
+    expect_refused(label_name, "offset 20: the label of image 1 is out of range (got 16777216,");
 }
 
 Test(idx, not_files, .timeout = 60)

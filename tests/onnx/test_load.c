@@ -108,6 +108,36 @@ Test(onnx_load, symbolic_images)
     }
 }
 
+/* A fixed height is no number of channels, nor is a fixed width. Features may have many channels.
+ */
+Test(onnx_load, one_symbolic_side)
+{
+    static const struct {
+        const char *shape;
+        int64_t height, width;
+    } cases[] = {{"batch,224,batch,3", 224, 5},
+                 {"batch,batch,224,3", 6, 224},
+                 {"batch,3,224,batch", 224, 5},
+                 {"batch,3,batch,224", 6, 224},
+                 {"batch,64,batch,batch", 6, 5}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char model[96];
+        snprintf(model, sizeof model, "(float[%s] x) => (y) { y = Relu (x) }", cases[i].shape);
+        load_text(17, model, &(adj_onnx_opts){.size = {.h = 6, .w = 5}});
+        const adj_shape y = adj_node_type(net->output[0]).shape;
+        const int h = y.dim[3] == 3 ? 1 : 2;
+        cr_expect(y.dim[h] == cases[i].height && y.dim[h + 1] == cases[i].width, "%s: %s", model,
+                  adj_shape_text(y).s);
+    }
+}
+
+/* --size sets the height and width of images alone. */
+Test(onnx_load, symbolic_size_of_no_image)
+{
+    write_model(model_of(17, "(float[batch,batch,8] x) => (y) { y = Relu (x) }"), path);
+    expect_file_refused(NULL, "(expected a fixed size in the file, or adj_onnx_opts.dim in C)");
+}
+
 /* A file for one batch that has a multiple of it in a Reshape: the message says what to do. */
 Test(onnx_load, exported_for_one_batch)
 {

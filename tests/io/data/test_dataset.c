@@ -263,7 +263,8 @@ Test(evaluate, whole_data_set)
     other_data = d;
     other_data.size.h = 0;
     cr_expect_eq(adj_evaluate(m.e, m.images, m.scores, &other_data, &right, &error), ADJ_ESHAPE);
-    expect_text(error.message, "images of 0x1x1 cannot become 1x1x2: expected sides of 1 to");
+    expect_text(error.message, "images of 0x1x1 cannot become 1x1x2: expected sides of 1 to "
+                               "32768 pixels");
     other_data.n = 0;
     cr_expect_eq(adj_evaluate(m.e, m.images, m.scores, &other_data, &right, &error), ADJ_EARG);
     expect_text(error.message, "expected a data set with images and labels");

@@ -253,9 +253,9 @@ Test(open, qmnist)
     adj_dataset_free(d);
     y[12 + 32] = 0xff; /* negative, in the second row */
     put_in(&here, "qmnist-train-labels-idx2-int", y, sizeof y);
-    expect_refused(
-        here.path, ADJ_TRAIN, NULL,
-        "labels-idx2-int: the label of image 1 is out of range (got -16777216, expected 0 to ");
+    expect_refused(here.path, ADJ_TRAIN, NULL,
+                   "labels-idx2-int: offset 44: the label of image 1 is out of range (got "
+                   "-16777216, expected 0 to ");
     put_in(&here, "qmnist-train-labels-idx2-int", y, sizeof y - 1);
     expect_refused(here.path, ADJ_TRAIN, NULL, "the file ends within its labels");
     y[3] = 1; /* int32 of rank 1 */
@@ -440,24 +440,28 @@ Test(open, numpy_files)
         expect_refused(here.path, ADJ_TRAIN, NULL, "x.npy: ");
     }
     /* the shape claims what is not there, or nonsense */
-    static const char *const shapes[][2] = {{"(2, 2, 3)", "(9, 9, 9)"},
-                                            {"(2, 2, 3)", "(2, 2, 0)"},
-                                            {"(2, 2, 3)", "(2, 2, x)"},
-                                            {"(2, 2, 3)", "(2, 2,-3)"},
-                                            {"'|u1'", "'|O1'"},
-                                            {"'|u1'", "'|u3'"},
-                                            {"False", "Fals "},
-                                            {"'descr'", "'desc.'"},
-                                            {"{", "["},
-                                            {"}", " "},
-                                            {"(2, 2, 3)", "(99999999"}};
+    static const char *const shapes[][3] = {
+        {"(2, 2, 3)", "(9, 9, 9)"},
+        {"(2, 2, 3)", "(2, 2, 0)"},
+        {"(2, 2, 3)", "(2, 2, x)", "the header is corrupt"},
+        {"(2, 2, 3)", "(2, 2,-3)"},
+        {"'|u1'", "'|O1'"},
+        {"'|u1'", "'|u3'"},
+        {"False", "Fals ", "the header is corrupt"},
+        {"False", "2    ", "fortran_order is neither True nor False"},
+        {"'shape': (2, 2, 3), }", "'s': 1, 'shape': (2, 2)}", "the header has an unknown entry"},
+        {"(2, 2, 3), }", "(99999999999999999999,)}", "its shape is too large"},
+        {"'descr'", "'desc.'"},
+        {"{", "["},
+        {"}", " "},
+        {"(2, 2, 3)", "(99999999"}};
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
         sample other = u1;
         char *at = memmem(other.bytes, other.n, shapes[i][0], strlen(shapes[i][0]));
         cr_assert_not_null(at);
         memcpy(at, shapes[i][1], strlen(shapes[i][1]));
         put_in(&here, "x.npy", other.bytes, other.n);
-        expect_refused(here.path, ADJ_TRAIN, NULL, "x.npy: ");
+        expect_refused(here.path, ADJ_TRAIN, NULL, shapes[i][2] != NULL ? shapes[i][2] : "x.npy: ");
     }
 }
 
