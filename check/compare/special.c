@@ -293,15 +293,12 @@ static adj_status try_case(comparing *r, special_case *s, const expectation *bas
     if (s->at >= 0)
         status = forgive_spread(s->b, s->config, &n, row->type, o.value[0], e, p);
     const adj_compare_error error = judge(row->type, o.value[0], e);
-    if (status != ADJ_OK ||
-        (s->at == MEAN && row->config > 0 ? !is_wrong(&error) : error.wrong == 0))
+    if (status != ADJ_OK || error.wrong == 0)
         return status;
     name_case(s, row->config == 0, where, sizeof where);
     row->verdict = ADJ_VERDICT_FAIL;
     row->blame = row->config > 0 ? ADJ_BLAME_KERNEL : ADJ_BLAME_REFERENCE;
-    row->reason = error.wrong > 0
-                      ? report_worst(r->c, where, &error)
-                      : log_text(&r->c->log, "%s: %s", where, report_error(r->c, &error));
+    row->reason = report_worst(r->c, where, &error);
     return row->config > 0 ? blame_race(s->b, &n, s->config, e, p, row) : ADJ_OK;
 }
 
