@@ -1,11 +1,12 @@
 /* new_file.h - writes a file beside the one it replaces and renames it at the end. All code that
- * replaces files uses it.
+ * replaces files uses it. And a folder for files that are removed again.
  *
  * It does not depend on the graph; both libraries compile a copy. */
 #ifndef ADJ_NEW_FILE_H
 #define ADJ_NEW_FILE_H
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "adjoint.h"
 
@@ -18,5 +19,15 @@ char *new_file_target(const char *path);
  * regular files are replaced. Waits up to ten seconds for another process that writes the file. */
 adj_status new_file_write(const char *path, int (*write)(FILE *f, void *user), void *user,
                           const char **why);
+
+/* Creates a folder in the one that the environment variable TMPDIR names, else in /tmp, and writes
+ * its path. Returns 0 on failure, with errno and the path that was tried. */
+static inline int temporary_folder_new(char *path, size_t size)
+{
+    const char *top = getenv("TMPDIR");
+    const int n =
+        snprintf(path, size, "%s/adjoint-XXXXXX", top != NULL && top[0] != '\0' ? top : "/tmp");
+    return n < (int)size && mkdtemp(path) != NULL;
+}
 
 #endif

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/temporary.h"
+#include "base/new_file.h"
 #include "command.h"
 #include "io/io.h"
 #include "standard.h"

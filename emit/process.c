@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/temporary.h"
+#include "base/new_file.h"
 
 int streams_open(streams *s)
 {
