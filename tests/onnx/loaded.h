@@ -13,7 +13,7 @@
 #include "adjoint_nn.h"
 #include "adjoint_onnx.h"
 #include "model_text.h"
-#include "base/new_file.h"
+#include "temporary.h"
 #include "tests/plan.h"
 
 static temporary folder;
