@@ -45,16 +45,24 @@ static int is_read_by_element(const adj_group *g, const adj_node *x)
     return 1;
 }
 
+/* Returns the first member that reads x. */
+static const adj_node *first_reader(const adj_group *g, const adj_node *x)
+{
+    for (int i = 0; i < g->n_node; i++)
+        if (adj_operand_position(g->node[i], x) >= 0)
+            return g->node[i];
+    return NULL;
+}
+
 /* Puts special values into the operands that are read by element. Returns whether there are any. */
 static int add_special(const adj_group *g, void *const operand[])
 {
     int n = 0;
     for (int i = 0; i < g->n_in; i++) {
-        const adj_node *x = g->in[i], *reader = NULL;
-        if (!adj_is_float(x->type.dtype) || x->type.shape.rank == 0 || !is_read_by_element(g, x))
+        const adj_node *x = g->in[i], *reader = first_reader(g, x);
+        if (reader == NULL || !adj_is_float(x->type.dtype) || x->type.shape.rank == 0 ||
+            !is_read_by_element(g, x))
             continue;
-        for (int m = g->n_node - 1; m >= 0; m--)
-            reader = adj_operand_position(g->node[m], x) >= 0 ? g->node[m] : reader;
         make_special(reader, adj_operand_position(reader, x), x->type.dtype, WITH_INFINITIES,
                      ADJ_F64, operand[i]);
         n++;

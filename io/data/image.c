@@ -143,7 +143,7 @@ static adj_status decode(const uint8_t *bytes, size_t n, io_place p, image *resu
     const image_format *f;
     image_header header = {0};
     adj_status status = open_image(bytes, n, &p, &f, &header);
-    if (status != ADJ_OK) /* the bytes are all there are */
+    if (status != ADJ_OK || f == NULL) /* the bytes are all there are */
         return status == ADJ_EARG && p.error != NULL ? (p.error->status = ADJ_EIO) : ADJ_EIO;
     status = f->decode(bytes, n, &p, header.size, result);
     return status == ADJ_OK ? turn(result, header.orientation, &p) : status;
