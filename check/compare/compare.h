@@ -313,8 +313,8 @@ const char *report_worst(comparison *c, const char *where, const adj_compare_err
 /* nodes.c: what the row of a node or group alone says of its i-th result, and of its cost. */
 void report_alone(comparison *c, const outcome *o, int i, const expectation *e, compare_row *row);
 void report_cost(const outcome *o, const fetch_info *f, double reference_seconds, compare_row *row);
-/* memory.c: fails the row of a node or a group alone whose result is right, or wrong by a reorder,
- * if a reorder is wrong, a claim is false, or a kernel writes over another value. */
+/* memory.c: fails the row of a node or a group alone for o->plan_fault. A row that has failed for
+ * another reason keeps it, unless the fault is the plan's. */
 void report_plan_fault(comparison *c, const outcome *o, compare_row *row);
 /* A row that nothing is known of yet. */
 compare_row report_row(const adj_node *n, const char *group, int config, adj_type type);

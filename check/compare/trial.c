@@ -274,7 +274,7 @@ static adj_status run_plan(const trial *t, adj_exec *e, const adj_exec_opts *opt
         o->fault_of = ADJ_BLAME_PLAN;
     else if (status == ADJ_OK && (t->aliases || t->bare))
         status = run_steps_alone(t, e, o);
-    if (status == ADJ_OK && t->updates != NULL)
+    if (status == ADJ_OK && t->updates != NULL && o->plan_fault[0] == '\0')
         status = compare_updates(t, e, opts, p, o);
     if (status == ADJ_OK && t->bare)
         status = take_plan(t, e, p, o);

@@ -16,10 +16,9 @@ static const double part = 0.125, rounding_units = 64, times = 4;
 
 typedef struct {
     const adj_node *leaf, *next;
-    const void *held;          /* the leaf's value in the plan with updates */
-    void *now, *then, *shaken; /* its value before a step; the next value, also from values that
-                                  are moved */
-    void *fetched;             /* of the first leaf */
+    const void *held; /* the leaf's value in the plan with updates */
+    void *now, *then; /* the value before a step; the next value */
+    void *moved;      /* the next value if parameters move by a few units */
 } assigned;
 
 typedef struct {
@@ -27,6 +26,7 @@ typedef struct {
     adj_exec *plain, *trained;
     int n;
     assigned *update;
+    void *fetched; /* value of the first leaf, which is fetched */
 } training;
 
 /* Returns the norm of a - b; b == NULL: of a. Elements that are NaN in both count as equal. */
@@ -52,17 +52,19 @@ static adj_status open_training(training *x, region *p)
         u->leaf = adj_updates_leaf_at(t->updates, i);
         u->next = adj_updates_next_at(t->updates, i);
         const size_t bytes = adj_type_bytes(u->leaf->type);
-        void **const of_leaf[] = {&u->now, &u->then, &u->shaken, &u->fetched};
+        void **const of_leaf[] = {&u->now, &u->then, &u->moved};
         for (size_t k = 0; k < sizeof of_leaf / sizeof *of_leaf; k++)
             if ((*of_leaf[k] = region_alloc(p, bytes + 1, 1)) == NULL)
                 return ADJ_ENOMEM;
         u->held = leaf_data(plan, &plan->leaf[plan->leaf_of[plan->image[u->leaf->id]->id]]);
     }
-    return x->update != NULL ? ADJ_OK : ADJ_ENOMEM;
+    if (x->update != NULL)
+        x->fetched = region_alloc(p, adj_type_bytes(x->update[0].leaf->type) + 1, 1);
+    return x->fetched != NULL ? ADJ_OK : ADJ_ENOMEM;
 }
 
-/* Runs the plan without updates from leaves that are moved by `by` units, one up, one down, one
- * not. Sets their next values. */
+/* Runs the plan without updates from leaves whose elements are moved by `by` units: one down, one
+ * not, one up. Sets `then`, or `moved` unless by is 0. */
 static adj_status run_plain(training *x, double by)
 {
     adj_status status = ADJ_OK;
@@ -70,18 +72,18 @@ static adj_status run_plain(training *x, double by)
         const assigned *u = &x->update[i];
         const adj_type type = u->leaf->type;
         const double unit = by * adj_traits_of(type.dtype)->unit;
-        memcpy(u->shaken, u->now, adj_type_bytes(type));
+        memcpy(u->moved, u->now, adj_type_bytes(type));
         for (int64_t k = 0, n = adj_shape_elems(type.shape); by > 0 && k < n; k++)
-            adj_store(type.dtype, u->shaken, k,
+            adj_store(type.dtype, u->moved, k,
                       adj_load(type.dtype, u->now, k) * (1 + (double)(k % 3 - 1) * unit));
-        status = adj_set(x->plain, u->leaf, u->shaken, adj_type_bytes(type));
+        status = adj_set(x->plain, u->leaf, u->moved, adj_type_bytes(type));
     }
     if (status == ADJ_OK)
         status = adj_run(x->plain);
     for (int i = 0; i < x->n && status == ADJ_OK; i++) {
         const assigned *u = &x->update[i];
         status =
-            adj_get(x->plain, u->next, by > 0 ? u->shaken : u->then, adj_type_bytes(u->leaf->type));
+            adj_get(x->plain, u->next, by > 0 ? u->moved : u->then, adj_type_bytes(u->leaf->type));
     }
     return status;
 }
@@ -98,12 +100,11 @@ static adj_status run_step(training *x)
     if (status == ADJ_OK)
         status = adj_run(x->trained);
     if (status == ADJ_OK)
-        status =
-            adj_get(x->trained, first->leaf, first->fetched, adj_type_bytes(first->leaf->type));
+        status = adj_get(x->trained, first->leaf, x->fetched, adj_type_bytes(first->leaf->type));
     return status;
 }
 
-static void describe(const assigned *u, int step, const char *what, outcome *o)
+static void report_update(const assigned *u, int step, const char *what, outcome *o)
 {
     char name[80];
     name_node(u->leaf, name, sizeof name);
@@ -112,23 +113,23 @@ static void describe(const assigned *u, int step, const char *what, outcome *o)
              name, what);
 }
 
-/* Compares the leaves after a step with their next values. What is no number is left to the rows.
- */
+/* Compares the leaves after a step with their next values. Where these are no numbers, the rows of
+ * their nodes say so. */
 static void judge_step(training *x, int step, outcome *o)
 {
     const assigned *first = &x->update[0];
-    if (memcmp(first->fetched, first->now, adj_type_bytes(first->leaf->type)) != 0)
-        describe(first, step, "is not fetched as it was before that step", o);
+    if (memcmp(x->fetched, first->now, adj_type_bytes(first->leaf->type)) != 0)
+        report_update(first, step, "is not fetched as it was before that step", o);
     for (int i = 0; i < x->n && o->plan_fault[0] == '\0'; i++) {
         const assigned *u = &x->update[i];
         const adj_type type = u->leaf->type;
         const double change = distance(type, u->then, u->now);
-        const double carried = times * distance(type, u->then, u->shaken);
+        const double carried = times * distance(type, u->then, u->moved);
         const double rounding =
             rounding_units * adj_traits_of(type.dtype)->unit * distance(type, u->then, NULL);
         if (isfinite(change) && isfinite(carried) &&
             !(distance(type, u->held, u->then) <= fmax(fmax(part * change, carried), rounding)))
-            describe(u, step, "is far from its next value", o);
+            report_update(u, step, "is far from its next value", o);
     }
 }
 
