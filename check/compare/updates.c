@@ -113,8 +113,8 @@ static void report_update(const assigned *u, int step, const char *what, outcome
              name, what);
 }
 
-/* Compares the leaves after a step with their next values. Where these are no numbers, the rows of
- * their nodes say so. */
+/* Compares the leaves after a step with their next values. Both may be NaN, which the limit leaves
+ * out: fmax takes the other number. */
 static void judge_step(training *x, int step, outcome *o)
 {
     const assigned *first = &x->update[0];
@@ -127,8 +127,7 @@ static void judge_step(training *x, int step, outcome *o)
         const double carried = times * distance(type, u->then, u->moved);
         const double rounding =
             rounding_units * adj_traits_of(type.dtype)->unit * distance(type, u->then, NULL);
-        if (isfinite(change) && isfinite(carried) &&
-            !(distance(type, u->held, u->then) <= fmax(fmax(part * change, carried), rounding)))
+        if (!(distance(type, u->held, u->then) <= fmax(fmax(part * change, carried), rounding)))
             report_update(u, step, "is far from its next value", o);
     }
 }
