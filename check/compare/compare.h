@@ -290,7 +290,7 @@ adj_status compare_whole(comparing *r, int k);
  * seventh is a special value, of the signs that the operand has. Beside infinities no other value
  * is so small that it counts as 0, as 0 times infinity is NaN. */
 typedef enum { FINITE_ALONE, FINITE_BESIDE, WITH_INFINITIES } special_kind;
-/* Changes v, operand k of n, in dtype; its own type: as. */
+/* Replaces values of v, operand k of n, by special ones. dtype: type of v; as: of the operand. */
 void make_special(const adj_node *n, int k, adj_dtype as, special_kind kind, adj_dtype dtype,
                   void *v);
 /* special.c: the row's node alone on values that are never drawn; what is wrong there is the row's

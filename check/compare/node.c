@@ -6,8 +6,8 @@
 #include "check/formula.h"
 #include "compare.h"
 
-/* Sums of the larger ones leave the half types, and lie at the middle of two of their numbers. Sums
- * of more of their products than that may not be exact. */
+/* Half types round sums of the larger integers, ties among them. LONG_SUM: a sum of as many
+ * products of these may not be exact in f32. */
 enum { SMALL_INTEGER = 3, INTEGER_OF_HALF = 15, LONG_SUM = 1 << 16 };
 
 /* The largest of the integers that replace operand x. */

@@ -269,8 +269,9 @@ static void blame_group(comparison *c, compare_row *row)
                            group->group);
 }
 
-/* Passes are looked at on naive: where that is wrong, in one format or type, a pass from there to
- * another one seems to be. Where a kernel is wrong, a plan with another kernel seems to be. */
+/* Returns a row that explains why configuration k is wrong as a whole, or NULL. Passes are run on
+ * naive, so that a wrong reference makes a pass look wrong; and a wrong kernel makes steps with
+ * updates look wrong, where the two plans have different kernels. */
 static const compare_row *explained_by(const comparison *c, int k)
 {
     const int is_pass = strncmp(c->result[k].reason, "pass ", 5) == 0;

@@ -113,8 +113,8 @@ static void report_update(const assigned *u, int step, const char *what, outcome
              name, what);
 }
 
-/* Compares the leaves after a step with their next values. Both may be NaN, which the limit leaves
- * out: fmax takes the other number. */
+/* Compares the leaves after a step with their next values. Elements that are NaN in both are
+ * equal; fmax leaves a NaN out of the limit. */
 static void judge_step(training *x, int step, outcome *o)
 {
     const assigned *first = &x->update[0];
