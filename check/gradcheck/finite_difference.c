@@ -94,7 +94,8 @@ adj_status mask_kinks(subject *s, int leaf, double h, int64_t *n)
     for (int64_t i = 0; i < s->n_y && status == ADJ_OK; i++) {
         double up = (s->y_high[i] - s->y_mid[i]) / h, down = (s->y_mid[i] - s->y_low[i]) / h;
         double rounding = 256 * eps * (fabs(s->y_mid[i]) + 1) / h;
-        s->mask[i] = !(fabs(up - down) <= bend * (fabs(up) + fabs(down)) + rounding);
+        const double limit = bend * (fabs(up) + fabs(down)) + rounding;
+        s->mask[i] = !(isfinite(up - down) && fabs(up - down) <= limit);
         *n += s->mask[i] && isfinite(s->y_mid[i]);
     }
     return status;

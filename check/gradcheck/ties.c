@@ -4,7 +4,8 @@
  * goes (to the first maximum of a window, in equal shares to reduce_max's), and the kernels under
  * test have to do what the reference does, and the reference what the op's formula says. One
  * direction has a derivative nevertheless: elements of a window that are equal stay equal if all
- * move alike, so their shares must add up to the whole gradient. */
+ * move alike, so their shares must add up to the whole gradient. Element by element a derivative
+ * exists wherever the op is smooth, also where its rule divides by 0 or takes its logarithm. */
 #include <math.h>
 
 #include "gradcheck.h"
@@ -50,12 +51,20 @@ static adj_status compare_at_ties(leaf_check *c)
     return s->report->log.status;
 }
 
+/* True if element i of the leaf makes element i of the result alone. */
+static int goes_by_element(const subject *s, int leaf)
+{
+    return (s->node->op->flags & ADJ_OP_ELEMENTWISE) && leaf_elems(s, leaf) == s->n_y;
+}
+
 /* Compares the reference with differences where all elements move alike, at the outputs without a
- * kink on this way; not outside an op's domain, where the gradient is a NaN or infinite. */
+ * kink on this way. Outside an op's domain the gradient is a NaN or infinite: element by element
+ * such operands are left out, else the gradient says nothing. */
 static adj_status differentiate_at_ties(leaf_check *c)
 {
     subject *s = c->s;
     const int64_t n = leaf_elems(s, c->leaf);
+    const int by_element = goes_by_element(s, c->leaf);
     int64_t kinks;
     for (int64_t i = 0; i < n; i++)
         s->v[i] = 1;
@@ -63,9 +72,14 @@ static adj_status differentiate_at_ties(leaf_check *c)
     for (int64_t i = 0; i < s->n_y; i++)
         s->at->dy[i] = s->mask[i] ? 0 : s->at->dy[i];
     forget_draw(s);
-    if (status != ADJ_OK || (status = check_along(c)) != ADJ_OK)
+    if (status != ADJ_OK || (status = backward(s)) != ADJ_OK)
         return status;
-    if (c->rule_wrong && isfinite(c->row->analytic))
+    for (int64_t i = 0; i < n && by_element; i++)
+        if (s->mask[i])
+            s->v[i] = s->at->dx_ref[c->leaf][i] = 0;
+    if ((status = check_along(c)) != ADJ_OK)
+        return status;
+    if (c->rule_wrong && (by_element || isfinite(c->row->analytic)))
         fail_at_ties(c, 1, " along equal steps of all elements");
     return s->report->log.status;
 }
@@ -89,8 +103,10 @@ adj_status judge_ties(subject *s, int leaf, gradcheck_detail *row)
         status = bound_open(s, leaf, &c.bound);
     if (status == ADJ_OK)
         status = compare_at_ties(&c);
-    if (status == ADJ_OK && found.result == ADJ_GRADCHECK_PASS && s->kinks[leaf] &&
-        !leaf_is_linear(s, leaf) && !(s->node->op->flags & ADJ_OP_ELEMENTWISE)) {
+    const int has_derivative =
+        !leaf_is_linear(s, leaf) &&
+        (s->node->op->flags & ADJ_OP_ELEMENTWISE ? goes_by_element(s, leaf) : s->kinks[leaf] != 0);
+    if (status == ADJ_OK && found.result == ADJ_GRADCHECK_PASS && has_derivative) {
         c = (leaf_check){.s = s, .leaf = leaf, .row = &found};
         status = differentiate_at_ties(&c);
     }

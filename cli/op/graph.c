@@ -58,7 +58,7 @@ int compared_repeat(const compared_opts *o, char *line, size_t size)
     "depthwise_conv2d_native_backprop_input depthwise_conv2d_native_backprop_filter"
 #define POOL "max_pool max_pool_grad max_pool_grad_grad avg_pool avg_pool_grad"
 #define REDUCE "reduce_sum reduce_mean reduce_max"
-#define BINARY "add sub mul div maximum minimum equal greater_equal"
+#define BINARY "add sub mul div maximum minimum equal greater_equal pow"
 #define CHANNELS                                                                                   \
     "batch_norm batch_norm_grad batch_norm_grad_sums bias_add bias_add_grad batch_norm_stats "     \
     "prelu prelu_grad"
@@ -116,7 +116,7 @@ static const struct {
     {BINARY, "2,3,4,5", "1,3,4,5", NULL},
     {BINARY, "2,3,4,5", "2,1,4,1", NULL},
     {BINARY, "scalar", "2,3", NULL},
-    {BINARY " pow", "2,3,4", "same", NULL},
+    {BINARY, "2,3,4", "same", NULL},
     {"matmul", "4,4", "same", "transpose_b=1"},
     {"concat", "2,3,4", "same", "axis=1"},
 };

@@ -234,6 +234,25 @@ Test(gradcheck_ties, shares_add_up_to_the_gradient)
     }
 }
 
+/* Right but where the operand is 0. */
+static void sigmoid_by_division(adj_node *y, adj_node *dy, adj_node *dx[])
+{
+    adj_node *x = y->in[0], *slope = adj_sub(y, adj_square(y));
+    dx[0] = adj_mul(dy, adj_div(adj_mul(slope, x), x));
+}
+
+Test(gradcheck_ties, a_rule_divides_by_zero)
+{
+    scoped(release_graph) adj_graph *g = adj_graph_new();
+    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){2, {ROWS, COLUMNS}});
+    scoped(release_gradcheck) const adj_gradcheck_report *r =
+        checked(with_rule(adj_sigmoid(x), sigmoid_by_division, NULL), &(adj_gradcheck_opts){0});
+    const gradcheck_detail *row = adj_gradcheck_row_at(r, 0);
+    cr_expect(row->result == ADJ_GRADCHECK_FAIL && row->fault == ADJ_FAULT_RULE &&
+                  isnan(row->analytic) && isfinite(row->numeric),
+              "%s: %g, %g", row->blame, row->analytic, row->numeric);
+}
+
 /* ---- the rule ---- */
 
 static void expect_gradient(adj_graph *g, adj_node *y, adj_node *x, const float *value,

@@ -197,20 +197,21 @@ Test(elementwise_binary, literal_numbers)
         }
 }
 
-/* Both gradients where the base is 0, and |x| on both sides of its bend; PyTorch's. */
+/* Both gradients where the base or the exponent is 0, and |x| on both sides of its bend; PyTorch's.
+ */
 Test(elementwise_binary, powers_of_zero)
 {
     scoped(fixture_free) fixture f = fixture_new();
-    const adj_shape three = {1, {3}};
-    adj_node *in[] = {given(&f, ADJ_F64, three, (double[]){0, 0, -2}),
-                      given(&f, ADJ_F64, three, (double[]){2, 1, 3})},
+    const adj_shape five = {1, {5}};
+    adj_node *in[] = {given(&f, ADJ_F64, five, (double[]){0, 0, -2, 0, 1}),
+                      given(&f, ADJ_F64, five, (double[]){2, 1, 3, 0, 0})},
              *dx[2];
-    adj_node *ones = adj_fill(f.g, ADJ_F64, three, 1);
+    adj_node *ones = adj_fill(f.g, ADJ_F64, five, 1);
     cr_assert_eq(adj_grad(adj_pow(in[0], in[1]), ones, 2, in, dx), ADJ_OK);
-    expect_exact(&f, dx[0], (double[]){0, 1, 12});
-    expect_exact(&f, dx[1], (double[]){0, 0, NAN});
-    adj_node *v = given(&f, ADJ_F64, three, (double[]){-3, 0, 2});
-    expect_exact(&f, gradient_of(adj_abs(v), ones, v), (double[]){-1, 0, 1});
+    expect_exact(&f, dx[0], (double[]){0, 1, 12, 0, 0});
+    expect_exact(&f, dx[1], (double[]){0, 0, NAN, 0, 0});
+    adj_node *v = given(&f, ADJ_F64, five, (double[]){-3, 0, 2, -0.0, 1});
+    expect_exact(&f, gradient_of(adj_abs(v), ones, v), (double[]){-1, 0, 1, 0, 1});
 }
 
 Test(elementwise_binary, nan_and_infinity)
