@@ -4,7 +4,8 @@
  * are. Values with a large mean, which a kernel that does not subtract it loses digits to. Values
  * far from 0 and close to it, where an op has no domain. Finite ones: rates of 0 and late steps;
  * ties, zeros of both signs, the smallest numbers of the type, values at kinks, repeated labels
- * and, where nothing sums them, the type's largest numbers, all with the node's own bounds. Then
+ * and, where nothing sums them, the type's largest numbers, all with the node's own bounds; labels
+ * that are all left out. Then
  * NaN and infinities in one operand at a time: the result has them where the reference has them
  * (spread.c has the exceptions), and is within its bounds elsewhere. An operand that follows from
  * the node's others, as y does in max_pool_grad(x, y, dy), is computed from their special values.
@@ -15,7 +16,8 @@
 #include "compare.h"
 
 enum {
-    EXACT = -8,
+    EXACT = -9,
+    NO_LABELS = -8,
     MEAN = -7,
     WIDE = -6,
     SMALL = -5,
@@ -118,6 +120,11 @@ static int is_scalar(const adj_node *n, int k, int at)
            adj_is_float(n->in[k]->type.dtype) == (at == ZERO);
 }
 
+static int is_label(const adj_node *n, int k)
+{
+    return n->in[k]->type.shape.rank > 0 && is_free(n, k) && !adj_is_float(n->in[k]->type.dtype);
+}
+
 static int may_sum(const adj_node *n)
 {
     int may = n->op->flop != NULL || n->op->sum_length != NULL;
@@ -126,27 +133,34 @@ static int may_sum(const adj_node *n)
     return may && adj_is_float(n->type.dtype);
 }
 
-/* True if n has operands for the case at. Sums of products with a large mean leave mixed f16.
- */
+/* True if n has operands for the case at. Sums of products with a large mean leave mixed f16. */
 static int is_case(const adj_compare_config *c, const adj_node *n, int at)
 {
-    if (at == EXACT)
-        return may_sum(n);
-    if (at < ZERO && config_half(c) == ADJ_F16)
-        return 0;
-    if (at < ZERO)
-        return at == MEAN ? may_sum(n) : n->op->domain == NULL;
-    if (at >= 0)
-        return adj_is_float(n->in[at]->type.dtype) && is_free(n, at) && !is_given(n, at);
-    for (int k = 0; k < n->n_in && at <= LATE; k++)
-        if (is_scalar(n, k, at))
-            return 1;
-    return at == FINITE || (at == LARGE && takes_large(n));
+    const int is_mixed_f16 = config_half(c) == ADJ_F16;
+    int n_label = 0, n_scalar = 0;
+    for (int k = 0; k < n->n_in; k++) {
+        n_label += is_label(n, k);
+        n_scalar += is_scalar(n, k, at);
+    }
+    switch (at) {
+    case EXACT: return may_sum(n);
+    case NO_LABELS: return n_label > 0;
+    case MEAN: return may_sum(n) && !is_mixed_f16;
+    case WIDE:
+    case SMALL: return n->op->domain == NULL && !is_mixed_f16;
+    case ZERO:
+    case LATE: return n_scalar > 0;
+    case LARGE: return takes_large(n);
+    case FINITE: return 1;
+    default: return adj_is_float(n->in[at]->type.dtype) && is_free(n, at) && !is_given(n, at);
+    }
 }
 
-/* Labels: every other one is the first. */
-static void repeat_labels(const special_case *s, int k)
+/* Labels: every other one is the first, or all are left out. */
+static void change_labels(const special_case *s, int k)
 {
+    for (int64_t i = 0; i < node_elems(s->node->in[k]) && s->at == NO_LABELS; i++)
+        adj_store(s->dtype[k], s->operand[k], i, -1);
     for (int64_t i = 2; i < node_elems(s->node->in[k]); i += 2)
         adj_store(s->dtype[k], s->operand[k], i, adj_load(s->dtype[k], s->operand[k], 0));
 }
@@ -199,7 +213,9 @@ static adj_status make_operands(comparing *r, special_case *s, region *p, outcom
         s->operand[k] = v;
         s->dtype[k] = dtype;
         const int is_changed = is_free(n, k) && !is_given(n, k);
-        if (s->at < ZERO && is_changed && adj_is_float(dtype))
+        if (s->at == NO_LABELS && is_label(n, k))
+            change_labels(s, k);
+        else if (s->at < ZERO && is_changed && adj_is_float(dtype))
             move_all(s, k);
         else if ((s->at == ZERO || s->at == LATE) && is_scalar(n, k, s->at))
             adj_store(dtype, v, 0, s->at == ZERO ? 0 : 1000000);
@@ -214,7 +230,7 @@ static adj_status make_operands(comparing *r, special_case *s, region *p, outcom
                                            : FINITE_BESIDE,
                          s->dtype[k], v);
         else
-            repeat_labels(s, k);
+            change_labels(s, k);
     }
     return compute_inner(s, p, o);
 }
@@ -227,6 +243,8 @@ static void name_case(const special_case *s, int is_reference, char *text, size_
     int n = is_reference ? snprintf(text, size, REFERENCE_IS_WRONG ": ") : 0;
     if (s->at == EXACT)
         snprintf(text + n, size - (size_t)n, "on integers");
+    else if (s->at == NO_LABELS)
+        snprintf(text + n, size - (size_t)n, "on labels of -1");
     else if (s->at == MEAN)
         snprintf(text + n, size - (size_t)n, "on values with a large mean");
     else if (s->at < ZERO)

@@ -116,6 +116,7 @@ static const struct {
     {BINARY, "2,3,4,5", "1,3,4,5", NULL},
     {BINARY, "2,3,4,5", "2,1,4,1", NULL},
     {BINARY, "scalar", "2,3", NULL},
+    {BINARY, "2,3", "scalar", NULL},
     {BINARY, "2,3,4", "same", NULL},
     {"matmul", "4,4", "same", "transpose_b=1"},
     {"concat", "2,3,4", "same", "axis=1"},
