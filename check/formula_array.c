@@ -52,8 +52,6 @@ int can_broadcast(adj_shape from, adj_shape to)
     return 1;
 }
 
-static adj_shape shape_of(const adj_node *n) { return n->type.shape; }
-
 /* ---- moving ---- */
 
 static void fill(const adj_node *n, double *const in[], double *y)
@@ -67,18 +65,18 @@ static void fill(const adj_node *n, double *const in[], double *y)
 static void broadcast_to(const adj_node *n, double *const in[], double *y)
 {
     for (int64_t i = 0; i < node_elems(n); i++)
-        y[i] = in[0][broadcast_element(shape_of(n->in[0]), shape_of(n), i)];
+        y[i] = in[0][broadcast_element(n->in[0]->type.shape, n->type.shape, i)];
 }
 
 static void transpose(const adj_node *n, double *const in[], double *y)
 {
     const adj_transpose_attrs *a = n->attrs;
     for (int64_t i = 0; i < node_elems(n); i++) {
-        const place at = place_of(shape_of(n), i);
+        const place at = place_of(n->type.shape, i);
         place from = {{0}};
-        for (int64_t k = 0; k < shape_of(n).rank; k++)
+        for (int64_t k = 0; k < n->type.shape.rank; k++)
             from.i[a->perm[k]] = at.i[k];
-        y[i] = in[0][element_at(shape_of(n->in[0]), from)];
+        y[i] = in[0][element_at(n->in[0]->type.shape, from)];
     }
 }
 
@@ -96,23 +94,23 @@ static void concat(const adj_node *n, double *const in[], double *y)
     int64_t begin[ADJ_MAX_RANK] = {0}, *along = &begin[((const adj_axis_attrs *)n->attrs)->axis];
     for (int k = 0; k < n->n_in; k++) {
         for (int64_t i = 0; i < node_elems(n->in[k]); i++)
-            y[moved_element(shape_of(n->in[k]), i, begin, shape_of(n))] = in[k][i];
-        *along += shape_of(n->in[k]).dim[along - begin];
+            y[moved_element(n->in[k]->type.shape, i, begin, n->type.shape)] = in[k][i];
+        *along += n->in[k]->type.shape.dim[along - begin];
     }
 }
 
 static void pad(const adj_node *n, double *const in[], double *y)
 {
     for (int64_t i = 0; i < node_elems(n->in[0]); i++)
-        y[moved_element(shape_of(n->in[0]), i, ((const adj_range_attrs *)n->attrs)->a.dim,
-                        shape_of(n))] = in[0][i];
+        y[moved_element(n->in[0]->type.shape, i, ((const adj_range_attrs *)n->attrs)->a.dim,
+                        n->type.shape)] = in[0][i];
 }
 
 static void slice(const adj_node *n, double *const in[], double *y)
 {
     for (int64_t i = 0; i < node_elems(n); i++)
-        y[i] = in[0][moved_element(shape_of(n), i, ((const adj_range_attrs *)n->attrs)->a.dim,
-                                   shape_of(n->in[0]))];
+        y[i] = in[0][moved_element(n->type.shape, i, ((const adj_range_attrs *)n->attrs)->a.dim,
+                                   n->in[0]->type.shape)];
 }
 
 static void copy(const adj_node *n, double *const in[], double *y)
@@ -133,7 +131,7 @@ static void choose(const adj_node *n, double *const in[], double *y)
 static int64_t reduced_element(const adj_node *n, int64_t i)
 {
     const adj_reduce_attrs *a = n->attrs;
-    const adj_shape x = shape_of(n->in[0]);
+    const adj_shape x = n->in[0]->type.shape;
     const place at = place_of(x, i);
     int64_t element = 0;
     for (int64_t k = 0; k < x.rank; k++)
@@ -169,7 +167,7 @@ static void reduce_max(const adj_node *n, double *const in[], double *y)
 static double matmul(const adj_node *n, double *const in[], int64_t i)
 {
     const adj_matmul_attrs *t = n->attrs;
-    const adj_shape a = shape_of(n->in[0]), b = shape_of(n->in[1]), s = shape_of(n);
+    const adj_shape a = n->in[0]->type.shape, b = n->in[1]->type.shape, s = n->type.shape;
     const int64_t inner = t->transpose_a ? a.dim[0] : a.dim[1];
     const int64_t row = i / s.dim[1], column = i % s.dim[1];
     double sum = 0;
@@ -195,7 +193,7 @@ static double log_share(const double *row, int64_t n, int64_t class)
 
 static int64_t row_length(const adj_node *n)
 {
-    const adj_shape s = shape_of(n->in[0]);
+    const adj_shape s = n->in[0]->type.shape;
     return s.rank > 0 ? s.dim[s.rank - 1] : 1;
 }
 
@@ -259,7 +257,7 @@ static void prelu(const adj_node *n, double *const in[], double *y)
     const double *slope = in[n->n_in - 1], *x = in[n->n_in - 2];
     const int is_one = node_elems(n->in[n->n_in - 1]) == 1;
     for (int64_t i = 0; i < node_elems(n); i++)
-        y[i] = (x[i] > 0 ? 1 : slope[is_one ? 0 : formula_channel(shape_of(n), a->format, i)]) *
+        y[i] = (x[i] > 0 ? 1 : slope[is_one ? 0 : formula_channel(n->type.shape, a->format, i)]) *
                in[0][i];
 }
 
@@ -267,7 +265,7 @@ static void prelu_grad_slope(const adj_node *n, double *const in[], double *y)
 {
     const adj_prelu_attrs *a = n->attrs;
     for (int64_t i = 0; i < node_elems(n->in[0]); i++)
-        y[a->slopes == 1 ? 0 : formula_channel(shape_of(n->in[0]), a->format, i)] +=
+        y[a->slopes == 1 ? 0 : formula_channel(n->in[0]->type.shape, a->format, i)] +=
             in[1][i] > 0 ? 0 : in[0][i] * in[1][i];
 }
 

@@ -141,7 +141,7 @@ static double w_element(const relation *r, int64_t i, int padded)
     return sum;
 }
 
-static double element(const adj_node *n, double *const in[], int64_t i, int padded)
+static double conv_element(const adj_node *n, double *const in[], int64_t i, int padded)
 {
     const relation r = relation_of(n, in);
     return r.y == NULL   ? y_element(&r, i, padded)
@@ -151,12 +151,12 @@ static double element(const adj_node *n, double *const in[], int64_t i, int padd
 
 static double convolution(const adj_node *n, double *const in[], int64_t i)
 {
-    return element(n, in, i, 0);
+    return conv_element(n, in, i, 0);
 }
 
 double formula_padded_conv(const adj_node *n, double *const in[], int64_t i)
 {
-    return element(n, in, i, 1);
+    return conv_element(n, in, i, 1);
 }
 
 /* ---- resize ---- */

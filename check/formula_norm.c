@@ -7,22 +7,20 @@
 
 #include "formula.h"
 
-static adj_shape shape_of(const adj_node *n) { return n->type.shape; }
-
 /* ---- bias ---- */
 
 static void bias_add(const adj_node *n, double *const in[], double *y)
 {
     const int64_t format = ((const adj_format_attrs *)n->attrs)->format;
     for (int64_t i = 0; i < node_elems(n); i++)
-        y[i] = in[0][i] + in[1][formula_channel(shape_of(n), format, i)];
+        y[i] = in[0][i] + in[1][formula_channel(n->type.shape, format, i)];
 }
 
 static void bias_add_grad(const adj_node *n, double *const in[], double *y)
 {
     const int64_t format = ((const adj_format_attrs *)n->attrs)->format;
     for (int64_t i = 0; i < node_elems(n->in[0]); i++)
-        y[formula_channel(shape_of(n->in[0]), format, i)] += in[0][i];
+        y[formula_channel(n->in[0]->type.shape, format, i)] += in[0][i];
 }
 
 /* ---- batch norm: statistics are [mean; variance], sums [sum(dy xhat); sum(dy)] ---- */
@@ -42,12 +40,12 @@ static double normalized(const adj_node *n, double *const in[], int64_t i, int64
 static void batch_norm_stats(const adj_node *n, double *const in[], double *y)
 {
     const int64_t format = ((const adj_format_attrs *)n->attrs)->format;
-    const int64_t c = shape_of(n).dim[1], elems = node_elems(n->in[0]);
+    const int64_t c = n->type.shape.dim[1], elems = node_elems(n->in[0]);
     const double m = (double)elems / (double)c;
     for (int64_t i = 0; i < elems; i++)
-        y[formula_channel(shape_of(n->in[0]), format, i)] += in[0][i] / m;
+        y[formula_channel(n->in[0]->type.shape, format, i)] += in[0][i] / m;
     for (int64_t i = 0; i < elems; i++) {
-        const int64_t ch = formula_channel(shape_of(n->in[0]), format, i);
+        const int64_t ch = formula_channel(n->in[0]->type.shape, format, i);
         y[c + ch] += (in[0][i] - y[ch]) * (in[0][i] - y[ch]) / m;
     }
 }
@@ -56,16 +54,16 @@ static void batch_norm(const adj_node *n, double *const in[], double *y)
 {
     const int64_t c = node_elems(n->in[2]);
     for (int64_t i = 0; i < node_elems(n); i++) {
-        const int64_t ch = formula_channel(shape_of(n), format_of(n), i);
+        const int64_t ch = formula_channel(n->type.shape, format_of(n), i);
         y[i] = normalized(n, in, i, ch, c) * in[2][ch] + in[3][ch];
     }
 }
 
 static void batch_norm_grad_sums(const adj_node *n, double *const in[], double *y)
 {
-    const int64_t c = shape_of(n).dim[1];
+    const int64_t c = n->type.shape.dim[1];
     for (int64_t i = 0; i < node_elems(n->in[0]); i++) {
-        const int64_t ch = formula_channel(shape_of(n->in[0]), format_of(n), i);
+        const int64_t ch = formula_channel(n->in[0]->type.shape, format_of(n), i);
         y[ch] += in[2][i] * normalized(n, in, i, ch, c);
         y[c + ch] += in[2][i];
     }
@@ -78,7 +76,7 @@ static void batch_norm_grad(const adj_node *n, double *const in[], double *y)
     const double epsilon = ((const adj_batch_norm_attrs *)n->attrs)->epsilon;
     const double *gamma = in[2], *dy = in[3], *sums = in[4];
     for (int64_t i = 0; i < node_elems(n); i++) {
-        const int64_t ch = formula_channel(shape_of(n), format_of(n), i);
+        const int64_t ch = formula_channel(n->type.shape, format_of(n), i);
         const double mean = (sums[c + ch] + normalized(n, in, i, ch, c) * sums[ch]) / m;
         y[i] = gamma[ch] / sqrt(in[1][c + ch] + epsilon) * (dy[i] - mean);
     }
@@ -100,7 +98,7 @@ static int64_t channel(const group *g, int64_t k)
     return g->first + (g->format == ADJ_NCHW ? k / g->pixels : k % g->channels);
 }
 
-static int64_t element(const group *g, int64_t k)
+static int64_t element_of(const group *g, int64_t k)
 {
     return g->begin + (g->format == ADJ_NCHW ? g->first * g->pixels + k
                                              : k / g->channels * g->all + channel(g, k));
@@ -109,7 +107,7 @@ static int64_t element(const group *g, int64_t k)
 static group group_at(const adj_node *n, const double *x, int64_t image, int64_t number)
 {
     const adj_group_norm_attrs *a = n->attrs;
-    const adj_shape s = shape_of(n->in[0]);
+    const adj_shape s = n->in[0]->type.shape;
     const int64_t all = s.dim[a->format == ADJ_NCHW ? 1 : s.rank - 1], c = all / a->groups;
     const int64_t pixels = adj_shape_elems(s) / s.dim[0] / all;
     group g = {.format = a->format,
@@ -121,9 +119,9 @@ static group group_at(const adj_node *n, const double *x, int64_t image, int64_t
                .elems = pixels * c};
     double var = 0;
     for (int64_t k = 0; k < g.elems; k++)
-        g.mean += x[element(&g, k)] / (double)g.elems;
+        g.mean += x[element_of(&g, k)] / (double)g.elems;
     for (int64_t k = 0; k < g.elems; k++)
-        var += (x[element(&g, k)] - g.mean) * (x[element(&g, k)] - g.mean) / (double)g.elems;
+        var += (x[element_of(&g, k)] - g.mean) * (x[element_of(&g, k)] - g.mean) / (double)g.elems;
     g.s = 1 / sqrt(var + a->epsilon);
     return g;
 }
@@ -133,7 +131,7 @@ typedef void over_group(const group *g, double *const in[], double *y);
 static void over_groups(const adj_node *n, double *const in[], double *y, over_group *f)
 {
     const int64_t groups = ((const adj_group_norm_attrs *)n->attrs)->groups;
-    for (int64_t image = 0; image < shape_of(n->in[0]).dim[0]; image++)
+    for (int64_t image = 0; image < n->in[0]->type.shape.dim[0]; image++)
         for (int64_t k = 0; k < groups; k++) {
             const group g = group_at(n, in[0], image, k);
             f(&g, in, y);
@@ -142,27 +140,27 @@ static void over_groups(const adj_node *n, double *const in[], double *y, over_g
 
 static double xhat(const group *g, double *const in[], int64_t k)
 {
-    return (in[0][element(g, k)] - g->mean) * g->s;
+    return (in[0][element_of(g, k)] - g->mean) * g->s;
 }
 
 static void norm_of_group(const group *g, double *const in[], double *y)
 {
     for (int64_t k = 0; k < g->elems; k++)
-        y[element(g, k)] = xhat(g, in, k) * in[1][channel(g, k)] + in[2][channel(g, k)];
+        y[element_of(g, k)] = xhat(g, in, k) * in[1][channel(g, k)] + in[2][channel(g, k)];
 }
 
 static void sums_of_group(const group *g, double *const in[], double *y)
 {
     for (int64_t k = 0; k < g->elems; k++) {
-        y[channel(g, k)] += in[1][element(g, k)] * xhat(g, in, k);
-        y[g->all + channel(g, k)] += in[1][element(g, k)];
+        y[channel(g, k)] += in[1][element_of(g, k)] * xhat(g, in, k);
+        y[g->all + channel(g, k)] += in[1][element_of(g, k)];
     }
 }
 
 /* dy times its channel's factor. */
 static double scaled(const group *g, double *const in[], int64_t k)
 {
-    return in[1][channel(g, k)] * in[2][element(g, k)];
+    return in[1][channel(g, k)] * in[2][element_of(g, k)];
 }
 
 static void grad_of_group(const group *g, double *const in[], double *y)
@@ -173,7 +171,7 @@ static void grad_of_group(const group *g, double *const in[], double *y)
         mean_xhat += scaled(g, in, k) * xhat(g, in, k) / (double)g->elems;
     }
     for (int64_t k = 0; k < g->elems; k++)
-        y[element(g, k)] = g->s * (scaled(g, in, k) - mean - xhat(g, in, k) * mean_xhat);
+        y[element_of(g, k)] = g->s * (scaled(g, in, k) - mean - xhat(g, in, k) * mean_xhat);
 }
 
 /* Writes the sums of the magnitudes of grad_of_group's terms. */
@@ -185,7 +183,7 @@ static void terms_of_group(const group *g, double *const in[], double *y)
         mean_xhat += fabs(scaled(g, in, k) * xhat(g, in, k)) / (double)g->elems;
     }
     for (int64_t k = 0; k < g->elems; k++)
-        y[element(g, k)] =
+        y[element_of(g, k)] =
             g->s * (fabs(scaled(g, in, k)) + mean + fabs(xhat(g, in, k)) * mean_xhat);
 }
 

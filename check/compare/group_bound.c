@@ -94,7 +94,7 @@ static int goes_by_element(const operands *o)
 }
 
 /* The group's value of the node. */
-static const double *value_of(const members *m, const adj_node *n)
+static const double *member_value(const members *m, const adj_node *n)
 {
     return m->value[adj_position(m->g->group->n_node, m->g->group->node, n)];
 }
@@ -103,7 +103,7 @@ static const double *value_of(const members *m, const adj_node *n)
 static adj_status widen(const members *m, const adj_node *n, void *const x[], region *p,
                         double *spread)
 {
-    const double *y = value_of(m, n);
+    const double *y = member_value(m, n);
     outcome at;
     adj_status status = evaluate(m, n, x, p, &at);
     for (int64_t i = 0, n_elems = node_elems(n); status == ADJ_OK && i < n_elems; i++) {
@@ -156,7 +156,7 @@ static adj_status through_linear(const members *m, const operands *o, double *sp
 static void through_stats(const members *m, const operands *o, double *spread)
 {
     const double *x = o->x[0], *e = o->e[0];
-    const double *mean = value_of(m, o->n);
+    const double *mean = member_value(m, o->n);
     const int64_t format = ((const adj_format_attrs *)o->n->attrs)->format;
     const adj_shape shape = o->n->in[0]->type.shape;
     int64_t channels = o->n->type.shape.dim[1], n = node_elems(o->n->in[0]);

@@ -149,7 +149,7 @@ void to_integers(adj_dtype dtype, void *v, int64_t n, const double *max, int lar
 }
 
 /* The largest magnitude among the operands that the node is not linear in. */
-static double max_of_others(const node_case *n)
+static double max_of_fixed(const node_case *n)
 {
     double max = 0;
     for (int m = 0; m < n->node->n_in; m++)
@@ -163,7 +163,7 @@ static double max_of_others(const node_case *n)
 static adj_status round_operands(const runner *b, const node_case *n, const adj_compare_config *c,
                                  const adj_compare_config *as, region *p, void *operand[])
 {
-    double max = n->exact ? max_of_others(n) : 0;
+    double max = n->exact ? max_of_fixed(n) : 0;
     const adj_dtype half = mixed_type(c, n->node);
     for (int k = 0; k < n->node->n_in; k++) {
         const adj_node *x = n->node->in[k];

@@ -12,7 +12,7 @@
 /* ---- one node under one configuration ---- */
 
 /* The value of a node under configuration k. */
-static const void *value_of(const comparing *r, int k, const adj_node *n, adj_dtype *dtype)
+static const void *value_under(const comparing *r, int k, const adj_node *n, adj_dtype *dtype)
 {
     if (r->index[n->id] >= 0) {
         *dtype = config_dtype(&r->c->config[k], n->type.dtype);
@@ -26,7 +26,7 @@ node_case case_of(const comparing *r, int k, const adj_node *n)
 {
     node_case c = {.node = n};
     for (int i = 0; i < n->n_in; i++)
-        c.operand[i] = value_of(r, k, n->in[i], &c.dtype[i]);
+        c.operand[i] = value_under(r, k, n->in[i], &c.dtype[i]);
     return c;
 }
 

@@ -23,8 +23,8 @@ static int leaf_of(const trial *t, const adj_node *const image[], const adj_node
 }
 
 /* Builds g's nodes over t's leaves; to: by id of g. */
-static adj_status rebuild(const trial *t, const adj_graph *g, const adj_node *const image[],
-                          region *p, trial *out, adj_node *to[])
+static adj_status build_in_f64(const trial *t, const adj_graph *g, const adj_node *const image[],
+                               region *p, trial *out, adj_node *to[])
 {
     for (int id = 0; id < g->n_node; id++) {
         const adj_node *x = g->node[id];
@@ -53,7 +53,7 @@ adj_status run_in_f64(const trial *t, const adj_graph *g, const adj_node *const 
     *o = (outcome){0};
     if (to == NULL)
         status = ADJ_ENOMEM;
-    if (status == ADJ_OK && (status = rebuild(t, g, image, p, &f64, to)) != ADJ_OK)
+    if (status == ADJ_OK && (status = build_in_f64(t, g, image, p, &f64, to)) != ADJ_OK)
         outcome_message(o, adj_graph_message(f64.g));
     for (int i = 0; i < n_fetch && status == ADJ_OK; i++)
         f64.fetch[f64.n_fetch++] = to[fetch[i]->id];

@@ -163,7 +163,7 @@ static int64_t bisect(leaf_check *c)
 
 /* Finds which elements are wrong; where only differences can tell, as many are looked at as the
  * forward pass is cheap. */
-static void locate(leaf_check *c, failure *f)
+static void find_wrong_elements(leaf_check *c, failure *f)
 {
     subject *s = c->s;
     int64_t n = leaf_elems(s, c->leaf);
@@ -216,7 +216,7 @@ adj_status check_fail(leaf_check *c)
     leaf_check before = *c;
     gradcheck_detail row = *c->row;
     c->row->result = ADJ_GRADCHECK_FAIL;
-    locate(c, &f);
+    find_wrong_elements(c, &f);
     if (c->row->wrong == 0) { /* too little for any single element: the projection stands */
         *c = before;
         *c->row = row;

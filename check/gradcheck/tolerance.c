@@ -27,7 +27,7 @@ double terms_of(const adj_node *n)
 /* ---- the gradient's nodes as a group ---- */
 
 /* The value of a leaf of the tested graph, floats in f64; NULL: out of memory, or it has none. */
-static void *value_of(const subject *s, const adj_node *n, region *p)
+static void *leaf_value(const subject *s, const adj_node *n, region *p)
 {
     const int64_t elems = node_elems(n);
     const adj_dtype dtype = n->type.dtype;
@@ -68,7 +68,7 @@ static adj_status group_of(subject *s, const adj_node *const *dx, region *p, gra
         if (need[id] && x->n_in > 0) {
             node[n_node++] = x;
         } else if (need[id]) {
-            out->operand[n_in] = value_of(s, x, p);
+            out->operand[n_in] = leaf_value(s, x, p);
             out->is_known &= out->operand[n_in] != NULL;
             in[n_in++] = x;
         }

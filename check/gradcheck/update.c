@@ -35,7 +35,7 @@ static adj_dtype dtype_of(const course *c, const adj_node *n)
 }
 
 /* A value for element i from u in [-1, 1). */
-static double value_of(const course *c, int k, int step, int64_t i, double u)
+static double drawn_value(const course *c, int k, int step, int64_t i, double u)
 {
     const double rate = steps[step].rate;
     const int is_adam = c->node->op == &adj_op_adam_step;
@@ -58,7 +58,7 @@ static void draw(const course *c, int k, int step)
     double *x = c->x[k];
     adj_draw(ADJ_F64, x, n, range, c->r->opts.exec.seed, (uint64_t)(STREAM * (step + 1) + k));
     for (int64_t i = 0; i < n; i++)
-        x[i] = adj_is_float(dtype) ? rounded(dtype, value_of(c, k, step, i, x[i]))
+        x[i] = adj_is_float(dtype) ? rounded(dtype, drawn_value(c, k, step, i, x[i]))
                                    : steps[step].counter;
 }
 

@@ -117,7 +117,7 @@ static const adj_node *find_user(whole *w, const adj_node *n)
     return held;
 }
 
-static void locate(whole *w, adj_gradcheck_fault *fault, const char **sentence)
+static void blame_rule_or_sum(whole *w, adj_gradcheck_fault *fault, const char **sentence)
 {
     const adj_node *n = find_first(w), *user = n != NULL ? find_user(w, n) : NULL;
     if (w->status != ADJ_OK || n == NULL)
@@ -173,5 +173,5 @@ void whole_blame(whole *w, int id, adj_gradcheck_fault *fault, const char **sent
             return;
         }
     if (w->status == ADJ_OK)
-        locate(w, fault, sentence);
+        blame_rule_or_sum(w, fault, sentence);
 }
