@@ -7,21 +7,22 @@
 
 enum { AT_ONCE = 1 << 30 }; /* bytes per message: MPI counts in int */
 
-static adj_status fail(adj_error *error, const char *operation, const char *why)
+static adj_status fail_exchange(adj_error *error, const char *operation, const char *why)
 {
     return adj_error_set(error, ADJ_EBACKEND, "%s: %s", operation, why);
 }
 
 /* Finishes a request; code: of the call that started it. */
-static adj_status finish(adj_mpi *g, int code, MPI_Request *request, const char *operation,
-                         adj_error *error)
+static adj_status finish_request(adj_mpi *g, int code, MPI_Request *request, const char *operation,
+                                 adj_error *error)
 {
     char text[ADJ_WHY] = "";
     if (code != MPI_SUCCESS) {
         mpi_sentence(code, text, sizeof text);
-        return fail(error, operation, text);
+        return fail_exchange(error, operation, text);
     }
-    return mpi_wait_request(g, request, text) == ADJ_OK ? ADJ_OK : fail(error, operation, text);
+    return mpi_wait_request(g, request, text) == ADJ_OK ? ADJ_OK
+                                                        : fail_exchange(error, operation, text);
 }
 
 adj_status mpi_all_gather(void *group, const void *mine, size_t bytes, void *all, adj_error *error)
@@ -34,7 +35,7 @@ adj_status mpi_all_gather(void *group, const void *mine, size_t bytes, void *all
                              AT_ONCE);
     const int code =
         MPI_Iallgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, g->all, &request);
-    return finish(g, code, &request, "all_gather", error);
+    return finish_request(g, code, &request, "all_gather", error);
 }
 
 adj_status mpi_broadcast(void *group, void *data, size_t bytes, adj_error *error)
@@ -45,7 +46,7 @@ adj_status mpi_broadcast(void *group, void *data, size_t bytes, adj_error *error
         const size_t n = bytes - at < AT_ONCE ? bytes - at : AT_ONCE;
         MPI_Request request;
         const int code = MPI_Ibcast((char *)data + at, (int)n, MPI_BYTE, 0, g->all, &request);
-        status = finish(g, code, &request, "broadcast", error);
+        status = finish_request(g, code, &request, "broadcast", error);
     }
     return status;
 }

@@ -55,7 +55,7 @@ static double waited(void *group) { return ((const adj_mpi *)group)->waited; }
 static double traveled(void *group) { return ((const adj_mpi *)group)->traveled; }
 static const adj_ranks_meter meter = {waited, traveled, mpi_measure_link};
 
-static adj_status fail(adj_error *error, const char *failure, int code)
+static adj_status fail_call(adj_error *error, const char *failure, int code)
 {
     char text[200];
     mpi_sentence(code, text, sizeof text);
@@ -94,7 +94,7 @@ static adj_status join(adj_mpi *g, adj_error *error)
         g->has_started_mpi = code == MPI_SUCCESS;
     }
     if (code != MPI_SUCCESS)
-        return fail(error, "MPI cannot be started", code);
+        return fail_call(error, "MPI cannot be started", code);
     code = MPI_Comm_dup(MPI_COMM_WORLD, &g->all);
     if (code == MPI_SUCCESS)
         code = MPI_Comm_set_errhandler(g->all, MPI_ERRORS_RETURN);
@@ -103,7 +103,7 @@ static adj_status join(adj_mpi *g, adj_error *error)
     if (code == MPI_SUCCESS)
         code = MPI_Comm_size(g->all, &g->size);
     if (code != MPI_SUCCESS)
-        return fail(error, "the processes cannot be joined", code);
+        return fail_call(error, "the processes cannot be joined", code);
     adj_status status = check_size(g, error);
     if (status != ADJ_OK)
         return status;

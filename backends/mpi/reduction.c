@@ -101,7 +101,7 @@ static size_t elem_bytes(const reduction *r)
     return r->is_double ? sizeof(double) : sizeof(float);
 }
 
-static void drop(reduction *r)
+static void drop_reduction(reduction *r)
 {
     free(r->received);
     free(r);
@@ -129,7 +129,7 @@ reduction *reduction_new(adj_mpi *g, int64_t n, int is_double)
     }
     r->received = malloc((size_t)received * elem_bytes(r) + 1);
     if (r->received == NULL) {
-        drop(r);
+        drop_reduction(r);
         return NULL;
     }
     return r;
@@ -145,7 +145,7 @@ void reduction_free(reduction *r)
             *at = r->next;
         else
             at = &(*at)->next;
-    drop(r);
+    drop_reduction(r);
 }
 
 /* ---- progress ---- */

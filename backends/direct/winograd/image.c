@@ -81,8 +81,8 @@ static winograd_prefetch dst_of(const winograd *p, const adj_call *c, ptrdiff_t 
 }
 
 /* Multiplies a panel of a block into m; meanwhile prefetches part of src's pixels, and dst. */
-static void multiply(const winograd *p, const adj_call *c, ptrdiff_t block, ptrdiff_t panel,
-                     const winograd_prefetch *src, float *v)
+static void multiply_panel(const winograd *p, const adj_call *c, ptrdiff_t block, ptrdiff_t panel,
+                           const winograd_prefetch *src, float *v)
 {
     const float *u = (const float *)(p->by_reorder ? c->in[p->other_in] : c->scratch);
     const ptrdiff_t width = winograd_width_of(p, panel);
@@ -113,7 +113,7 @@ static void blocks(const winograd *p, const adj_call *c, ptrdiff_t first, ptrdif
         const winograd_prefetch src = TYPED(winograd_prefetch_of)(p, &windows, tile + tiles, next);
         TYPED(winograd_read)(p, &windows, tile, tiles, v);
         for (ptrdiff_t panel = 0; panel < p->panels; panel++) {
-            multiply(p, c, block, panel, &src, v);
+            multiply_panel(p, c, block, panel, &src, v);
             for (ptrdiff_t t = 0; t < tiles; t++)
                 TYPED(winograd_write)(p, c, tile + t, panel, m + t * winograd_width_of(p, panel));
         }
