@@ -54,7 +54,9 @@ static adj_status compare_at_ties(leaf_check *c)
 /* True if element i of the leaf makes element i of the result alone. */
 static int goes_by_element(const subject *s, int leaf)
 {
-    return (s->node->op->flags & ADJ_OP_ELEMENTWISE) && leaf_elems(s, leaf) == s->n_y;
+    const closure *c = &s->closure;
+    const int is_operand = leaf >= c->n_leaf || c->leaf[leaf].reader == s->node;
+    return (s->node->op->flags & ADJ_OP_ELEMENTWISE) && leaf_elems(s, leaf) == s->n_y && is_operand;
 }
 
 /* Compares the reference with differences where all elements move alike, at the outputs without a
