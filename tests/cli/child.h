@@ -40,14 +40,18 @@ static inline const char *build_folder(void)
     return build != NULL ? build : "build";
 }
 
-/* The working folder of a test and of what it starts, once it has entered one. */
+/* The working folder of a test and of what it starts, once it has entered one; and the one before.
+ */
 static folder here;
+static char top[PATH_MAX] = ".";
 
 static inline void enter(folder f)
 {
     char build[PATH_MAX];
     cr_assert_not_null(realpath(build_folder(), build));
     setenv("BUILD", build, 1);
+    if (top[0] == '.')
+        cr_assert_not_null(getcwd(top, sizeof top));
     cr_assert_eq(chdir(f.path), 0);
     here = f;
 }
@@ -152,43 +156,6 @@ static inline const char *const *split(const char *line)
 }
 
 static inline void run_line(const char *line) { run_tool(split(line)); }
-
-/* A line of the tool and how it ends. */
-typedef struct {
-    int status;
-    const char *out, *err; /* words that are printed; NULL: nothing at all */
-    const char *line;
-} call;
-
-static inline void expect_printed(const char *line, const char *text, const char *words)
-{
-    if (words != NULL)
-        cr_expect_not_null(strstr(text, words), "%s: no \"%s\" in: %s", line, words, text);
-    else
-        cr_expect_str_empty(text, "%s: %s", line, text);
-}
-
-/* Expects what a row has of the line that has ended. */
-static inline void expect_call(const char *line, const call *c)
-{
-    cr_expect_eq(ran.status, c->status, "%s: status %d, %s", line, ran.status, ran.err);
-    expect_printed(line, ran.out, c->out);
-    expect_printed(line, ran.err, c->err);
-    cr_expect_null(strstr(ran.err, "adj_"), "%s names a function: %s", line, ran.err);
-}
-
-/* Runs the command with the words of each line ("": the line has them all) and expects what its row
- * has. */
-static inline void expect_calls(const char *command, size_t n, const call calls[])
-{
-    for (size_t i = 0; i < n; i++) {
-        char line[1 << 10];
-        const int length = snprintf(line, sizeof line, "%s %s", command, calls[i].line);
-        cr_assert_lt(length, (int)sizeof line, "a line that is too long: %s", calls[i].line);
-        run_line(line);
-        expect_call(line, &calls[i]);
-    }
-}
 
 /* Runs a line of a shell, in which printf puts the arguments and to which the tool is adjoint.
  * Returns its exit status. */

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "cli/bench/bench.h"
-#include "cli/child.h"
+#include "cli/rows.h"
 #include "tests/reference.h"
 #include "tests/virtual_clock.h"
 
@@ -22,46 +22,7 @@ static json_t *measure(const char *options)
 
 static int is_about(double a, double b) { return fabs(a - b) <= 1e-6 * fabs(b); }
 
-Test(bench_cli, wrong_usage)
-{
-    static const call calls[] = {
-        {3, NULL, "one of --model NAME and --op NAME", ""},
-        {3, NULL, "one of --model NAME and --op NAME", "--model lenet --op relu"},
-        {3, NULL, "unknown model lenett (did you mean lenet?", "--model lenett"},
-        {3, NULL, "unknown op conv2e (did you mean conv2d?)", "--op conv2e"},
-        {3, NULL, "expected f32, bf16, f16 or f64", "--model lenet --dtype bf17"},
-        {3, NULL, "expected exact or fast", "--model lenet --math sloppy"},
-        {3, NULL, "unknown backend (got \"cuda\"", "--model lenet --backend cuda"},
-        {3, NULL, "unknown backend (got \"cuda\"", "--op relu --all --backend naive,cuda"},
-        {3, NULL, "unknown backend (got \"cuda\"", "--op relu --backend cuda"},
-        {3, NULL, "unknown backend (got \"onednnxxx", /* 64 letters behind a name */
-         "--op relu --all --backend "
-         "onednnxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"},
-        {3, NULL, "--all requires --op", "--model lenet --all"},
-        {3, NULL, "--tune requires --model", "--op relu --tune"},
-        {3, NULL, "--infer requires --model NAME", "--op relu --infer"},
-        {3, NULL, "--batch requires --model NAME", "--op relu --batch 8"},
-        {3, NULL, "--warm requires --op or --raw", "--model lenet --warm"},
-        {3, NULL, "did you mean --profile?", "--model lenet --porfile"},
-        {3, NULL, "ambiguous option --pr (--precision or --profile)", "--model lenet --pr"},
-        {3, NULL, "--precision requires --model", "--op relu --precision bf16"},
-        {3, NULL, "--precision and --dtype are mutually exclusive",
-         "--model lenet --precision f16 --dtype f64"},
-        {3, NULL, "--attr requires --op", "--model lenet --attr strides=1,1,1,1"},
-        {3, NULL, "--batch: out of range", "--model lenet --batch 0"},
-        {3, NULL, "--in: not a shape", "--op relu --in 1,x"},
-        {3, NULL, "conv2d", "--op conv2d --in 1,8,8,3 --filter 3,3,2,4"},
-    };
-    expect_calls("bench", sizeof calls / sizeof *calls, calls);
-}
-
-/* Valid options without a match. */
-Test(bench_cli, what_is_not_there)
-{
-    complains(1, "contains \"nonesuch\"", BENCH "--op relu --all --impl nonesuch");
-    complains(1, "step.json: No such file",
-              BENCH "--model lenet --batch 1 --infer --json /nonexistent/step.json");
-}
+Test(bench_cli, refused) { expect_rows("refused"); }
 
 static void check_step(const json_t *j, double batch, const char *dtype)
 {

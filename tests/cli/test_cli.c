@@ -3,98 +3,16 @@
 
 #include "adjoint_io.h"
 #include "cli/process.h"
+#include "cli/rows.h"
 #include "cli/small_data.h"
 #include "cli/train_log.h"
 
-static const call calls[] = {
-    {3, NULL, "usage: adjoint COMMAND", ""},
-    {0, "  train ", NULL, "--help"},
-    {0, "adjoint " ADJ_VERSION_TEXT "\n", NULL, "--version"},
-    {3, NULL, "unknown command \"tran\" (did you mean train?)", "tran"},
-    {3, NULL, "unknown command \"xyzzy\" (see adjoint --help)", "xyzzy"},
-    {3, NULL, "unknown command \"\"", "''"},
-    {0, "--optimizer LIST", NULL, "train --help"},
-    {0, "--weights FILE", NULL, "eval --help"},
-    {3, NULL, "unknown option --epohcs (did you mean --epochs?)", "train --epohcs 3"},
-    {3, NULL, "unknown option --epohcs (did you mean --epochs?)", "train --epohcs=3"},
-    {3, NULL, "--batch-size (did you mean --batch?)", "train --batch-size 64"},
-    {3, NULL, "--momentum (did you mean --optimizer momentum?)", "train --momentum 0.9"},
-    {3, NULL, "--warmup (did you mean --schedule warmup=X?)", "train --warmup 3"},
-    {3, NULL, "--flip (did you mean --augment flip?)", "train --flip"},
-    {0, "reported and skipped", NULL, "predict --help"},
-    {3, NULL, "unknown option --perm (see adjoint train --help)", "train --perm 3"},
-    {3, NULL, "--epochs: out of range (got 0,", "train --ep 0"},
-    {3, NULL, "--epochs: out of range (got 0,", "train --ep=0"},
-    {3, NULL, "ambiguous option --check (--checkpoint or --checkpoint-every)", "train --check 3"},
-    {3, NULL, "ambiguous option --b (--backend or --batch)", "train --b=3"},
-    {3, NULL, "unexpected argument \"--epochs\"", "train -- --epochs ten"},
-    {3, NULL, "unexpected argument \"--\"", "models -- --"},
-    {1, NULL, "-x.safetensors: No such file", "inspect -- -x.safetensors"},
-    {3, NULL, "unexpected argument \"-\"", "train -"},
-    {0, "usage: adjoint train", NULL, "train --hel"},
-    {0, "usage: adjoint train", NULL, "help train"},
-    {0, "usage: adjoint COMMAND", NULL, "help"},
-    {3, NULL, "unknown command \"trian\" (did you mean train?)", "help trian"},
-    {3, NULL, "--dtype: not available; training keeps f32 parameters", "train --dtype bf16"},
-    {3, NULL, "unknown optimizer adagrad (expected sgd,", "train --optimizer adagrad"},
-    {3, NULL, "unknown model gpt; see adjoint models", "train --model gpt"},
-    {3, NULL, "--checkpoint: expected a file, not standard", "train --checkpoint - --resume"},
-    {3, NULL, "--out and --log cannot both be standard output", "train --log - --out -"},
-    {3, "", "--data: expected a file or folder", "train --data -"},
-    {1, "", "adjoint train: unknown backend (got \"tensorflow\"", "train --backend tensorflow"},
-    {3, NULL, "unknown option -q (see adjoint train --help)", "train -q"},
-    {3, NULL, "unexpected argument \"lenet\"", "train lenet"},
-    {3, NULL, "--epochs: value LIST is missing", "train --epochs"},
-    {3, NULL, "--epochs: not a whole number (got \"ten\", expected 1 to 100000)",
-     "train --epochs ten"},
-    {3, NULL, "--epochs: not a whole number (got \"1.5\"", "train --epochs 1.5"},
-    {3, NULL, "--epochs: got \"\", expected N or patience=N", "train --epochs="},
-    {3, NULL, "--epochs: out of range (got 0, expected 1 to", "train --epochs 0"},
-    {3, NULL, "--batch: out of range (got -5,", "train --batch -5"},
-    {3, NULL, "--batch: not a whole number", "train --batch 99999999999999999999"},
-    {3, NULL, "--lr: got \"nan\", expected a rate of 1e-12 to 1e+06, or auto", "train --lr nan"},
-    {3, NULL, "--lr: got \"-1\", expected a rate of", "train --lr -1"},
-    {3, NULL, "unknown optimizer momentun (did you mean momentum?)", "train --optimizer momentun"},
-    {3, NULL, "unknown model lenett (did you mean lenet?)", "train --model lenett"},
-    {1, "", "/nowhere: No such file", "train --data /nowhere"},
-    {1, NULL, "/nowhere/weights: No such file", "train --out /nowhere/weights"},
-    {1, NULL, "/dev/null: is not a folder", "train --out /dev/null"},
-    {3, NULL, "--out: o.pt: expected NAME.safetensors, - or a folder", "train --out o.pt"},
-    {1, NULL, "--resume: safetensors: /nowhere/c: No such file",
-     "train --checkpoint /nowhere/c --resume"},
-    {1, NULL, "/nowhere/file: No such file", "train --checkpoint /nowhere/file"},
-    {3, NULL, "--resume requires --checkpoint FILE", "train --resume"},
-    {3, NULL, "--parallel timeout requires mpirun", "train --parallel timeout=5"},
-    {3, NULL, "--checkpoint-every requires --checkpoint FILE", "train --checkpoint-every 3"},
-    {3, NULL, "expected off, short or full", "train --tune long"},
-    {3, NULL, "--tune full cannot be combined with --resume, which keeps the checkpoint's kernels",
-     "train --tune --resume --checkpoint x"},
-    {3, NULL, "--resume: takes no value", "train --resume=yes"},
-    {1, NULL, "/nowhere/log: No such file", "train --log /nowhere/log"},
-    {1, "", "backendless", "train --backend backendless"},
-    {3, NULL, "--weights FILE is missing", "eval"},
-    {1, NULL, "/nowhere/weights", "eval --weights /nowhere/weights"},
-    {3, NULL, "did you mean --weights?", "eval --wieghts x"},
-    {1, NULL, "/nowhere/w: ", "eval --weight /nowhere/w"},
-    {3, NULL, "unexpected argument", "models lenet"},
-};
-
 TestSuite(cli, .init = enter_small_data, .fini = leave);
 
-Test(cli, exit_statuses_and_sentences) { expect_calls("", sizeof calls / sizeof calls[0], calls); }
-
-Test(cli, models)
+Test(cli, exit_statuses_and_sentences)
 {
-    tool(0, "models");
-    static const char *const lines[] = {"lenet             454922 ",
-                                        "lenet5             61706 ",
-                                        "resnet8 ",
-                                        "resnet20          272474 ",
-                                        "mobilenet_v1      213586 ",
-                                        "vgg6             2196810 ",
-                                        "ds_cnn "};
-    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
-        expect_text(ran.out, lines[i]);
+    prints(0, "adjoint " ADJ_VERSION_TEXT "\n", "--version");
+    expect_rows("exit statuses and sentences");
 }
 
 /* Trains lenet5 for three epochs on the small data. */
@@ -182,25 +100,4 @@ Test(cli, train_with_tune)
     }
     cr_assert(is_whole && runs >= 2);
     cr_assert(same_file(weights[0], weights[1]));
-}
-
-Test(cli, diverging_is_an_error)
-{
-    complains(1, "try a smaller --lr",
-              "train --data . --model lenet --backend naive --optimizer sgd --lr 1e6 --batch 8");
-}
-
-Test(cli, interrupt_writes_weights)
-{
-    child c = tool_start("train --model lenet5 --data . --backend naive --epochs 100000 --log log "
-                         "--out weights.safetensors");
-    wait_for_file(&c, "log", 1000); /* of some epochs */
-    stop_child(&c, SIGINT);
-    expect_text(ran.out, "stopped after a step");
-
-    json_t *lines = read_log("log");
-    size_t last = json_array_size(lines) - 1;
-    cr_expect_str_eq(log_word(lines, last, "event"), "end");
-    cr_expect(json_is_true(log_entry(lines, last, "interrupted")));
-    tool(0, "eval --weights weights.safetensors --data . --backend naive");
 }

@@ -5,66 +5,23 @@
 
 #include "adjoint.h"
 #include "cli/process.h"
+#include "cli/rows.h"
 #include "tests/isa.h"
 #include "tests/plan.h"
 
 #define SMALL "compare --model lenet --batch 2 --size 8 --runs 1 --threads 1 "
 
-Test(compare_cli, wrong_usage)
-{
-    static const call calls[] = {
-        {3, NULL, "unknown model lenett (did you mean lenet?)", "--model lenett"},
-        {3, NULL, "(got \"onednm\", expected one of onednn, direct, naive)",
-         "--configs naive:f64,onednm"},
-        {3, NULL, "did you mean bf16?", "--configs naive:f64,onednn:bf17"},
-        {3, NULL, "--configs: expected at least two", "--configs naive"},
-        {3, NULL, "did you mean --exact?", "--exakt"},
-        {3, NULL, "ambiguous option --s (--size, --seed or --shrink)", "--s 3"},
-        {3, NULL, "--dtype requires --op; for a model, set it in --configs", "--dtype bf16"},
-        {3, NULL, "--attr requires --op", "--model lenet --attr strides=1,1,1,1"},
-        {3, NULL, "--precision: set it per configuration", "--precision bf16"},
-        {3, NULL, "--size: expected N or HxW", "--size 8x"},
-        {3, NULL, "--json and --junit cannot both be standard output", "--junit - --json=-"},
-        {3, NULL, "--model cannot be combined with --op", "--op relu"},
-        {3, NULL, "expected 1 to", "--batch 0"},
-        {3, NULL, "did you mean avx2?", "--configs naive:f64,onednn:isa=avx22"},
-        {3, NULL, "did you mean threads=?", "--configs naive:f64,onednn:thread=2"},
-        {3, NULL, "unknown backend (got \"cuda\"", "--configs naive;cuda"},
-        {3, NULL, "--node: not a node of lenet (got", "--node 100000"},
-    };
-    expect_calls(SMALL, sizeof calls / sizeof *calls, calls);
-}
+Test(compare_cli, lenet) { expect_rows("lenet"); }
 
-Test(compare_cli, table)
+Test(compare_cli, backends_of_ops)
 {
-    prints(0, "conv2d_backprop_filter", SMALL "--configs naive:f64,naive,onednn,onednn:bf16");
-    expect_text(ran.out, "comparisons, 0 failed");
     prints(0, "\nonednn,conv2d=naive,max_pool=naive: ",
            SMALL "--configs naive:f64;onednn,conv2d=naive,max_pool=naive --all");
     for (const char *p = ran.out; (p = strstr(p, " conv2d  ")) != NULL; p++)
         cr_assert_eq(strncmp(strchr(p, '\n') - 9, "naive:f32", 9), 0, "%s", p);
-    prints(0, "integers", SMALL "--configs naive:f64,naive --exact --all");
 }
 
-/* Elements of a group of integers share the errors of few values, such as e^-1 and e^-4. */
-Test(compare_cli, groups_of_integers)
-{
-    tool(0, "compare --op erf --dtype bf16 --exact --seed 2034186605 --configs naive:f64,direct "
-            "--threads 1 --runs 1");
-}
-
-/* oneDNN computes no f64; ops without any oneDNN kernel are not reported. */
-Test(compare_cli, refused_nodes)
-{
-    prints(0,
-           "6 comparisons, 0 failed; onednn refuses 3 nodes, which other "
-           "kernels compute: conv2d, conv2d_backprop_input, "
-           "conv2d_backprop_filter (",
-           "compare --op conv2d --in 1,5,5,2 --filter 3,3,2,2 --dtype f64 --configs "
-           "naive:f64,naive,onednn --neighbors 0");
-    tool(ANY_STATUS, "compare --op prelu --in 2,3 --configs naive:f64,onednn");
-    cr_assert_null(strstr(ran.out, "refuses"), "%s", ran.out);
-}
+Test(compare_cli, ops) { expect_rows("ops"); }
 
 Test(compare_cli, json)
 {
@@ -88,50 +45,11 @@ Test(compare_cli, junit)
     cr_assert_eq(times_in(ran.out, "<failure"), 0);
 }
 
-Test(compare_cli, options_without_effect)
-{
-    static const call calls[] = {
-        {3, NULL, "--batch cannot be combined with --op", "--op relu --batch 2"},
-        {3, NULL, "--also-batch cannot be combined with --op", "--op relu --also-batch 0"},
-        {3, NULL, "--size cannot be combined with --op", "--size=8 --op relu"},
-        {3, NULL, "--neighbors requires --op NAME", "--neighbors 0"},
-        {3, NULL, "--timeout requires --guard, or isa= in --configs", "--timeout 5"},
-    };
-    expect_calls("compare", sizeof calls / sizeof *calls, calls);
-}
-
-/* A leaf is wrong usage; a name that no implementation has leaves the question open. */
-Test(compare_cli, nothing_to_compare)
-{
-    static const call calls[] = {
-        {3, NULL, "--op fill: a leaf has no kernel", "--op fill"},
-        {2, "", "naive:impl=xyz: no node has",
-         "--op relu --neighbors 0 --configs naive:f64,naive:impl=xyz"},
-        {0, "", "", "--op relu --neighbors 0 --configs naive:f64,naive:impl=f32"},
-    };
-    expect_calls("compare", sizeof calls / sizeof *calls, calls);
-}
-
 /* On another instruction set, in another process. */
 Test(compare_cli, isa)
 {
-    static const struct {
-        const char *configs, *dtype, *says, *never;
-    } cases[] = {
-        {"naive:f64,onednn:isa=sse41", "f32", "3 comparisons, 0 failed", "avx"},
-        {"naive:f64,onednn:isa=avx2", "f32", "3 comparisons, 0 failed", "avx512"},
-        /* where oneDNN would emulate bf16, convolutions are computed in f32 */
-        {"naive:f64,onednn:isa=avx512_core", "bf16", " comparisons, 0 failed", "bf16:avx"}};
     unsetenv("ADJOINT_PLAN");
-    for (int i = 0; i < 3; i++) {
-        prints(0, cases[i].says,
-               "compare --op conv2d --in 2,8,8,16 --filter 3,3,16,8 --runs 1 --threads 1 "
-               "--neighbors 0 --configs %s --dtype %s",
-               cases[i].configs, cases[i].dtype);
-        cr_assert_null(strstr(ran.out, cases[i].never), "%s", ran.out);
-    }
-    complains(3, "in the first configuration, the reference",
-              "compare --op conv2d --configs onednn:isa=avx2,naive");
+    expect_rows("isa");
 }
 
 /* Its plan has nodes that equal others, which are computed anew for the gradient: already what node
@@ -213,39 +131,4 @@ Test(compare_cli, guard_and_a_hang)
 
 TestSuite(compare_infer, .init = plan_as_usual);
 
-/* No gradients and no updates, the probabilities last; batch norms are there alone, and folded:
- * what is left of them is behind convolutions, and a filter's factor. */
-Test(compare_infer, is_what_predict_runs)
-{
-    static const char *const there[] = {"mobilenet_v1, inference, batch 1",
-                                        "  softmax ",
-                                        "  batch_norm ",
-                                        "  add+sqrt+div ",
-                                        "  mul+sub ",
-                                        ", 0 failed"},
-                             *const absent[] = {"_grad", "backprop", "momentum", "cross_entropy",
-                                                "  batch_norm+"};
-    tool(0, "compare --model mobilenet_v1 --size 32 --batch 1 --runs 1 --also-batch 0 --threads 1 "
-            "--configs naive:f64,direct --infer");
-    for (size_t i = 0; i < sizeof there / sizeof *there; i++)
-        expect_text(ran.out, there[i]);
-    for (size_t i = 0; i < sizeof absent / sizeof *absent; i++)
-        cr_expect_null(strstr(ran.out, absent[i]), "\"%s\": %s", absent[i], ran.out);
-}
-
-Test(compare_infer, refused)
-{
-    static const call calls[] = {
-        {3, NULL, "--infer cannot be combined with --op", "--op relu --infer"},
-        {3, NULL, "--optimizer requires --model without --infer",
-         "--model lenet --optimizer adam --infer"},
-    };
-    expect_calls("compare", sizeof calls / sizeof *calls, calls);
-}
-
-Test(compare_infer, optimizer_of_a_training_step)
-{
-    prints(
-        0, "\n  adam_step  ",
-        "compare --model lenet --optimizer adam --configs naive:f64,naive --also-batch 0 --runs 1");
-}
+Test(compare_infer, graphs) { expect_rows("graphs"); }

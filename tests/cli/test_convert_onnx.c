@@ -6,7 +6,7 @@
 #include "adjoint_io.h"
 #include "adjoint_nn.h"
 #include "adjoint_onnx.h"
-#include "cli/child.h"
+#include "cli/rows.h"
 #include "graph/op.h"
 #include "small_data.h"
 
@@ -224,23 +224,7 @@ Test(convert_onnx, bad_model_cards)
     }
 }
 
-Test(convert_onnx, refusals)
-{
-    static const call calls[] = {
-        {1, NULL, "names no built-in model (set --model to that ONNX file)",
-         "back.safetensors other.onnx"},
-        {3, NULL, "--tensor: OUT is a whole network",
-         "weights.safetensors other.onnx --tensor conv1/w"},
-        {3, NULL, "--map: an ONNX file has", "net.onnx back.safetensors --map pytorch"},
-        {1, NULL,
-         "weights.safetensors: weights: ", "weights.safetensors other.onnx --model resnet8"},
-        {0, "", "network written to standard output", "weights.safetensors - --format onnx"},
-    };
-    train("lenet");
-    tool(0, "convert weights.safetensors net.onnx");
-    tool(0, "convert net.onnx back.safetensors");
-    expect_calls("convert", sizeof calls / sizeof *calls, calls);
-}
+Test(convert_onnx, refused) { expect_rows("refused"); }
 
 /* A net with a parameter of the batch's size is written for its batch, with a note. */
 Test(convert_onnx, one_batch)

@@ -3,6 +3,7 @@
  */
 #include <criterion/criterion.h>
 
+#include "cli/rows.h"
 #include "cli/small_data.h"
 #include "cli/train_log.h"
 #include "tests/plan.h"
@@ -177,31 +178,19 @@ Test(data_folders, gray_among_colors)
 /* Gray images, in files or in an array, become a color model's channels, with a note. */
 Test(data_folders, gray_for_a_color_model)
 {
-    static const char note[] =
-        "note: 11 of 11 images in all splits are gray and become color (--size "
-        "channels=1 makes all gray)";
     put_classes("data/train/a 5, data/train/b 5, data/test/a 1", 8, 1);
-    train(0, "--model resnet8 --out w.safetensors");
-    expect_text(ran.out, note);
-    cr_expect_str_eq(entry_of("w.safetensors", "input"), "[32,32,3]");
-    train(0, "--model resnet8 --out w.safetensors --size channels=1");
-    cr_expect_null(strstr(ran.out, note), "%s", ran.out);
-    cr_expect_str_eq(entry_of("w.safetensors", "input"), "[32,32,1]");
-    prints(0, "note: 40 of 40 images in all splits are gray and become color",
-           "train --model resnet8 --limit 20 --epochs 1");
+    expect_rows("gray for a color model");
+    cr_expect_str_eq(entry_of("color.safetensors", "input"), "[32,32,3]");
+    cr_expect_str_eq(entry_of("gray.safetensors", "input"), "[32,32,1]");
 }
 
 /* Messages name the folder without images, and the option that makes a split. */
 Test(data_folders, what_is_missing_is_named)
 {
     put_classes("data/cats 5, data/dogs 0", 8, 1);
-    expect_failure(SMALL, 1,
-                   "number of classes is out of range (got 1, expected 2 to "
-                   "100000); left out: folder dogs without images");
+    expect_rows("one class");
     put_classes("data/dogs 5", 8, 1);
-    train(0, SMALL "--out w.safetensors");
-    complains(1, "has no validation split (--val-split, ",
-              "eval --weights w.safetensors --data data --part val");
+    expect_rows("no validation split");
 }
 
 /* Overwrites an image with its first 60 bytes, which hold the header. */
@@ -256,26 +245,4 @@ Test(data_options, resize_error)
     tool(0, "train --data %s --model lenet5 --size resize=error --size 28 --epochs 1", small.path);
 }
 
-Test(data_options, refused)
-{
-    static const call calls[] = {
-        {3, "", "--size: expected N or HxW, 1 to 32768, channels=N or resize=R (got 0)",
-         "--size 0"},
-        {3, "", "(got 12y)", "--size 12y"},
-        {3, "", "(got 12x)", "--size 12x"},
-        {3, "", "(got x12)", "--size x12"},
-        {3, "", "(got 12x12x12)", "--size 12x12x12"},
-        {3, "", "(got 32769)", "--size 32769"},
-        {3, NULL, "--size channels: out of range (got 0, expected 1 to 4)", "--size channels=0"},
-        {3, NULL, "--size channels: out of range", "--size 8,channels=5"},
-        {3, NULL, "--val-split: out of range (got 0, expected 0.001 to 0.9)", "--val-split 0"},
-        {3, "", "--size channels: got 2, expected 1, 3 or 4", "--size channels=2"},
-        {3, NULL, "--size resize: got \"none\", expected auto or error", "--size resize=none"},
-        {3, NULL, "--limit: out of range", "--limit 0"},
-        {3, NULL, "--limit: not a whole number", "--limit ten"},
-        {3, NULL, "--val-split: out of range (got 0.95, expected 0.001 to 0.9)",
-         "--val-split 0.95"},
-        {3, NULL, "--val-split: out of range", "--val-split -0.1"},
-    };
-    expect_calls("train --data data", sizeof calls / sizeof *calls, calls);
-}
+Test(data_options, refused) { expect_rows("refused"); }

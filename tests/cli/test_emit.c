@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "adjoint_fit.h"
-#include "cli/child.h"
+#include "cli/rows.h"
 #include "cli/small_data.h"
 #include "tests/plan.h"
 
@@ -164,66 +164,24 @@ Test(emit, training)
 
 /* The last layer alone is trained, as with all others frozen by name: [84, 10] and [10] with their
  * momentum. The batch norms of ds_cnn keep their statistics. */
-Test(emit, head_only)
-{
-    tool(0, "emit --model lenet5 --train --head-only --out head.c");
-    tool(0, "emit --model lenet5 --train --freeze conv*,fc* --out frozen.c");
-    cr_expect(same_file("head.c", "frozen.c"));
-    cr_expect_eq(shell("grep 'NET_STATE_BYTES = 6816,' head.c"), 0);
-    tool(0, "emit --model ds_cnn --train --head-only --out head.c");
-    cr_expect_eq(shell("! grep batch_norm_stats head.c && grep 'STATE_BYTES = 6256,' head.c"), 0);
-}
+Test(emit, head_only) { expect_rows("head only"); }
 
-static const call refused[] = {
-    {3, NULL, "--weights FILE is missing, or --model NAME", ""},
-    {3, NULL, "unknown model lenett (did you mean lenet?)", "--model lenett"},
-    {3, NULL, "--prefix: not an identifier (got \"a b\"", "--model lenet5 --prefix 'a b'"},
-    {3, NULL, "--batch: out of range", "--model lenet5 --batch 0"},
-    {1, NULL, "no-such-file", "--weights no-such-file"},
-    {1, NULL, "no-such.onnx", "--model no-such.onnx"},
-    {3, NULL, "--freeze requires --train", "--model lenet5 --freeze conv1/*"},
-    {3, NULL, "--map requires --weights FILE", "--model lenet5 --map pytorch"},
-    {3, NULL, "--head-only requires --train", "--model lenet5 --head-only"},
-    {1, NULL, "--head-only: the last layer has no parameter to train",
-     "--model lenet5 --train --head-only --freeze logits/*"},
-    {1, NULL, "matches no parameter", "--model lenet5 --train --freeze nothing"},
-    {1, NULL, "matches every parameter", "--model lenet5 --train --freeze *"},
-    {3, NULL, "--data requires --weights-type int8", "--model lenet5 --data digits"},
-    {3, NULL, "--data requires --weights, or", "--model lenet5 --weights-type int8 --data digits"},
-    {3, NULL, "--weights-type: ", "--model lenet5 --weights-type int4"},
-    {1, NULL, "--out: ", "--model lenet5 --out /no/such/folder/net.c"},
-};
-
-Test(emit, refused) { expect_calls("emit", sizeof refused / sizeof *refused, refused); }
+Test(emit, refused) { expect_rows("refused"); }
 
 /* Weights of another net: nothing is written, and what was there stays. */
 Test(emit, an_old_file_stays)
 {
-    static const call calls[] = {
-        {1, NULL, "set --model", "--weights w.safetensors --out net.c"},
-        {1, NULL, "emit: w.safetensors: ", "--weights w.safetensors --model lenet5 --out net.c"},
-    };
     const float one[1] = {1};
     const adj_tensor t = {"conv1/w", ADJ_ELEM_F32, {1, {1}}, one};
     cr_assert_eq(adj_tensors_write("w.safetensors", 1, &t, 0, NULL, NULL), ADJ_OK);
-    put_file("net.c", "old", 3);
-    expect_calls("emit", sizeof calls / sizeof *calls, calls);
-    cr_assert_eq(shell("cat net.c"), 0);
-    cr_expect_str_eq(ran.out, "old");
+    expect_rows("an old file stays");
 }
 
 /* Without a file the text goes to standard output, whole or not at all. */
 Test(emit, standard_output)
 {
-    tool(0, "emit --model ds_cnn --prefix kws");
+    expect_rows("standard output");
     cr_expect_eq(strncmp(ran.out, "/* ds_cnn, written by adjoint", 29), 0, "%.80s", ran.out);
-    expect_text(ran.err, "note: parameters have their initial values");
 }
 
-Test(emit, sums)
-{
-    tool(0, "emit --model lenet5 --sums f32 --out f32.c");
-    tool(0, "emit --model lenet5 --sums double --out double.c");
-    cr_expect_eq(shell("grep -l 'double sum0\\[' *.c"), 0);
-    cr_expect_str_eq(ran.out, "double.c\n");
-}
+Test(emit, sums) { expect_rows("sums"); }

@@ -5,6 +5,7 @@
 
 #include "adjoint_fit.h"
 #include "adjoint_io.h"
+#include "cli/rows.h"
 #include "cli/small_data.h"
 #include "cli/train_log.h"
 #include "tests/plan.h"
@@ -33,14 +34,6 @@ TestSuite(eval_digits, .init = enter_small_data, .fini = leave);
 
 Test(eval, parts_of_a_folder)
 {
-    static const call refused[] = {
-        {1, NULL, "has no test split", "--part test"},
-        {1, NULL, "has no validation split (--val-split", "--part validation"},
-        {3, NULL, "--val-split cannot be combined with --part test", "--part test --val-split 0.2"},
-        {3, NULL, "--val-split cannot be combined with --part all", "--part all --val-split 0.2"},
-        {3, NULL, "--part: got \"both\", expected train, test, val, validation or all",
-         "--part both"},
-    };
     put_classes("data/a 10, data/b 6", 12, 1);
     json_t *log = train_log(0, TRAIN "--val-split=0.25");
     /* a folder without parts is taken whole; what train held out is found again */
@@ -52,7 +45,7 @@ Test(eval, parts_of_a_folder)
                                                scores_of(log, 0, "validation", 5)));
     expect_eval("data --val-split 0.25 --part train",
                 WORDS("train 11 images in 2 classes (a 7, b 4)", "train accuracy ", " of 11)"));
-    expect_calls(EVAL "data", sizeof refused / sizeof *refused, refused);
+    expect_rows("parts of a folder");
 
     put_classes("parts/Training/a 3, parts/Training/b 2, parts/valid/a 4, parts/valid/b 5", 12, 1);
     expect_eval("parts", WORDS("validation 9 images in 2 classes (a 4, b 5)",

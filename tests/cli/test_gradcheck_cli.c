@@ -4,81 +4,12 @@
 #include <jansson.h>
 #include <stdlib.h>
 
-#include "cli/child.h"
+#include "cli/rows.h"
 #include "exec/report.h"
 #include "graph/op.h"
 #include "tests/plan.h"
 
-static const call calls[] = {
-    {0, "2 pass, 0 fail", NULL, "--op conv2d --in 1,5,5,2 --filter 3,3,2,2 --neighbors 0"},
-    {0, "PASS (bit-exact)", NULL,
-     "--op depthwise_conv2d_native --in 1,8,9,9 --filter 3,3,8,2 --attr "
-     "dilations=1,1,2,2,padding=SAME,data_format=NCHW"},
-    {0, "richardson", NULL, "--op tanh --method richardson --backend=naive"},
-    {0, "second order", NULL, "--op sigmoid --order 2 --dtype f64"},
-    {0, "SKIPPED (integer input)", NULL, "--op sparse_softmax_cross_entropy"},
-    {0, " fail", NULL, "--model lenet --node 5"},
-    {0, " %5 ", NULL, "--model lenet --node %5"},
-    {0, " logits ", NULL, "--model lenet --node logits"},
-    {3, NULL, "(got nothing, expected 0 to ", "--model lenet --node nothing"},
-    {3, NULL, "(got %5x, expected 0 to ", "--model lenet --node %5x"},
-    {1, "FAIL", NULL, "--op tanh --rtol 1e-14"},
-    {2, "0 checked, 0 pass, 0 fail, 0 inconclusive", NULL, "--op equal --neighbors 0"},
-    {0, "--attr LIST", NULL, "--help"},
-    {3, NULL, "--attr: relu has no attribute 1",
-     "--op relu --attr 1,22222222222222222222222222222222222222222222222222"},
-    {3, NULL, "expected one of --model NAME and --op NAME", ""},
-    {3, NULL, "one of --model NAME and --op NAME", "--op relu --model lenet"},
-    {3, NULL, "separable_conv2d is composed of depthwise_conv2d_native, conv2d",
-     "--op separable_conv2d"},
-    {3, NULL, "unknown op conv2f (did you mean conv2d?)", "--op conv2f"},
-    {3, NULL, "unknown op ", "--op ''"},
-    {3, NULL, "unknown model lennet (did you mean lenet?)", "--model lennet"},
-    {3, NULL, "unknown option --od (did you mean --op?)", "--od relu"},
-    {3, NULL,
-     "--method: got \"ato\", expected auto, adjoint, directional, elementwise or "
-     "richardson",
-     "--op relu --method ato"},
-    {3, NULL, "(got \"onednm\", expected one of onednn, direct, naive)",
-     "--op relu --backend onednm"},
-    {3, NULL, "(got \"maiv\", expected one of onednn, direct, naive)",
-     "--op relu --backend onednn,relu=maiv"},
-    {3, NULL, "unknown op \"rely\" (did you mean relu?)", "--op relu --backend rely=naive"},
-    {3, NULL, "unknown backend (got \"\"", "--op relu --backend ''"},
-    {0, "backend=onednn,relu=naive", NULL, "--op relu --backend onednn,relu=naive"},
-    {3, NULL, "did you mean --neighbors?", "--op relu --neihgbours 1"},
-    {0, "9 pass", NULL, "--op relu"},
-    {0, "3 pass", NULL, "--op relu --neighbors 2"},
-    {0, " 0 inconclusive", NULL, "--op reduce_max --dtype bf16"},
-    {0, "seed 4294967297 first 9007199254740992", NULL,
-     "--op dropout --attr seed=4294967297,first=9007199254740992"},
-    {0, "clip min=-inf max=inf", NULL, "--op clip --attr min=-inf,max=inf"},
-    {0, "clip min=-0.5 max=-inf", NULL, "--op clip --neighbors 0"},
-    {2, "has a name that contains \"xyz\"", NULL, "--op relu --impl xyz"},
-    {0, "axes=1,2 keep_dims", NULL, "--op reduce_sum --neighbors 0"},
-    {0, "bit-identical: yes", NULL, "--op exp --backend naive --threads 3"},
-    {0, "reference=naive float64  threads=2", NULL, "--op neg --threads 2"},
-    {0, " dy/upstream ", NULL, "--op relu_grad --order 2"},
-    {0, "3 pass", NULL, "--op reduce_max --order 2 --attr 1,2 --neighbors 0"},
-    {3, NULL, "--dtype: got \"f33\"", "--op relu --dtype f33"},
-    {3, NULL, "--filter: relu has no second operand", "--op relu --filter 3,3"},
-    {3, NULL, "--in: not a shape", "--op relu --in 1,x"},
-    {3, NULL, "--in: not a shape", "--op relu --in 1,-4"},
-    {3, NULL, "--in: not a shape", "--op relu --in 9000000000,9000000000"},
-    {3, NULL, "input must be 4-D", "--op conv2d --in 1,8,8"},
-    {3, NULL, "a model has no attribute groups", "--model lenet --attr groups=2"},
-    {3, NULL, "padding is unknown", "--op conv2d --attr padding=SOME"},
-    {3, NULL, "--node: not a node of lenet (got", "--model lenet --node 5000"},
-    {3, NULL, "--node requires --model NAME", "--op relu --node 1"},
-    {3, NULL, "--batch requires --model NAME", "--op relu --batch 2"},
-    {3, NULL, "--neighbors requires --op NAME", "--model lenet --neighbors 0"},
-    {1, NULL, "--json: /nowhere/x: No such file", "--op neg --json /nowhere/x"},
-};
-
-Test(gradcheck_cli, statuses_and_sentences)
-{
-    expect_calls("gradcheck", sizeof calls / sizeof *calls, calls);
-}
+Test(gradcheck_cli, statuses_and_sentences) { expect_rows("statuses and sentences"); }
 
 /* The next failure's worst element and the line that repeats it; where to go on, or NULL. */
 static const char *next_failure(const char *out, char worst[256], char repro[512])
@@ -140,8 +71,6 @@ Test(gradcheck_cli, every_line_repeats_its_failure, .init = plan_as_usual)
         expect_text(first.out, "blame: ");
     }
 }
-
-Test(gradcheck_cli, a_leaf) { prints(2, "SKIPPED (a leaf)", "gradcheck --model lenet --node 0"); }
 
 /* Ops with nothing to check, which is inconclusive: integers, leaves, no gradient by definition. */
 static int has_nothing(const adj_op *op)
@@ -209,19 +138,4 @@ Test(gradcheck_cli, reports_for_programs)
     const json_t *rows = json_object_get(report, "rows");
     cr_expect_eq(json_array_size(rows), 2);
     cr_expect_str_eq(word_in(json_array_get(rows, 1), "wrt"), "bias");
-
-    prints(1,
-           "<testsuite name=\"adjoint gradcheck tanh\" tests=\"1\" "
-           "failures=\"1\"",
-           "gradcheck --op tanh --rtol 1e-14 --neighbors 0 --junit -");
-    expect_text(ran.out, "<failure message=\"naive float64 backward agrees");
-    expect_text(ran.out, "-&gt;");
-}
-
-/* The rows include the steps of the requested optimizer. */
-Test(gradcheck_cli, steps_of_an_optimizer)
-{
-    prints(0, "adam_step", "gradcheck --model lenet --optimizer adam --draws 1");
-    tool(3, "gradcheck --op relu --optimizer adam");
-    tool(3, "gradcheck --model lenet --optimizer adan");
 }

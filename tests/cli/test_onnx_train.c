@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "adjoint_onnx.h"
+#include "cli/rows.h"
 #include "cli/train_log.h"
 #include "graph/op.h"
 #include "onnx/model_text.h"
@@ -105,31 +106,10 @@ Test(onnx_train, new_head_alone)
     for (int i = 0; i < N_FROZEN; i++)
         cr_expect_not(same_as_file(t, i), "%s", leaf[i].name);
 
-    /* on, from the trained weights: their last layer is kept, or new again */
-    prints(0, "7 parameters and states loaded from",
-           "train --model net.onnx --data . --weights out.safetensors --epochs 1 --out "
-           "more.safetensors");
-    prints(0, "  fc.weight: new\n",
-           "train --model net.onnx --data . --weights out.safetensors --epochs 1 --head new --out "
-           "more.safetensors");
-    expect_text(ran.out, "  conv1.weight: loaded from conv1.weight\n");
-    complains(
-        3, "fc.bias would stay random, as it is not loaded (1 such)",
-        "train --model net.onnx --data . --weights out.safetensors --head new --freeze fc.bias");
+    expect_rows("on from the trained weights");
 }
 
-Test(onnx_train, refused)
-{
-    complains(1,
-              "net.onnx has 7 classes, the data 10 (--head new trains a new "
-              "last layer)",
-              "train --model net.onnx --data .");
-    complains(3,
-              "--freeze fc*: fc.weight would stay random, as the last layer "
-              "is new",
-              "train --model net.onnx --data . --head new --freeze fc*");
-    complains(3, "--map requires --weights FILE", "train --model net.onnx --data . --map pytorch");
-}
+Test(onnx_train, refused) { expect_rows("refused"); }
 
 /* The first step of a range test shows NaN in the file. */
 Test(onnx_train, rate_for_weights_of_nan)
@@ -148,23 +128,8 @@ Test(onnx_train, symbolic_size)
               "the size of axis 2 (\"batch\") is not known (expected a fixed size in the file, or "
               "--size HxW of train and compare",
               "train --model net.onnx --data . --head new");
-    train_log(0, "--model net.onnx --head new --epochs 1 --size 12x14 --out out.safetensors");
-    prints(0, "net.onnx on ", "eval --model net.onnx --weights out.safetensors --data .");
-    tool(0, "convert out.safetensors own.onnx --model net.onnx");
-    prints(0, "1, 12, 14]", "inspect own.onnx");
-    tool(0, "compare --model net.onnx --size 12x14 --also-batch 0 --runs 1 --threads 1 --configs "
-            "naive:f64,naive");
+    expect_rows("symbolic size");
 }
 
 /* A run that is prolonged ends with the bits of one that was as long from the beginning. */
-Test(onnx_train, resumed)
-{
-    static const char *const parts[] = {"2 --out w.safetensors", "1 --checkpoint run.ckpt",
-                                        "2 --checkpoint run.ckpt --resume --out out.safetensors"};
-    for (int i = 0; i < 3; i++)
-        tool(0,
-             "train --data . --threads 1 --model net.onnx --head new --freeze bn1.* --schedule "
-             "constant --epochs %s",
-             parts[i]);
-    cr_expect(same_file("out.safetensors", "w.safetensors"));
-}
+Test(onnx_train, resumed) { expect_rows("resumed"); }

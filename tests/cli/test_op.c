@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "adjoint_io.h"
-#include "cli/child.h"
+#include "cli/rows.h"
 #include "io/folder.h"
 #include "tests/io/scoped.h"
 
@@ -97,25 +97,7 @@ Test(op, standard_input_and_output)
 
 Test(op, wrong_usage)
 {
-    static const call calls[] = {
-        {3, NULL, "the op's NAME is missing", "--in in --out out"},
-        {3, NULL, "--in FILE is missing", "relu --out out"},
-        {3, NULL, "--out FILE is missing", "relu --in in"},
-        {3, NULL, "unknown op conv2 (did you mean conv2d?)", "conv2 --in in --out out"},
-        {3, NULL, "conv2d_transpose is composed of conv2d_backprop_input", "conv2d_transpose"},
-        {3, NULL, "unexpected argument \"tanh\"", "relu tanh"},
-        {3, NULL, "--dtype: not available; the tensors in the file have", "relu --dtype f16"},
-        {3, NULL, "--backend: unknown", "relu --in in --out out --backend cuda"},
-        {1, NULL, "relu: operand x0 is missing", "relu --in in --out out"},
-        {1, NULL, "fill: a leaf has no operands", "fill --in in --out out"},
-        {1, NULL, "op: --in: /nowhere/x: ", "relu --in /nowhere/x --out out"},
-        {1, NULL, "/nowhere/x: No such file", "relu --in in --out /nowhere/x"},
-        {3, NULL, "op: --attr strides: got \"1,x\", expected whole numbers",
-         "conv2d --in in --out out --attr strides=1,x"},
-        {1, NULL, "dilation", "conv2d --in in --out out --attr dilations=1,0,1,1"},
-        {1, NULL, "", "elu --in in --out out"},
-    };
-    expect_calls("op", sizeof calls / sizeof *calls, calls);
+    expect_rows("wrong usage");
     cr_expect_eq(files_in(&here), 1, "a file was written");
 }
 
@@ -128,14 +110,7 @@ Test(op, defaults_of_attributes)
                             {"gamma", ADJ_ELEM_F64, {1, {4}}, x},
                             {"beta", ADJ_ELEM_F64, {1, {4}}, x}};
     cr_assert_eq(adj_tensors_write("in", 4, t, 0, NULL, NULL), ADJ_OK);
-    tool(0, "op group_norm --in in --out y");
-    tool(0, "op group_norm --in in --out same --attr epsilon=0.001,groups=1");
-    tool(0, "op group_norm --in in --out other --attr epsilon=0.25");
-    cr_expect(same_file("y", "same"));
-    cr_expect(!same_file("y", "other"));
-    complains(3, "op: --attr: perm is missing (adjoint ops transpose",
-              "op transpose --in in --out out");
-    complains(3, "op: --attr: dtype is missing", "op cast --in in --out out");
+    expect_rows("defaults of attributes");
 }
 
 Test(op_numbers, beside_pytorch)

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "adjoint_io.h"
-#include "cli/child.h"
+#include "cli/rows.h"
 #include "cli/small_data.h"
 #include "io/sample.h"
 #include "tests/plan.h"
@@ -242,15 +242,6 @@ Test(output, paths)
 
 /* ---- "-" where a command takes the name of a file ---- */
 
-/* Runs the lines by a shell, where the tool is adjoint, and expects what their rows have. */
-static void expect_lines(size_t n, const call lines[])
-{
-    for (size_t i = 0; i < n; i++) {
-        shell("%s", lines[i].line);
-        expect_call(lines[i].line, &lines[i]);
-    }
-}
-
 /* t.safetensors: a tensor each of 6 and 3 elements. */
 static void enter_tensors(void)
 {
@@ -265,125 +256,20 @@ static void enter_tensors(void)
 
 TestSuite(standard, .init = enter_tensors, .fini = leave);
 
-Test(standard, inspect)
-{
-    static const call lines[] = {
-        {0, "", NULL,
-         "adjoint inspect t.safetensors >file; adjoint inspect - <t.safetensors >in; "
-         "test -s in && cmp file in"},
-        {0, NULL, NULL,
-         "cat t.safetensors | adjoint inspect --json - | grep -q '\"file\": *\"-\"'"},
-        /* NumPy's file has no name for its array */
-        {0, "\narr_0 ", "",
-         "adjoint convert t.safetensors b.npy --tensor b && adjoint inspect - <b.npy"},
-        {1, NULL, "standard input: ", "head -c 20 t.safetensors | adjoint inspect -"},
-        {1, NULL, "", "adjoint inspect - <&-"},
-    };
-    expect_lines(sizeof lines / sizeof *lines, lines);
-    cr_expect_eq(shell("head -c 20 t.safetensors | adjoint inspect -"), 1);
-    cr_expect_null(strstr(ran.err, "/proc/"), "%s", ran.err);
-}
+Test(standard, inspect) { expect_rows("inspect"); }
 
-Test(standard, convert)
-{
-    static const char *const formats[] = {"safetensors", "npz", "npy", "h"};
-    static const call lines[] = {
-        {0, "1 tensor, 6 elements, 24 bytes", NULL, "adjoint inspect file.safetensors"},
-        /* through all of them and back, with what the header says of the first */
-        {0, "", "",
-         "adjoint convert - - --format safetensors <t.safetensors | "
-         "adjoint convert - same.safetensors && cmp same.safetensors t.safetensors"},
-        {0, "2 tensors, 9 elements, 48 bytes", "",
-         "adjoint convert t.safetensors - --format npz | "
-         "adjoint convert - odd.name --format npz && adjoint inspect odd.name"},
-        {3, NULL, "or --format (got -)", "adjoint convert t.safetensors -"},
-        {1, NULL, "holds one tensor (got 2; select one with --tensor NAME)",
-         "adjoint convert - - --format npy <t.safetensors"},
-        {1, NULL, "standard output cannot be written",
-         "adjoint convert - - --format npz <t.safetensors >/dev/full"},
-        {3, NULL, "IN and --map cannot both be standard input",
-         "adjoint convert - x.npz --map - <t.safetensors"},
-    };
-    for (int i = 0; i < 4; i++) {
-        char line[600];
-        snprintf(line, sizeof line,
-                 "adjoint convert t.safetensors file.%s --tensor a && "
-                 "adjoint convert - - --tensor a --format %s <t.safetensors >piped && "
-                 "cmp file.%s piped",
-                 formats[i], formats[i], formats[i]);
-        const call c = {0, "", "1 tensor written to standard output", line};
-        expect_lines(1, &c);
-    }
-    expect_lines(sizeof lines / sizeof *lines, lines);
-}
+Test(standard, convert) { expect_rows("convert"); }
 
 /* Messages that say what is there, or what to do. */
-Test(standard, messages_about_files)
-{
-    static const call lines[] = {
-        {1, NULL, "adjoint inspect: cut.onnx: is not an ONNX file",
-         "printf x >cut.onnx; adjoint inspect cut.onnx"},
-        {3, NULL,
-         "--model: expected a model's name or an ONNX file; m.txt: not a file of tensors (got "
-         "text, ",
-         "printf hello >m.txt; adjoint train --model m.txt --data digits"},
-        {3, NULL, "t.safetensors holds weights (set --weights FILE)",
-         "adjoint train --model t.safetensors --data digits"},
-        {1, NULL,
-         "has no tensor conv1.weight (for conv1/w); other names need a map file: edit that of "
-         "adjoint convert --map pytorch --model lenet\n",
-         "adjoint convert t.safetensors m.npz --map pytorch --model lenet"},
-    };
-    expect_lines(sizeof lines / sizeof *lines, lines);
-}
+Test(standard, messages_about_files) { expect_rows("messages about files"); }
 
 /* A map file as well; an unknown model is reported. */
-Test(standard, convert_maps)
-{
-    static const call lines[] = {
-        {0, "\nours ", "",
-         "echo 'ours = a, permute 1 0' | adjoint convert t.safetensors m.npz --map - && "
-         "adjoint inspect m.npz"},
-        {0, "[3, 2]", "", "adjoint inspect m.npz"},
-        {1, NULL, "standard input: line 1",
-         "echo 'ours = ' | adjoint convert t.safetensors m.npz --map -"},
-        {3, NULL, "unknown model zzzzqq", "adjoint convert --map pytorch --model zzzzqq"},
-    };
-    expect_lines(sizeof lines / sizeof *lines, lines);
-}
+Test(standard, convert_maps) { expect_rows("convert maps"); }
 
 Test(output, standard_weights)
 {
-    static const call lines[] = {
-        {0, "", "",
-         "adjoint train --data . --model lenet5 --epochs 1 --out w.safetensors >/dev/null"},
-        {0, "", "",
-         "adjoint eval --data . --weights w.safetensors >file && "
-         "adjoint eval --data . --weights - <w.safetensors >in && cmp file in"},
-        {0, "", "",
-         "adjoint predict --weights w.safetensors gray.png >file && "
-         "adjoint predict --weights - gray.png <w.safetensors >in && cmp file in"},
-        {0, "", "",
-         "adjoint convert w.safetensors theirs.safetensors --map pytorch --to-theirs && "
-         "adjoint convert --map pytorch --model lenet5 >map && "
-         "adjoint predict --weights theirs.safetensors --model lenet5 --map map gray.png >file && "
-         "adjoint predict --weights theirs.safetensors --model lenet5 --map - gray.png <map >in "
-         "&& cmp file in"},
-        {0, "states loaded from standard input, ", "",
-         "adjoint train --data . --model lenet5 --epochs 1 --weights w.safetensors "
-         "--out file.safetensors && adjoint train --data . --model lenet5 --epochs 1 "
-         "--weights - --out in.safetensors <w.safetensors && cmp file.safetensors in.safetensors"},
-        {1, NULL,
-         "standard input: ", "head -c 500 w.safetensors | adjoint predict --weights - gray.png"},
-        {3, NULL, "standard input can be given once (got - 2 times)",
-         "adjoint predict --weights - - <w.safetensors"},
-        {3, NULL, "", "adjoint predict --weights w.safetensors - - <gray.png"},
-        {3, NULL, "--weights and --map cannot both be standard input",
-         "adjoint eval --data . --weights - --map - <w.safetensors"},
-        {3, "", "", "adjoint train --data . --weights - --map - <w.safetensors"},
-    };
     scoped(folder_remove) folder dir = small_data();
     put_sample(&dir, "gray.png", "gray.png");
     enter(dir);
-    expect_lines(sizeof lines / sizeof *lines, lines);
+    expect_rows("standard weights");
 }

@@ -9,7 +9,7 @@
 
 #include "adjoint_fit.h"
 #include "adjoint_io.h"
-#include "cli/child.h"
+#include "cli/rows.h"
 #include "cli/same_images.h"
 #include "cli/small_data.h"
 #include "io/sample.h"
@@ -63,20 +63,7 @@ Test(predict, one_and_many)
     put_file("._gray.png", "Mac OS X", 8);
     put_file("scan.bmp", "BM", 2);
     cr_assert_eq(shell("head -c 40 gray.png >bad"), 0);
-    tool(0, "predict --weights weights gray.png");
-    cr_expect_str_eq(ran.out, "gray.png: n nine 18.18 %\n");
-    tool(0, "predict --weights plain --top 3 gray.png");
-    cr_expect_str_eq(ran.out, "gray.png: 9 18.18 %, 8 16.36 %, 7 14.55 %\n");
-    /* an unreadable file is reported, the others are classified */
-    tool(1, "predict --weights weights none.png bad gray.png");
-    cr_expect_str_eq(ran.out, "gray.png: n nine 18.18 %\n");
-    expect_text(ran.err, "none.png");
-    expect_text(ran.err, "bad");
-    /* a folder: by name, and only images */
-    tool(0, "predict --weights weights .");
-    cr_expect_str_eq(ran.out, "./gray.png: n nine 18.18 %\n./rgb.PNG: n nine 18.18 %\n");
-    expect_text(ran.err, "note: left out ");
-    expect_text(ran.err, "predict: 2 images, 2 of them resized to 32x32: ");
+    expect_rows("one and many");
 }
 
 Test(predict, json)
@@ -94,84 +81,38 @@ Test(predict, json)
                            1e-6);
 }
 
+/* An image; a folder, which can be opened and not be read; longer than an image may be: a file with
+ * a hole. */
 Test(predict, standard_input)
 {
-    static const struct {
-        const char *file;
-        call c;
-    } inputs[] = {
-        {"gray.png", {0, "-: n nine 18.18 %\n", "", "-"}},
-        {"/dev/null", {1, NULL, "standard input", "-"}},
-        /* a folder can be opened, and not be read */
-        {".", {1, NULL, "standard input: Is a directory", "-"}},
-        /* longer than an image may be: a file with a hole */
-        {"Thumbs.db", {1, NULL, "standard input: too long for an image", "-"}},
-    };
     cr_assert_eq(truncate("Thumbs.db", ((off_t)1 << 29) + 1), 0);
-    for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
-        cr_assert_not_null(freopen(inputs[i].file, "rb", stdin));
-        expect_calls("predict --weights weights", 1, &inputs[i].c);
-    }
+    expect_rows("standard input");
 }
 
 Test(predict, what_is_missing)
 {
-    static const call calls[] = {
-        {3, NULL, "IMAGE is missing", "--weights weights"},
-        {3, NULL, "--weights FILE is missing", "x.png"},
-        {1, NULL, "/nowhere/w: No such file", "--weights /nowhere/w x.png"},
-        {1, NULL, "no images in this folder (expected files .png, ", "--weights weights empty"},
-        {0, "", "bare has no mean or deviation", "--weights bare gray.png"},
-    };
     cr_assert_eq(mkdir("empty", 0700), 0);
     put_weights("bare", NO_SCALE, 0);
-    expect_calls("predict", sizeof calls / sizeof *calls, calls);
-    tool(0, "predict --weights weights gray.png");
-    cr_expect_str_eq(ran.err, "");
+    expect_rows("what is missing");
 }
 
-/* Several images are refused before the weights are read. */
-Test(predict, saliency_of_one_image)
+/* Several images are refused before the weights are read; the picture may not replace what the
+ * command reads. */
+Test(predict, saliency)
 {
-    static const call calls[] = {
-        {3, NULL, "--saliency takes one image (got 2)", "--saliency o.png a.png b.png"},
-        {3, NULL, "--saliency: got why.jpg, expected NAME.png", "--saliency why.jpg a.png"},
-    };
-    expect_calls("predict --weights /nowhere/w", sizeof calls / sizeof *calls, calls);
-}
-
-/* The picture may not replace what the command reads. */
-Test(predict, saliency_spares_its_inputs)
-{
-    static const call calls[] = {
-        {3, NULL, "--saliency and IMAGE name the same file (gray.png)", "--saliency link gray.png"},
-        {3, NULL, "--saliency and --weights name the same file", "--saliency weights gray.png"},
-    };
     cr_assert_eq(link("gray.png", "link"), 0);
-    expect_calls("predict --weights weights", sizeof calls / sizeof *calls, calls);
+    expect_rows("saliency");
     cr_expect(same_file("gray.png", "Thumbs.db"));
 }
-
-#define PREDICT "predict --weights weights gray.png rgb.PNG "
 
 /* A softmax with a NaN among its logits is NaN for all classes, and so is the loss. */
 Test(predict, weights_with_nan)
 {
-    static const call calls[] = {
-        {1, NULL, "gray.png: the net's result is not finite", PREDICT "--top=3"},
-        {1, NULL, "rgb.PNG: the net's result is not finite", PREDICT "--top=3"},
-        {1, NULL, "gray.png: the net's result is not finite", PREDICT "--json"},
-        {1, NULL, "rgb.PNG: the net's result is not finite", PREDICT "--json"},
-        {1, "", "is not finite: its weights or the images hold NaN",
-         "eval --weights weights --data ."},
-        {1, "", "the loss is not finite in the first step: the weights or ",
-         "train --weights weights --data ."},
-    };
     const uint8_t pixels[3 * 32 * 32] = {0};
     float probability[30];
     adj_error error = {0};
     put_weights("weights", WHOLE, NAN);
-    expect_calls("", sizeof calls / sizeof *calls, calls);
+    expect_rows("weights with nan");
     scoped(release_predictor) adj_predictor *p = predictor_from("weights");
     cr_expect_eq(adj_predict(p, 3, pixels, probability, &error), ADJ_EARG);
     cr_expect_str_eq(error.message, "predict: the net's result for image 0 is not finite: its "
@@ -287,26 +228,6 @@ Test(imported, predict_and_eval_as_pytorch, .timeout = 60)
 
 Test(imported, refused_moments)
 {
-    static const call of_lenet5[] = {
-        {3, NULL, "--deviation is missing (got only --mean)", "--mean 0.5,0.5,0.5"},
-        {3, NULL, "--mean is missing (got only --deviation)", "--deviation 0.5"},
-        {3, NULL, "--mean: expected 3 numbers from 0 to 1, one per channel (got 0.5)",
-         "--mean 0.5 --deviation 0.5"},
-        {3, NULL, "--mean: expected 3 numbers", "--mean 0.5,0.5,0.5,0.5 --deviation 0.5,0.5,0.5"},
-        {3, NULL, "--mean: expected 3 numbers", "--mean 124,116,104 --deviation 58,57,57"},
-        {3, NULL, "--mean: expected 3 numbers", "--mean 0.5,,0.5 --deviation 1,1,1"},
-        {3, NULL, "--deviation: expected 3 numbers from 1e-06 to 1",
-         "--mean 0,0,0 --deviation 1,0,1"},
-        {3, NULL, "--deviation: expected 3 numbers", "--mean 0,0,0 --deviation 1,nan,1"},
-    };
-    static const call others[] = {
-        {3, NULL, "OUT holds arrays only", "convert theirs o.npz --mean 0 --deviation 1"},
-        {3, NULL, "does not name its model", "convert theirs o.h --mean 0 --deviation 1"},
-        {3, NULL, "--mean cannot be combined with --to-theirs",
-         "convert --map pytorch --to-theirs theirs o.h --mean 0 --deviation 1"},
-    };
     put_color_weights("theirs");
-    expect_calls("convert theirs o.h --map pytorch --model lenet5",
-                 sizeof of_lenet5 / sizeof *of_lenet5, of_lenet5);
-    expect_calls("", sizeof others / sizeof *others, others);
+    expect_rows("refused moments");
 }

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "cli/process.h"
+#include "cli/rows.h"
 #include "cli/small_data.h"
 #include "cli/train_log.h"
 
@@ -90,23 +91,7 @@ Test(train_out, folder_and_resumption, .timeout = 300)
     expect_text(read_text("half/report.html"), "<figcaption>Loss<");
 }
 
-/* The best weights of the first run stay where they were written, and a note says that the schedule
- * starts again. */
-Test(train_out, prolonged_to_another_folder, .timeout = 300)
-{
-    tool(0, TRAIN "--epochs 2 --lr 0.001 --checkpoint c");
-    /* of such a rate no step is a better one */
-    prints(0, "extended from 2 to 3 epochs: the learning rate schedule restarts",
-           "train --checkpoint c --resume --epochs 3 --lr 1e-12 --data . --out other");
-    expect_text(ran.out, "the best weights are still those saved before --resume");
-    cr_expect_neq(access("other/best.safetensors", F_OK), 0);
-}
-
-Test(train_out, range_test, .timeout = 300)
-{
-    prints(0, "range test: up to 300 steps",
-           "train --data . --model lenet5 --lr auto --epochs 1 --out run");
-}
+Test(train_out, notes, .timeout = 300) { expect_rows("notes"); }
 
 /* A disk that is full after the first epoch, whose scores are printed: nothing was resumed. */
 Test(train_out, full_disk)
@@ -152,22 +137,7 @@ Test(train_out, range_test_of_few_images, .timeout = 300)
 }
 
 /* Neither a folder nor files where training could not begin. */
-Test(train_out, nothing_is_left_of_what_failed)
-{
-    static const call calls[] = {
-        {3, NULL, "", "--out new/ --model nonet"},
-        {1, "", "", "--out new/ --data /nowhere"},
-        {1, NULL, "", "--out new/ --log none/l"},
-        {1, NULL, "none/new: No such file", "--out none/new"},
-        {1, NULL, "is not a folder (a weights file's name ends in ",
-         "--out train-images-idx3-ubyte"},
-    };
-    const int before = files_in(&here);
-    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
-        expect_calls(TRAIN, 1, &calls[i]);
-        cr_expect_eq(files_in(&here), before, "%s", calls[i].line);
-    }
-}
+Test(train_out, nothing_is_left_of_what_failed) { expect_rows("nothing is left of what failed"); }
 
 /* A folder's name that a card cannot hold is found before the first epoch. */
 Test(train_out, a_class_name_that_is_not_utf8)
@@ -190,40 +160,8 @@ Test(train_out, a_class_name_that_is_not_utf8)
     cr_expect_neq(access("out", F_OK), 0, "a folder is left");
 }
 
-/* Standard output and standard error in one file keep the order in which they were written. */
-Test(train_out, one_file_for_both_outputs)
-{
-    cr_assert_eq(shell("adjoint train --data . --epochs 1 --size 32 --batch 1000 2>&1"), 0);
-    const char *before = strstr(ran.out, "images are resized"),
-               *after = strstr(ran.out, "note: --batch is reduced to 90");
-    cr_expect(before != NULL && after != NULL && before < after, "%s", ran.out);
-    const char *found = strstr(ran.out, "lenet, ");
-    cr_expect(found != NULL && after < found, "%s", ran.out);
-}
-
-/* A run without --out and --checkpoint begins with a note that weights are not saved. */
-Test(train_out, nothing_is_saved_without_a_file)
-{
-    static const char note[] =
-        "note: weights are not saved; --out DIR saves weights, metrics and report\n";
-    tool(0, "train --data . --epochs 1");
-    cr_expect_eq(strncmp(ran.out, note, sizeof note - 1), 0, "%s", ran.out);
-    tool(0, "train --data . --epochs 1 --checkpoint checkpoint");
-    cr_expect_null(strstr(ran.out, "note: weights"), "%s", ran.out);
-}
-
 /* Two files of the run that are one, or one that cannot be replaced. */
-Test(train_out, files_in_the_folder_are_checked)
-{
-    static const call calls[] = {
-        {3, NULL, "--out and --log name the same file", TRAIN "--log run/metrics.jsonl"},
-        {1, NULL, "report.html: is not a regular file", TRAIN},
-    };
-    cr_assert_eq(shell("mkdir -p run/report.html"), 0);
-    expect_calls("", sizeof calls / sizeof *calls, calls);
-    cr_assert_eq(shell("ls run"), 0);
-    cr_expect_str_eq(ran.out, "report.html\n");
-}
+Test(train_out, files_in_the_folder_are_checked) { expect_rows("files in the folder are checked"); }
 
 /* A training whose folder or log another one holds is refused, and the other's lines stay. */
 Test(train_out, one_training_at_a_time)
@@ -263,11 +201,17 @@ Test(train_out, a_killed_run_leaves_whole_lines, .timeout = 120)
     cr_expect_gt(log_count(log, "step"), 20);
 }
 
-/* On Ctrl-C the report says so. */
+/* On Ctrl-C the weights are written, and report and log say so. */
 Test(train_out, an_interrupted_run_is_reported, .timeout = 120)
 {
     stop_by(SIGINT);
+    expect_text(ran.out, "stopped after a step");
     expect_text(read_text("run/report.html"), "<p>Interrupted after ");
+    json_t *log = read_log("run/metrics.jsonl");
+    const size_t last = json_array_size(log) - 1;
+    cr_expect_str_eq(log_word(log, last, "event"), "end");
+    cr_expect(json_is_true(log_entry(log, last, "interrupted")));
+    tool(0, "eval --weights run/weights.safetensors --data . --backend naive");
 }
 
 /* A file that is replaced is held by its FILE.lock. A killed training leaves that unlocked. */
