@@ -36,6 +36,8 @@ Test(cli, train_log_and_eval)
     cr_assert_eq(json_array_size(log), 5);
     cr_expect_str_eq(log_word(log, 0, "event"), "start");
     cr_expect_eq(log_number(log, 0, "parameters"), 61706);
+    cr_expect_eq(log_number(log, 0, "train_images"), 90);
+    cr_expect_eq(log_number(log, 0, "held_out_images"), 43);
     double best = 0;
     for (size_t i = 1; i <= 3; i++) {
         const double accuracy = log_number(log, i, "held_out_accuracy");
