@@ -5,11 +5,11 @@
  *   STATUS LINE > WORDS 2> WORDS
  *
  * The line ends with that exit status and prints the words (\n: a new line). Standard output > and
- * standard error 2> may have several words, or * for any; one without words stays empty. After
- * " !> " or " !2> " are words that it does not print. "== SECTION: COMMAND": with these words every
- * line of the section begins. A line that begins with $ is one of a shell, to which the tool is
- * adjoint. A line that the tool refuses leaves no file. A row that ends with \ goes on in the next
- * line, and one that begins with # is a comment. */
+ * standard error 2> may have several words, or * for any; one without words stays empty. Behind
+ * => or 2=> is all that is printed, behind !> or !2> what is not. "== SECTION: COMMAND": with these
+ * words every line of the section begins. A line that begins with $ is one of a shell, to which the
+ * tool is adjoint. A line that the tool refuses leaves no file. A row that ends with \ goes on in
+ * the next line, and one that begins with # is a comment. */
 #ifndef TESTS_CLI_ROWS_H
 #define TESTS_CLI_ROWS_H
 
@@ -26,39 +26,50 @@ static inline void unescape(char *text)
     }
 }
 
-/* Cuts a row behind its next " > ", " 2> ", " !> " or " !2> ", and sets of which stream and kind
- * that is. Returns what is behind it, or NULL. */
-static inline char *next_words(char *row, int *is_err, int *is_absent)
+/* A mark in front of words. */
+typedef struct {
+    const char *text;
+    int is_err;
+    enum { THERE, ABSENT, ALONE } kind;
+} row_mark;
+
+/* Ends a row at its next mark. Returns what is behind it, or NULL. */
+static inline char *next_words(char *row, const row_mark **mark)
 {
-    char *end = strstr(row, "> "), *mark = end;
-    for (; end != NULL; end = mark = strstr(end + 1, "> ")) {
-        *is_err = mark > row && mark[-1] == '2';
-        mark -= *is_err;
-        *is_absent = mark > row && mark[-1] == '!';
-        mark -= *is_absent;
-        if (mark > row && mark[-1] == ' ')
-            break;
+    static const row_mark marks[] = {{" > ", 0, THERE},    {" 2> ", 1, THERE}, {" !> ", 0, ABSENT},
+                                     {" !2> ", 1, ABSENT}, {" => ", 0, ALONE}, {" 2=> ", 1, ALONE}};
+    char *first = NULL;
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
+        char *at = strstr(row, marks[i].text);
+        if (at != NULL && (first == NULL || at < first)) {
+            first = at;
+            *mark = &marks[i];
+        }
     }
-    if (end == NULL)
+    if (first == NULL)
         return NULL;
-    mark[-1] = '\0';
-    return end + 2;
+    *first = '\0';
+    return first + strlen((*mark)->text);
 }
 
 /* Expects the words of a row of the line that has ended. */
-static inline void expect_words(const char *line, char *words, int is_err, int is_absent)
+static inline void expect_words(const char *line, char *words, const row_mark *mark)
 {
     const char *const streams[] = {ran.out, ran.err};
     int has_words[2] = {0, 0};
     while (words != NULL) {
-        const char *text = streams[is_err], *const expected = words;
-        int is_absent_now = is_absent;
-        has_words[is_err] = 1;
-        words = next_words(words, &is_err, &is_absent);
-        unescape((char *)expected);
-        const int is_there = strcmp(expected, "*") == 0 || strstr(text, expected) != NULL;
-        cr_expect_neq(is_there, is_absent_now, "%s: %s\"%s\" in: %s", line,
-                      is_absent_now ? "" : "no ", expected, text);
+        const char *text = streams[mark->is_err];
+        const row_mark *next = NULL;
+        char *rest = next_words(words, &next);
+        unescape(words);
+        has_words[mark->is_err] = 1;
+        const int is_there = strcmp(words, "*") == 0 || strstr(text, words) != NULL;
+        const int is_right = mark->kind == ALONE    ? strcmp(text, words) == 0
+                             : mark->kind == ABSENT ? !is_there
+                                                    : is_there;
+        cr_expect(is_right, "%s: expected%s%s, got %s", line, mark->text, words, text);
+        words = rest;
+        mark = next;
     }
     for (int i = 0; i < 2; i++)
         cr_expect(has_words[i] || streams[i][0] == '\0', "%s: %s", line, streams[i]);
@@ -68,10 +79,10 @@ static inline void expect_words(const char *line, char *words, int is_err, int i
 static inline void expect_row(const char *command, char *row)
 {
     char line[ROW], *rest;
-    int is_err = 0, is_absent = 0;
+    const row_mark *mark = NULL;
     const int status = (int)strtol(row, &rest, 10), before = files_in(&here);
     cr_assert(rest > row && *rest == ' ', "a row without a status: %s", row);
-    char *words = next_words(rest, &is_err, &is_absent);
+    char *words = next_words(rest, &mark);
     snprintf(line, sizeof line, "%s%s", command, rest);
     if (rest[1] == '$')
         shell("%s", rest + 2);
@@ -80,7 +91,7 @@ static inline void expect_row(const char *command, char *row)
     cr_expect_eq(ran.status, status, "%s: status %d, %s", line, ran.status, ran.err);
     cr_expect(rest[1] == '$' || status == 0 || files_in(&here) == before, "%s: a file is left",
               line);
-    expect_words(line, words, is_err, is_absent);
+    expect_words(line, words, mark);
 }
 
 /* Reads a row, which may be several lines. Returns 0 at the end of the file. */

@@ -5,7 +5,7 @@
 #include <sys/inotify.h>
 
 #include "adjoint_io.h"
-#include "cli/child.h"
+#include "cli/rows.h"
 #include "cli/small_data.h"
 #include "tests/plan.h"
 
@@ -332,22 +332,4 @@ Test(checkpoint, distrusted)
               "train --resume --checkpoint checkpoint");
 }
 
-/* Trains an epoch with a checkpoint and another option, and expects this first line. */
-static void expect_first_line(const char *option, const char *expected)
-{
-    tool(0, TRAIN "--model lenet5 --epochs 1 --checkpoint run.ckpt %s", option);
-    cr_expect_eq(strncmp(ran.out, expected, strlen(expected)), 0, "expected %s, got %s", expected,
-                 ran.out);
-}
-
-Test(checkpoint, replacing_one_is_noted)
-{
-    expect_first_line("", "note: 133 of 133 images are resized");
-    expect_first_line("",
-                      "note: run.ckpt is replaced after the first epoch; --resume continues it\n");
-    expect_first_line("--checkpoint-every 2",
-                      "note: run.ckpt is replaced after step 2; --resume continues it\n");
-    expect_first_line("--resume", "note: 133 of 133 images are resized");
-    put_file("run.ckpt", "{\"no\": 1}", 9);
-    expect_first_line("", "note: run.ckpt is replaced\n");
-}
+Test(checkpoint, replacing_one_is_noted) { expect_rows("replacing one is noted"); }

@@ -1,7 +1,7 @@
 /* test_help.c - help, lists, versions, manual pages, completion. */
 #include <criterion/criterion.h>
 
-#include "cli/child.h"
+#include "cli/rows.h"
 
 static const char *const names[] = {"train", "eval",      "predict", "models", "summary",
                                     "graph", "gradcheck", "compare", "bench",  "ops",
@@ -47,16 +47,9 @@ Test(help, every_command)
     expect_narrow("help");
     for (int i = 0; i < N_NAME; i++)
         cr_expect_not_null(strstr(ran.out, names[i]), "%s", names[i]);
-    expect_text(ran.out, "ADJOINT_QUARANTINE");
 }
 
-Test(help, examples_statuses_variables)
-{
-    prints(ANY_STATUS, "\n  2    ", "help gradcheck");
-    expect_text(ran.out, "\nExamples:\n  adjoint gradcheck");
-    expect_text(ran.out, "\n  OMP_NUM_THREADS ");
-    prints(ANY_STATUS, "\n  129, 130, 143 ", "help train");
-}
+Test(help, examples_statuses_variables) { expect_rows("examples statuses variables"); }
 
 /* ---- lists ---- */
 
@@ -121,39 +114,7 @@ Test(help, version)
 }
 
 /* A variable with an unknown value stops every command that reads it, before any work. */
-Test(help, variables_with_unknown_values)
-{
-    static const char max_isa[] =
-        "ADJOINT_MAX_ISA: got \"sse\", expected base, avx2, avx512, avx512_bf16 or amx\n";
-    static const char plan[] = "ADJOINT_PLAN: got \"fused\", expected unfused or tune\n";
-    static const struct {
-        const char *name, *value, *command, *message; /* message: NULL if there is none */
-    } rows[] = {
-        {"ADJOINT_MAX_ISA", "sse", "version", max_isa},
-        {"ADJOINT_MAX_ISA", "sse", "gradcheck", max_isa},
-        {"ADJOINT_MAX_ISA", "sse", "train", max_isa},
-        {"ADJOINT_MAX_ISA", "avx2", "version", NULL},
-        {"ADJOINT_MAX_ISA", "", "version", NULL},
-        {"ADJOINT_MAX_ISA", "sse", "ops", NULL}, /* does not count there */
-        {"ADJOINT_PLAN", "fused", "compare", plan},
-        {"ADJOINT_PLAN", "unfused,fused", "bench", plan},
-        {"ADJOINT_PLAN", "fused", "eval", plan},
-        {"ADJOINT_PLAN", "fused", "version", NULL},
-        {"ADJOINT_QUARANTINE", "yes", "train", "ADJOINT_QUARANTINE: got \"yes\", expected off\n"},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        char expected[200] = "";
-        if (rows[i].message != NULL)
-            snprintf(expected, sizeof expected, "adjoint %s: %s", rows[i].command, rows[i].message);
-        setenv(rows[i].name, rows[i].value, 1);
-        tool(ANY_STATUS, "%s", rows[i].command);
-        unsetenv(rows[i].name);
-        cr_expect_eq(ran.status, rows[i].message != NULL ? 3 : 0, "row %zu: %d", i, ran.status);
-        cr_expect_str_eq(ran.err, expected, "row %zu", i);
-    }
-    setenv("ADJOINT_PLAN", "unfused,tune", 1);
-    tool(0, "gradcheck --op relu --neighbors 0");
-}
+Test(help, variables_with_unknown_values) { expect_rows("variables with unknown values"); }
 
 static int is_positive_or_null(const json_t *object, const char *key)
 {
@@ -184,25 +145,11 @@ Test(help, version_of_the_machine)
         cr_expect(is_positive_or_null(bandwidth, levels[i]), "%s", levels[i]);
     }
     cr_expect(json_is_number(json_object_get(json_object_get(peaks, "f32"), "flops")));
-    tool(0, "version --machine");
-    static const char *const lines[] = {"\n  instruction_sets: ", "\n    f32:\n      native: ",
-                                        "\n    bf16:\n", "\n    l2: ", "\n    memory: "};
-    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
-        expect_text(ran.out, lines[i]);
 }
 
 /* The tool starts itself again with a short spin, but not where the environment says how threads
  * wait. */
-Test(help, waiting_threads)
-{
-    unsetenv("OMP_WAIT_POLICY");
-    unsetenv("GOMP_SPINCOUNT");
-    prints(0, "\n  waiting_threads: GOMP_SPINCOUNT=10000\n", "version --machine");
-    setenv("GOMP_SPINCOUNT", "77", 1);
-    prints(0, "\n  waiting_threads: GOMP_SPINCOUNT=77\n", "version --machine");
-    setenv("OMP_WAIT_POLICY", "passive", 1);
-    prints(0, "\n  waiting_threads: OMP_WAIT_POLICY=passive\n", "version --machine");
-}
+Test(help, waiting_threads) { expect_rows("waiting threads"); }
 
 /* ---- manual pages and completion ---- */
 
