@@ -4,26 +4,10 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "cli/child.h"
 #include "cli/compare/compare.h"
 #include "tests/plan.h"
-
-/* Where memory is limited (ulimit -v) there may be too little of it, of which oneDNN 2.6.3 crashes;
- * the tests below are about something else. */
-static void expect_enough_memory(void)
-{
-    struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
-    getrlimit(RLIMIT_AS, &limit);
-    int said = strstr(ran.err, "out of memory") != NULL ||
-               strstr(ran.out, "out of memory") != NULL || strstr(ran.out, "ENOMEM") != NULL;
-    int limited = limit.rlim_cur != RLIM_INFINITY;
-    if (limited && (said || ran.status >= 128 || strstr(ran.out, "SIGSEGV") != NULL))
-        cr_skip_test("memory is short: the limit is %llu bytes (status %d) %s",
-                     (unsigned long long)limit.rlim_cur, ran.status, ran.err);
-    cr_assert_not(said, "this machine's memory is short: %s%s", ran.err, ran.out);
-}
 
 /* The line after "again: ", without its end. */
 static char *printed_line(const char *out)
@@ -33,13 +17,6 @@ static char *printed_line(const char *out)
     line = strdup(line + 7);
     line[strcspn(line, "\n")] = '\0';
     return line;
-}
-
-/* Runs a line in a shell, like a user. */
-static void run_in_shell(const char *line)
-{
-    shell("%s", line);
-    expect_enough_memory();
 }
 
 static long elems(const char *line, const char *option)
@@ -57,7 +34,7 @@ static long elems(const char *line, const char *option)
  * same op. */
 static void expect_same(const char *line, const char *row, const char *blame)
 {
-    run_in_shell(line);
+    shell("%s", line); /* like a user */
     cr_assert_eq(ran.status, 1, "%s\n%s", line, ran.out);
     cr_assert_not_null(strstr(ran.out, row), "%s\n%s", line, ran.out);
     cr_assert_not_null(strstr(ran.out, blame), "%s\n%s", line, ran.out);
@@ -71,7 +48,6 @@ Test(compare_again, bf16_dilated_filter_gradient)
     tool(ANY_STATUS,
          "compare --op conv2d --in 2,36,36,24 --filter 3,3,24,24 --dtype bf16 --exact --configs "
          "naive,onednn --attr dilations=1,2,2,1 --threads 1 --runs 2 --neighbors 0 --shrink 100");
-    expect_enough_memory();
     if (ran.status == 0)
         cr_skip_test("this oneDNN has no such fault\n");
     cr_assert_eq(ran.status, 1, "%s", ran.err);
@@ -99,7 +75,6 @@ Test(compare_again, no_response)
     tool(ANY_STATUS,
          "compare --op conv2d --in 1,96,96,64 --filter 5,5,64,64 --configs onednn,naive --guard "
          "--timeout 0.1 --shrink 0 --runs 1 --threads 1 --neighbors 0");
-    expect_enough_memory();
     cr_assert_eq(ran.status, 1, "%s", ran.err);
     expect_text(ran.out, "naive: the whole graph: CRASH: no response in 0.1 s");
     expect_text(ran.out, "naive: CRASH %2 conv2d");

@@ -225,37 +225,6 @@ Test(compare_shrink, bounded)
     cr_assert_eq(l.in.dim[1], 4);
 }
 
-/* Every op that can be named comes back from its node with the same operands. */
-Test(compare_shrink, every_op_as_a_line)
-{
-    static const char *const attrs[] = {NULL, "data_format=NCHW", "padding=VALID",
-                                        "padding=VALID,data_format=NCHW"};
-    for (int i = 0; op_name_at(i) != NULL; i++)
-        for (int k = 0; k < 4; k++) {
-            const compared_opts subject = {.op = {.op = op_name_at(i), .attr = attrs[k]}};
-            compared g, h;
-            op_line l;
-            const adj_status opened = compared_open(&g, &subject);
-            cr_assert(opened == ADJ_OK || strstr(g.m.error.message, "has no attribute"), "%s: %s",
-                      op_name_at(i), g.m.error.message);
-            if (opened == ADJ_OK && op_line_write(g.root[0], &l)) {
-                const compared_opts again = {.op = op_line_args(&l)};
-                cr_assert_eq(compared_open(&h, &again), ADJ_OK, "%s: %s", op_name_at(i),
-                             h.m.error.message);
-                const adj_node *a = g.root[0], *c = h.root[0];
-                cr_assert_eq(adj_node_operand_count(a), adj_node_operand_count(c));
-                for (int k = -1; k < adj_node_operand_count(a); k++) {
-                    adj_type s = adj_node_type(k < 0 ? a : adj_node_operand_at(a, k));
-                    adj_type t = adj_node_type(k < 0 ? c : adj_node_operand_at(c, k));
-                    cr_assert(s.dtype == t.dtype && adj_shape_equal(s.shape, t.shape),
-                              "%s, operand %d", op_name_at(i), k);
-                }
-                compared_close(&h);
-            }
-            compared_close(&g);
-        }
-}
-
 Test(compare_shrink, lines_are_quoted)
 {
     char line[LINE];

@@ -5,26 +5,22 @@
 
 #include "adjoint_fit.h"
 #include "adjoint_io.h"
-#include "cli/child.h"
+#include "cli/rows.h"
 #include "cli/same_images.h"
 #include "cli/small_data.h"
 #include "tests/io/scoped.h"
 
-/* Weights, and the data on which they were trained. */
-typedef struct {
-    folder f;
-    file_name npz, weights;
-} trained;
-
-static trained train(npz_kind kind, int h, int w, int c)
+/* Writes NAME/data.npz and trains NAME.safetensors on it. */
+static void train(const char *name, npz_kind kind, int h, int w, int c)
 {
-    trained t = {.f = folder_new()};
-    t.npz = in_folder(&t.f, "data.npz");
-    t.weights = in_folder(&t.f, "w.safetensors");
-    write_npz(&t.f, h, w, c, kind);
-    tool(0, "train --data %s --model lenet --threads 1 --epochs 2 --batch 8 --out %s", t.npz.s,
-         t.weights.s);
-    return t;
+    folder data;
+    snprintf(data.path, sizeof data.path, "%s", name);
+    make_folder(name);
+    write_npz(&data, h, w, c, kind);
+    tool(0,
+         "train --data %s/data.npz --model lenet --threads 1 --epochs 2 --batch 8 --out "
+         "%s.safetensors",
+         name, name);
 }
 
 /* Copies the last "test loss 2.3051  test accuracy 10.00 %" that was printed. */
@@ -37,63 +33,37 @@ static void held_out(char line[60])
     snprintf(line, 60, "%.*s", (int)strcspn(at, "%"), at);
 }
 
-static void eval(const trained *t, const char *data)
-{
-    tool(ANY_STATUS, "eval --data %s --weights %s --threads 1", data, t->weights.s);
-}
-
-TestSuite(normalized, .timeout = 120);
+TestSuite(normalized, .init = enter_empty, .fini = leave, .timeout = 120);
 
 Test(normalized, eval_gives_the_held_out_number)
 {
     static const int size[][3] = {{28, 28, 1}, {20, 24, 1}, {30, 26, 3}};
+    static const char *const names_of_sizes[] = {"a", "b", "c"};
     for (int i = 0; i < 3; i++) {
+        const char *name = names_of_sizes[i];
         char line[60], again[60];
-        trained t = train(MINUS_ONE_TO_ONE, size[i][0], size[i][1], size[i][2]);
+        train(name, MINUS_ONE_TO_ONE, size[i][0], size[i][1], size[i][2]);
         expect_text(ran.out, "values below 0 are taken as normalized");
         held_out(line);
-        eval(&t, t.npz.s);
-        cr_assert_eq(ran.status, 0, "%s", ran.err);
+        tool(0, "eval --data %s/data.npz --weights %s.safetensors --threads 1", name, name);
         held_out(again);
         cr_expect_str_eq(line, again);
-        folder_remove(&t.f);
     }
-}
-
-static void expect_refused(const char *says)
-{
-    cr_expect_eq(ran.status, 1, "%d", ran.status);
-    expect_text(ran.err, says);
 }
 
 Test(normalized, the_card_says_it)
 {
-    trained t = train(MINUS_ONE_TO_ONE, 28, 28, 1), of_pixels = train(ZERO_TO_ONE, 28, 28, 1);
-    scoped(folder_remove) const folder idx = folder_new(), png = folder_new();
-    cr_expect_str_eq(entry_of(t.weights.s, "adjoint.input"), "normalized");
-    cr_expect_str_eq(entry_of(t.weights.s, "mean"), "[0.0]");
-    cr_expect_str_eq(entry_of(t.weights.s, "deviation"), "[1.0]");
-    cr_expect_null(entry_of(of_pixels.weights.s, "adjoint.input"));
-
-    write_idx(&idx, 28, 28, 1);
-    write_png(&png, 28, 28, 1);
-    const char *const others[] = {idx.path, png.path};
-    for (int i = 0; i < 2; i++) {
-        eval(&t, others[i]);
-        expect_refused("images are pixels (expected values already normalized");
-    }
-    eval(&t, of_pixels.npz.s);
-    expect_refused("expected that of the training, -1 to 0.992157)");
-    eval(&of_pixels, t.npz.s);
-    expect_refused("expected that of the training, 0 to 0.996078)");
-    tool(ANY_STATUS, "predict --weights %s %s", t.weights.s, png_name(&png, 1, 0).s);
-    expect_refused("trained on normalized values, not on pixels (use eval on such arrays");
-    tool(ANY_STATUS, "train --data %s --model lenet --augment jitter=0.2", t.npz.s);
-    expect_refused("jitter requires pixels, not normalized values (got 0.2");
-    tool(ANY_STATUS, "train --data %s --model lenet --size channels=4", t.npz.s);
-    expect_refused("normalized values cannot change channels (got 1, expected 4)");
-    folder_remove(&t.f);
-    folder_remove(&of_pixels.f);
+    train("floats", MINUS_ONE_TO_ONE, 28, 28, 1);
+    train("pixels", ZERO_TO_ONE, 28, 28, 1);
+    cr_expect_str_eq(entry_of("floats.safetensors", "adjoint.input"), "normalized");
+    cr_expect_str_eq(entry_of("floats.safetensors", "mean"), "[0.0]");
+    cr_expect_str_eq(entry_of("floats.safetensors", "deviation"), "[1.0]");
+    cr_expect_null(entry_of("pixels.safetensors", "adjoint.input"));
+    make_folder("idx");
+    make_folder("png");
+    write_idx(&(folder){"idx"}, 28, 28, 1);
+    write_png(&(folder){"png"}, 28, 28, 1);
+    expect_rows("the card says it");
 }
 
 /* Writes two images of two pixels, as bytes or floats, with the labels 0 and 1: x.npy and y.npy,
@@ -131,12 +101,11 @@ Test(normalized, the_range_decides)
         {{0, 1, 2, 65535}, 0, 0},         {{-1024, 0, 1, 3000}, 0, 0},
         {{-255.01f, 0, 0, 1}, 0, 0},
     };
-    scoped(folder_remove) folder f = folder_new();
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         scoped(release_dataset) adj_dataset *d = NULL;
         float got[2];
-        put_values(&f, "", 0, cases[i].values);
-        const adj_status status = adj_dataset_open(f.path, ADJ_TRAIN, NULL, &d);
+        put_values(&here, "", 0, cases[i].values);
+        const adj_status status = adj_dataset_open(".", ADJ_TRAIN, NULL, &d);
         cr_expect_eq(status, cases[i].factor > 0 ? ADJ_OK : ADJ_EIO, "%zu: %s", i, d->message);
         if (status == ADJ_OK) {
             cr_expect_eq(d->normalized, cases[i].normalized, "%zu", i);
@@ -187,15 +156,14 @@ Test(normalized, the_training_part_decides)
          0,
          "x_test|0 to 200|x_train|0 to 1; divide by 255"},
     };
-    scoped(folder_remove) folder f = folder_new();
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         adj_dataset *test = NULL;
         float got[2];
-        put_values(&f, "_train", cases[i].is_bytes[0], cases[i].values[0]);
-        put_values(&f, "_test", cases[i].is_bytes[1], cases[i].values[1]);
-        scoped(release_dataset) adj_dataset *d = dataset_of(f.path, ADJ_TRAIN, NULL);
+        put_values(&here, "_train", cases[i].is_bytes[0], cases[i].values[0]);
+        put_values(&here, "_test", cases[i].is_bytes[1], cases[i].values[1]);
+        scoped(release_dataset) adj_dataset *d = dataset_of(".", ADJ_TRAIN, NULL);
         const adj_status status =
-            adj_dataset_open(f.path, ADJ_TEST, &(adj_dataset_opts){.like = d}, &test);
+            adj_dataset_open(".", ADJ_TEST, &(adj_dataset_opts){.like = d}, &test);
         cr_expect_eq(status, cases[i].factor > 0 ? ADJ_OK : ADJ_EIO, "%zu: %s", i, test->message);
         char says[60] = "";
         snprintf(says, sizeof says, "%s", cases[i].says != NULL ? cases[i].says : "");
@@ -221,7 +189,6 @@ Test(normalized, the_card_keeps_the_range)
 {
     static const float black_and_white[4] = {0, 1, 1, 0}, gray[4] = {0, 3, 200, 0},
                        dark[4] = {0, 3, 100, 0};
-    enter_empty();
     const folder test = {"test"};
     cr_assert_eq(mkdir(test.path, 0700), 0);
     put_values(&here, "_train", 1, black_and_white);
@@ -239,26 +206,25 @@ Test(normalized, the_card_keeps_the_range)
     tool(0, EVAL);
     put_values(&test, "_test", 0, black_and_white);
     complains(1, "(got 0 to 1, expected that of the training, 0 to 200; multiply by 255)", EVAL);
-    leave();
 }
 
 /* The library refuses pixels for a net of normalized data, and the other way round. */
 Test(normalized, the_library_refuses)
 {
-    const trained t = train(MINUS_ONE_TO_ONE, 28, 28, 1);
-    scoped(folder_remove) const folder idx = folder_new();
     const uint8_t pixels[28 * 28] = {0};
     float probability[CLASSES];
-    scoped(release_predictor) adj_predictor *p = predictor_from(t.weights.s);
-    scoped(release_dataset) adj_dataset *d = dataset_of(t.npz.s, ADJ_TRAIN, NULL);
+    train("floats", MINUS_ONE_TO_ONE, 28, 28, 1);
+    scoped(release_predictor) adj_predictor *p = predictor_from("floats.safetensors");
+    scoped(release_dataset) adj_dataset *d = dataset_of("floats/data.npz", ADJ_TRAIN, NULL);
     adj_predictor *q = NULL;
     adj_score score;
     adj_error error = {0};
-    write_idx(&idx, 28, 28, 1);
+    make_folder("idx");
+    write_idx(&(folder){"idx"}, 28, 28, 1);
     cr_expect_eq(adj_predictor_card(p)->normalized, 1);
     cr_expect_eq(adj_predict(p, 1, pixels, probability, &error), ADJ_EARG);
     expect_text(error.message, "adj_predict_floats");
-    adj_dataset *other = dataset_of(idx.path, ADJ_TEST, NULL);
+    adj_dataset *other = dataset_of("idx", ADJ_TEST, NULL);
     cr_expect_eq(adj_predictor_evaluate(p, other, &score, NULL, &error), ADJ_ESHAPE);
     expect_text(error.message, "(the data are pixels)");
     const adj_net lenet = {.name = "lenet"};
@@ -266,8 +232,7 @@ Test(normalized, the_library_refuses)
     expect_text(error.message, "only the training data are already normalized");
     cr_expect_eq(adj_fit(&lenet, other, d, NULL, &q, &error), ADJ_ESHAPE);
     adj_dataset_free(other);
-    cr_expect_eq(adj_dataset_open(idx.path, ADJ_TEST, &(adj_dataset_opts){.like = d}, &other),
+    cr_expect_eq(adj_dataset_open("idx", ADJ_TEST, &(adj_dataset_opts){.like = d}, &other),
                  ADJ_EIO);
     adj_dataset_free(other);
-    folder_remove(&t.f);
 }
