@@ -26,14 +26,7 @@ Test(files, refused_before_the_work, .timeout = 300)
 }
 
 /* A file that exists under the name of another's new one is not emptied before it is noticed. */
-Test(files, partial_is_not_emptied)
-{
-    struct stat s;
-    put_file("w.safetensors.partial", "precious", 8);
-    tool(3, "train --out w.safetensors --log w.safetensors.partial");
-    cr_expect(stat("w.safetensors.partial", &s) == 0 && s.st_size == 8);
-    cr_expect_eq(files_in(&here), 1);
-}
+Test(files, partial_is_not_emptied) { expect_rows("partial is not emptied"); }
 
 /* No file gets the number of a stream that is closed: nothing is printed into it. */
 Test(files_of_train, closed_streams)
@@ -51,19 +44,7 @@ Test(files_of_train, closed_streams)
 }
 
 /* Devices and pipes that are read are written to as they are. */
-Test(files, devices_and_pipes, .timeout = 120)
-{
-    static const char *const ways[] = {
-        "$tool --json /dev/null --junit /dev/null",
-        "$tool --json /dev/stdout 2>err | grep -q '{'",
-        "{ exec 3<>fifo 4<fifo && $tool --json fifo && exec 3>&- && cat <&4 >copy && test -s copy; "
-        "}",
-    };
-    cr_assert_eq(mkfifo("fifo", 0600), 0);
-    for (int i = 0; i < 3; i++)
-        cr_expect_eq(shell("tool='timeout 30 adjoint gradcheck --op relu --in 2,3'; %s", ways[i]),
-                     0, "%s: %s", ways[i], ran.err);
-}
+Test(files, devices_and_pipes, .timeout = 120) { expect_rows("devices and pipes"); }
 
 static void expect_string(const json_t *object, const char *key, const char *part)
 {

@@ -158,17 +158,7 @@ Test(resume, elsewhere_with_the_same_threads)
 Test(resume, patterns_with_spaces) { expect_rows("patterns with spaces"); }
 
 /* The checkpoint with adam's state is three times as long as the weights, and does not fit. */
-Test(resume, disk_full)
-{
-    tool(0, TRAIN "--epochs 1");
-    setrlimit(RLIMIT_FSIZE, &(struct rlimit){400000, RLIM_INFINITY});
-    complains(1, "--checkpoint: ", TRAIN "--epochs 3 --out out.safetensors");
-    expect_text(ran.err, "File too large");
-    expect_text(ran.out, "weights written to ");
-    cr_expect_str_eq(entry_of("out.safetensors", "model"), "lenet5");
-    cr_expect_str_eq(entry_of("checkpoint", "epoch"), "1"); /* the old one */
-    cr_expect_eq(files_in(&here), 6);
-}
+Test(resume, disk_full) { expect_rows("disk full"); }
 
 /* A full disk left half a line of the log: the next run's begin on a line of their own. */
 Test(resume, half_a_line_of_the_log) { expect_rows("half a line of the log"); }
