@@ -1,10 +1,8 @@
 /* test_fit.c - adj_fit against the same training written by hand on the public API of graphs and
  * executors, bit for bit; stopped, resumed and prolonged; and predictors. */
 #include <criterion/criterion.h>
-#include <math.h>
 #include <string.h>
 
-#include "io/folder.h"
 #include "train/tiny.h"
 
 enum { N = 70, M = 25, H = 6, W = 5, C = 2, CLASSES = 3, BATCH = 16, STEPS = 5, EPOCHS = 3 };
@@ -19,12 +17,8 @@ static adj_dataset *make_data(int64_t n, unsigned seed)
 
 static adj_node *build(adj_node *x, int64_t classes, int training, void *user)
 {
-    const adj_conv_layer conv = {.filters = 4, .padding = ADJ_SAME};
-    const adj_norm_layer norm = {.training = training};
     (void)user;
-    x = adj_relu(adj_layer_batch_norm(adj_layer_conv2d(x, "conv", &conv), "bn", &norm));
-    x = adj_layer_dropout(x, "drop", 0.2, training);
-    return adj_layer_dense(x, "logits", classes, NULL);
+    return tiny_layers(x, classes, training, 1, 1);
 }
 
 static const adj_net net = {.name = "tiny", .build = build};
@@ -87,16 +81,6 @@ static void hand_free(hand *h)
     adj_graph_free(h->g);
 }
 
-/* Probabilities by exp and a sum in double. */
-static void softmax(const float *logits, double *p)
-{
-    double sum = 0;
-    for (int k = 0; k < CLASSES; k++)
-        sum += p[k] = exp((double)logits[k]);
-    for (int k = 0; k < CLASSES; k++)
-        p[k] /= sum;
-}
-
 Test(fit, is_the_loop_by_hand)
 {
     scoped(release_dataset) adj_dataset *train = make_data(N, 1), *test = make_data(M, 2);
@@ -124,7 +108,7 @@ Test(fit, is_the_loop_by_hand)
     for (int i = 0; i < M; i++) {
         double want[CLASSES];
         int best = 0;
-        softmax(logits + i * CLASSES, want);
+        softmax(CLASSES, logits + i * CLASSES, want);
         for (int k = 0; k < CLASSES; k++) {
             cr_expect_float_eq((double)got[i * CLASSES + k], want[k], 1e-6);
             best = want[k] > want[best] ? k : best;
@@ -227,67 +211,39 @@ Test(fit, files_of_others)
 
 /* ---- stopped and gone on with ---- */
 
-typedef struct {
-    int steps, epochs;
-    int stop; /* after so many steps */
-    double rate[64];
-    adj_fit_progress last;
-} watched;
-
 static int on_step(void *user, const adj_fit_progress *p)
 {
-    watched *w = user;
-    w->rate[(p->epoch - 1) * p->steps + p->step - 1] = p->lr;
     cr_expect_eq(p->steps, STEPS);
     cr_expect_eq(p->train.count, p->step < STEPS ? p->step * BATCH : N);
     cr_expect(p->train.loss > 0 && p->train.accuracy >= 0 && p->train.accuracy <= 1);
-    return ++w->steps == w->stop;
+    return course_step(user, p);
 }
 
 static int on_epoch(void *user, const adj_fit_progress *p)
 {
-    watched *w = user;
-    w->last = *p;
     cr_expect_eq(p->step, STEPS);
     cr_expect_eq(p->held_out.count, M);
-    w->epochs++;
-    return 0;
+    return course_epoch(user, p);
 }
 
-static adj_fit_opts watching(watched *w)
+static adj_fit_opts watching(course *c)
 {
-    adj_fit_opts o = tiny_opts();
+    adj_fit_opts o = tiny_watched(c);
     o.augment.shift = 1;
     o.on.step = on_step;
     o.on.epoch = on_epoch;
-    o.on.user = w;
     return o;
 }
 
 Test(fit, resumed_after_any_step)
 {
     scoped(release_dataset) adj_dataset *train = make_data(N, 1), *test = make_data(M, 2);
-    watched w = {0};
-    adj_fit_opts o = watching(&w);
-    scoped(release_predictor) adj_predictor *whole = fit(train, test, &o);
-    cr_expect_eq(w.steps, STEPS * EPOCHS);
-    cr_expect_eq(w.epochs, EPOCHS);
-
-    for (int stop = 1; stop <= STEPS * EPOCHS; stop++) {
-        scoped(folder_remove) folder f = folder_new();
-        const file_name file = in_folder(&f, "checkpoint");
-        watched first = {.stop = stop}, second = {0};
-        adj_fit_opts o1 = watching(&first), o2 = watching(&second);
-        o1.checkpoint.path = o2.checkpoint.path = file.s;
-        o2.checkpoint.resume = 1;
-        adj_predictor_free(fit(train, test, &o1));
-        cr_expect_eq(first.steps, stop);
-        scoped(release_predictor) adj_predictor *p = fit(train, test, &o2);
-        cr_expect_eq(second.steps, STEPS * EPOCHS - stop);
-        cr_expect_eq(second.last.held_out.loss, w.last.held_out.loss);
-        cr_expect_eq(second.last.best_epoch, w.last.best_epoch);
-        expect_same_predictions(p, whole, test);
-    }
+    course c = {0};
+    const adj_fit_opts o = watching(&c);
+    adj_predictor_free(fit(train, test, &o));
+    cr_expect_eq(c.steps, STEPS * EPOCHS);
+    cr_expect_eq(c.epochs, EPOCHS);
+    expect_resumed_after_any_step(&net, train, test, o);
 }
 
 Test(fit, prolonged)
@@ -296,7 +252,7 @@ Test(fit, prolonged)
     const file_name file = in_folder(&f, "checkpoint");
     scoped(release_dataset) adj_dataset *train = make_data(N, 1), *other = make_data(N, 5),
                                         *few = make_data(BATCH, 5), *test = make_data(M, 2);
-    watched w = {.stop = 7};
+    course w = {.stop = 7};
     adj_fit_opts o = watching(&w);
     o.checkpoint.path = file.s;
     adj_predictor_free(fit(train, test, &o));
@@ -334,7 +290,7 @@ Test(fit, patience_and_best)
     scoped(folder_remove) folder f = folder_new();
     const file_name best = in_folder(&f, "best");
     scoped(release_dataset) adj_dataset *train = make_data(N, 1), *test = make_data(M, 2);
-    watched w = {0};
+    course w = {0};
     adj_fit_opts o = watching(&w);
     adj_predictor *p, *q = NULL;
     o.epochs = 10;

@@ -7,7 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "io/folder.h"
 #include "train/internal.h"
 #include "train/tiny.h"
 
@@ -15,13 +14,11 @@ enum { N = 70, H = 6, W = 5, C = 2, CLASSES = 3, BATCH = 16, EPOCHS = 3, VALUES 
 
 static adj_dataset *make_data(void) { return tiny_data(N, H, W, C, CLASSES, 1); }
 
-/* An image knows no other; dropout counts images as the batch does. */
+/* An image knows no other. */
 static adj_node *build(adj_node *x, int64_t classes, int training, void *user)
 {
-    const adj_conv_layer conv = {.filters = 4, .padding = ADJ_SAME};
     (void)user;
-    x = adj_relu(adj_layer_conv2d(x, "conv", &conv));
-    return adj_layer_dense(adj_layer_dropout(x, "drop", 0.2, training), "logits", classes, NULL);
+    return tiny_layers(x, classes, training, 0, 1);
 }
 
 static const adj_net net = {.name = "tiny", .build = build};
@@ -121,37 +118,20 @@ Test(fit_shards, same_bits_for_any_number_of_threads)
     }
 }
 
-static int stop_at_4(void *user, const adj_fit_progress *now)
-{
-    (void)user;
-    return now->epoch == 2 && now->step == 2;
-}
-
 Test(fit_shards, resumed)
 {
-    static float whole[VALUES], halves[VALUES];
     scoped(release_dataset) adj_dataset *d = make_data();
     scoped(folder_remove) folder f = folder_new();
     const file_name path = in_folder(&f, "c.ckpt");
-    adj_fit_opts o = tiny_opts();
-    adj_error error = {0};
+    course c = {.stop = 7};
+    adj_fit_opts o = tiny_watched(&c);
     o.distributed.parallel.shards = 4;
-    train(d, &o, whole);
+    expect_resumed_after_any_step(&net, d, d, o);
     o.checkpoint.path = path.s;
-    o.on.step = stop_at_4;
-    train(d, &o, halves);
-    o.on.step = NULL;
-    scoped(release_trainer) adj_trainer *t = tiny_trainer(&net, d, d, &o);
-    cr_assert_eq(adj_trainer_resume(t, path.s, &error), ADJ_OK, "%s", error.message);
-    tiny_run(t);
-    adj_exec *e = adj_trainer_exec(t);
-    const adj_node *p = adj_exec_param_at(e, 0);
-    cr_assert_eq(adj_get(e, p, halves, adj_type_bytes(adj_node_type(p))), ADJ_OK);
-    cr_expect_arr_eq((char *)whole, (char *)halves, adj_type_bytes(adj_node_type(p)));
+    adj_predictor_free(tiny_fit(&net, d, d, &o));
+    o.checkpoint.resume = 1;
     o.distributed.parallel.shards = 2;
-    scoped(release_trainer) adj_trainer *other = tiny_trainer(&net, d, d, &o);
-    cr_expect_eq(adj_trainer_resume(other, path.s, &error), ADJ_EARG);
-    expect_text(error.message, "entry shards differs (got 2, expected 4)");
+    expect_no_fit(&net, d, d, &o, ADJ_EARG, "entry shards differs (got 2, expected 4)");
 }
 
 Test(fit_shards, refused)
@@ -253,29 +233,11 @@ enum { SIDE = 5, STEPS = 5 };
 
 static adj_dataset *gray_data(void) { return tiny_data(N, SIDE, SIDE, 1, CLASSES, 1); }
 
-/* Record of a training, and the number of steps after which to stop. */
-typedef struct {
-    int stop, steps;
-    double scale[STEPS * EPOCHS];
-    int64_t skipped[STEPS * EPOCHS];
-} watched;
-
-static int on_step(void *user, const adj_fit_progress *at)
+static adj_fit_opts watching(course *c)
 {
-    watched *w = user;
-    const int64_t i = (at->epoch - 1) * at->steps + at->step - 1;
-    w->scale[i] = at->loss_scale;
-    w->skipped[i] = at->skipped;
-    return ++w->steps == w->stop;
-}
-
-static adj_fit_opts watching(watched *w)
-{
-    adj_fit_opts o = tiny_opts();
+    adj_fit_opts o = tiny_watched(c);
     o.exec.backend = NULL;
     o.exec.precision = ADJ_PRECISION_F16;
-    o.on.step = on_step;
-    o.on.user = w;
     return o;
 }
 
@@ -293,7 +255,7 @@ static const adj_optimizer_opts with_large = {.momentum = 0.9, .loss_scale = &la
 Test(fit_f16, scale_follows_the_gradients)
 {
     scoped(release_dataset) adj_dataset *train = gray_data();
-    watched w = {0}, usual = {0};
+    course w = {0}, usual = {0};
     adj_fit_opts o = watching(&w);
     o.optimizer = with_large;
     adj_predictor_free(fit(train, &o));
@@ -322,25 +284,10 @@ TestSuite(fit_f16, .init = plan_as_usual);
 Test(fit_f16, resumed_after_any_step)
 {
     scoped(release_dataset) adj_dataset *train = gray_data();
-    watched w = {0};
-    adj_fit_opts o = watching(&w);
+    course c = {0};
+    adj_fit_opts o = watching(&c);
     o.optimizer = with_large;
-    scoped(release_predictor) adj_predictor *whole = fit(train, &o);
-    for (int stop = 1; stop < STEPS * EPOCHS; stop++) {
-        scoped(folder_remove) folder f = folder_new();
-        const file_name file = in_folder(&f, "checkpoint");
-        watched both = {.stop = stop};
-        adj_fit_opts part = watching(&both);
-        part.optimizer = with_large;
-        part.checkpoint.path = file.s;
-        adj_predictor_free(fit(train, &part));
-        part.checkpoint.resume = 1;
-        scoped(release_predictor) adj_predictor *p = fit(train, &part);
-        cr_expect_eq(both.steps, STEPS * EPOCHS);
-        cr_expect_arr_eq(both.scale, w.scale, sizeof w.scale, "stopped after %d", stop);
-        cr_expect_arr_eq(both.skipped, w.skipped, sizeof w.skipped, "stopped after %d", stop);
-        expect_same_predictions(p, whole, train);
-    }
+    expect_resumed_after_any_step(&tiny_net, train, train, o);
 }
 
 /* A weights file has no scale: it begins as it is given, as momenta begin with 0. */
@@ -349,7 +296,7 @@ Test(fit_f16, begins_anew_from_weights)
     scoped(release_dataset) adj_dataset *train = gray_data();
     scoped(folder_remove) folder f = folder_new();
     const file_name file = in_folder(&f, "weights.safetensors");
-    watched w = {0}, none = {0};
+    course w = {0}, none = {0};
     adj_fit_opts o = watching(&w), more = watching(&none);
     adj_error error = {0};
     scoped(release_predictor) adj_predictor *p = fit(train, &o);
@@ -368,7 +315,7 @@ Test(fit_f16, fixed_scale)
     scoped(release_dataset) adj_dataset *train = gray_data();
     scoped(folder_remove) folder f = folder_new();
     const file_name file = in_folder(&f, "checkpoint");
-    watched w = {.stop = 4}, bf16 = {.stop = 2};
+    course w = {.stop = 4}, bf16 = {.stop = 2};
     adj_fit_opts o = watching(&w);
     o.exec.loss_scale = 512;
     o.checkpoint.path = file.s;
@@ -384,7 +331,7 @@ Test(fit_f16, fixed_scale)
                   "entry loss_scale differs (got 0, expected 512)");
 
     /* it is taken: the first gradients overflow, and no step is skipped */
-    o = watching(&(watched){0});
+    o = watching(&(course){0});
     o.exec.loss_scale = 0x1p24;
     expect_no_fit(&tiny_net, train, NULL, &o, ADJ_EARG,
                   "the loss is not finite in step 2 of epoch 1");
@@ -405,7 +352,7 @@ static adj_node *broken(adj_node *x, int64_t classes, int training, void *user)
 Test(fit_f16, refused)
 {
     scoped(release_dataset) adj_dataset *train = gray_data();
-    watched w = {0};
+    course w = {0};
     adj_fit_opts o = watching(&w);
     o.exec.loss_scale = 8;
     o.optimizer = with_large;

@@ -9,7 +9,6 @@
 
 #include "exec/internal.h"
 #include "exec/report.h"
-#include "io/folder.h"
 #include "train/internal.h"
 #include "train/tiny.h"
 
@@ -37,13 +36,12 @@ static adj_predictor *predictor_of(const folder *f, int threads)
 static uint8_t pixel(int i) { return (uint8_t)(i * 5 % 13); }
 
 /* Sets the probabilities of a pixel. */
-static void softmax(double x, double p[OUTPUTS])
+static void softmax_of(int x, double p[OUTPUTS])
 {
-    double sum = 0;
+    float logits[OUTPUTS];
     for (int k = 0; k < OUTPUTS; k++)
-        sum += p[k] = exp((double)w[k] * x + (double)b[k]);
-    for (int k = 0; k < OUTPUTS; k++)
-        p[k] /= sum;
+        logits[k] = w[k] * (float)x + b[k]; /* exact */
+    softmax(OUTPUTS, logits, p);
 }
 
 static void expect_probabilities(adj_predictor *p, int n, const uint8_t pixels[])
@@ -53,7 +51,7 @@ static void expect_probabilities(adj_predictor *p, int n, const uint8_t pixels[]
     cr_assert_eq(adj_predict(p, n, pixels, got, &error), ADJ_OK, "%s", error.message);
     for (int i = 0; i < n; i++) {
         double want[OUTPUTS];
-        softmax(pixels[i], want);
+        softmax_of(pixels[i], want);
         for (int k = 0; k < OUTPUTS; k++)
             cr_expect_float_eq((double)got[i * OUTPUTS + k], want[k], 1e-6, "%d of %d: class %d", i,
                                n, k);
@@ -74,7 +72,7 @@ static void expect_score(adj_predictor *p, int n, const uint8_t pixels[], const 
     double loss = 0;
     for (int i = 0; i < n; i++) {
         double p_i[OUTPUTS];
-        softmax(pixels[i], p_i);
+        softmax_of(pixels[i], p_i);
         int best = 0;
         for (int k = 1; k < OUTPUTS; k++)
             best = p_i[k] > p_i[best] ? k : best;
@@ -172,20 +170,7 @@ Test(foreign_weights, tell_their_channels_and_classes)
 
 /* ---- extended trainings ---- */
 
-enum { N = 40, SIDE = 4, CLASSES = 2, BATCH = 8, STEPS = 5, MOST = 64 };
-
-typedef struct {
-    int steps;
-    double rate[MOST];
-} course;
-
-static int on_step(void *user, const adj_fit_progress *p)
-{
-    course *c = user;
-    cr_assert_lt(c->steps, MOST);
-    c->rate[c->steps++] = p->lr;
-    return 0;
-}
+enum { N = 40, SIDE = 4, CLASSES = 2, BATCH = 8, STEPS = 5 };
 
 /* The probabilities of all images. */
 static void train(const adj_fit_opts *o, float probabilities[N * CLASSES])
@@ -206,7 +191,7 @@ static void expect_as_if_planned(const adj_schedule *s)
     o.batch = BATCH;
     o.optimizer.lr = 0.1;
     o.schedule = s;
-    o.on.step = on_step;
+    o.on.step = course_step;
     o.epochs = 4;
     o.on.user = &at_once;
     train(&o, whole);
@@ -250,7 +235,7 @@ Test(prolong, patience_is_counted_anew)
                       .exec.backend = "naive",
                       .exec.threads = 1,
                       .checkpoint.path = file.s,
-                      .on.step = on_step,
+                      .on.step = course_step,
                       .on.user = &c};
     train(&o, probabilities);
     cr_expect_eq(c.steps, 3 * STEPS);

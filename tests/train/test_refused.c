@@ -4,7 +4,6 @@
  * tests/mpi. */
 #include <criterion/criterion.h>
 
-#include "io/folder.h"
 #include "train/tiny.h"
 
 static adj_dataset *make_data(void) { return tiny_data(12, 4, 4, 1, 2, 1); }

@@ -3,10 +3,12 @@
 #define TESTS_TRAIN_TINY_H
 
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "adjoint_fit.h"
+#include "io/folder.h"
 #include "tests/io/scoped.h"
 
 /* Images with noise from a counter, in which class k is brighter where a value's number is k modulo
@@ -26,14 +28,23 @@ static inline adj_dataset *tiny_data(int64_t n, int h, int w, int c, int classes
     return d;
 }
 
-/* Batch norm: the images of a batch depend on each other. */
-static inline adj_node *tiny_build(adj_node *x, int64_t classes, int training, void *user)
+/* A convolution, with a batch norm, by which the images of a batch depend on each other, or with
+ * dropout, which counts images as the batch does; and a matrix. */
+static inline adj_node *tiny_layers(adj_node *x, int64_t classes, int training, int has_norm,
+                                    int has_dropout)
 {
     const adj_conv_layer conv = {.filters = 4, .padding = ADJ_SAME};
     const adj_norm_layer norm = {.training = training};
-    (void)user;
-    x = adj_relu(adj_layer_batch_norm(adj_layer_conv2d(x, "conv", &conv), "bn", &norm));
+    x = adj_layer_conv2d(x, "conv", &conv);
+    x = adj_relu(has_norm ? adj_layer_batch_norm(x, "bn", &norm) : x);
+    x = has_dropout ? adj_layer_dropout(x, "drop", 0.2, training) : x;
     return adj_layer_dense(x, "logits", classes, NULL);
+}
+
+static inline adj_node *tiny_build(adj_node *x, int64_t classes, int training, void *user)
+{
+    (void)user;
+    return tiny_layers(x, classes, training, 1, 0);
 }
 static const adj_net tiny_net = {.name = "tiny", .build = tiny_build};
 
@@ -79,6 +90,54 @@ static inline void tiny_run(adj_trainer *t)
     cr_assert_eq(adj_trainer_run(t, &error), ADJ_OK, "%s", error.message);
 }
 
+/* What a training reports of its steps, and after how many it stops (0: at its end). */
+enum { COURSE = 64 };
+typedef struct {
+    int stop, steps, epochs;
+    double rate[COURSE], scale[COURSE];
+    int64_t skipped[COURSE];
+    adj_fit_progress last; /* at the end of an epoch */
+} course;
+
+static inline int course_step(void *user, const adj_fit_progress *p)
+{
+    course *c = user;
+    const int64_t i = (p->epoch - 1) * p->steps + p->step - 1;
+    cr_assert_lt(i, COURSE);
+    c->rate[i] = p->lr;
+    c->scale[i] = p->loss_scale;
+    c->skipped[i] = p->skipped;
+    return ++c->steps == c->stop;
+}
+
+static inline int course_epoch(void *user, const adj_fit_progress *p)
+{
+    course *c = user;
+    c->last = *p;
+    c->epochs++;
+    return 0;
+}
+
+/* tiny_opts, whose training is recorded. */
+static inline adj_fit_opts tiny_watched(course *c)
+{
+    adj_fit_opts o = tiny_opts();
+    o.on.step = course_step;
+    o.on.epoch = course_epoch;
+    o.on.user = c;
+    return o;
+}
+
+/* Probabilities by exp and a sum in double. */
+static inline void softmax(int n, const float logits[], double p[])
+{
+    double sum = 0;
+    for (int k = 0; k < n; k++)
+        sum += p[k] = exp((double)logits[k]);
+    for (int k = 0; k < n; k++)
+        p[k] /= sum;
+}
+
 /* Both have the same bits for all images. */
 static inline void expect_same_predictions(adj_predictor *a, adj_predictor *b, const adj_dataset *d)
 {
@@ -87,6 +146,37 @@ static inline void expect_same_predictions(adj_predictor *a, adj_predictor *b, c
     cr_assert_eq(adj_predict(a, d->n, d->images, p, NULL), ADJ_OK);
     cr_assert_eq(adj_predict(b, d->n, d->images, q, NULL), ADJ_OK);
     cr_expect_arr_eq(p, q, n * sizeof *p);
+}
+
+/* Stops the training after each of its steps: what goes on from the checkpoint is as if it had
+ * never stopped. o: tiny_watched with more. */
+static inline void expect_resumed_after_any_step(const adj_net *net, const adj_dataset *train,
+                                                 const adj_dataset *test, adj_fit_opts o)
+{
+    course whole = {0};
+    o.on.user = &whole;
+    scoped(release_predictor) adj_predictor *expected = tiny_fit(net, train, test, &o);
+    cr_assert_gt(whole.steps, 0);
+    for (int stop = 1; stop <= whole.steps; stop++) {
+        scoped(folder_remove) folder f = folder_new();
+        const file_name file = in_folder(&f, "checkpoint");
+        course parts = {.stop = stop};
+        o.on.user = &parts;
+        o.checkpoint.path = file.s;
+        o.checkpoint.resume = 0;
+        adj_predictor_free(tiny_fit(net, train, test, &o));
+        cr_expect_eq(parts.steps, stop);
+        o.checkpoint.resume = 1;
+        scoped(release_predictor) adj_predictor *p = tiny_fit(net, train, test, &o);
+        cr_expect_eq(parts.steps, whole.steps);
+        cr_expect_eq(parts.last.held_out.loss, whole.last.held_out.loss);
+        cr_expect_eq(parts.last.best_epoch, whole.last.best_epoch);
+        cr_expect_arr_eq(parts.rate, whole.rate, sizeof whole.rate, "stopped after %d", stop);
+        cr_expect_arr_eq(parts.scale, whole.scale, sizeof whole.scale, "stopped after %d", stop);
+        cr_expect_arr_eq(parts.skipped, whole.skipped, sizeof whole.skipped, "stopped after %d",
+                         stop);
+        expect_same_predictions(p, expected, test);
+    }
 }
 
 /* adj_fit fails so, with these words in its message, and makes nothing, unless a step fails. */
