@@ -60,6 +60,17 @@ block 'x' | list
 check 3 'm changes nothing'
 { block 'dx[0] = adj_pad(dy, r->a, after);' && echo && block 'y'; } | list
 check 3 'one.txt: m is there twice'
+# a group gives the mutants below what they lack
+group() {
+    printf '%s\nwithin tests\ntests ops/test_concat\n\n' "$1"
+    block 'dx[0] = adj_pad(dy, r->a, after);' | grep -Ev '^(file|within|tests)'
+}
+group 'file ops/copy.c' | list
+check 0 "1 mutants, 0 do not fit"
+group 'blame rule' | list
+check 3 'one.txt:5: m has no file'
+group 'old x' | list
+check 3 'a block begins with its mutant'
 told 3 'there is no mutant and no layer nobody' tests/mutants/run.py --check --only nobody
 
 # ---- the runner, in a tree of a program that adds ----

@@ -15,7 +15,10 @@ A list is a text file, a layer of the program; its blocks are faults, a "key val
   tests NAME...       unit tests that claim the file, such as ops/test_conv2d
   needs FLAG...       of the CPU, as /proc/cpuinfo has them: on another the file's code is not reached
 
-Empty lines separate blocks; a line that begins with # is a comment.
+Empty lines separate blocks; a line that begins with # is a comment. A block that begins with "file" is a group:
+its file, within, blame and tests are those of the mutants below, up to the next group, unless a mutant has its
+own. A block that begins with "within" or "blame" gives these to the whole list. A mutant with a file of its own
+is in no group, and what only unit tests find has no blame.
 """
 import dataclasses
 import hashlib
@@ -26,6 +29,7 @@ ROOT = HERE.parent.parent
 TOOLS = ("gradcheck", "compare")
 ONCE = ("mutant", "file", "after", "old", "new", "why", "within", "tests", "needs")
 MANY = ("blame", "run")
+SHARED = ("file", "within", "blame", "tests")
 NEEDED = ("file", "old", "new", "why", "within", "tests")
 BLAMES = ("rule", "kernel", "reference", "plan", "memory", "pass", "graph")
 
@@ -112,33 +116,45 @@ def to_mutant(layer, block, where):
                   needs=block.get("needs", "").split())
 
 
+def add_line(block, key, value, where):
+    """One more line of a block."""
+    if key not in ONCE + MANY:
+        raise ListError(f"{where}: unknown key (got {key})")
+    begins, is_mutant = not block, "mutant" in block
+    if not (is_mutant or key in SHARED or begins and key == "mutant") or is_mutant and key == "mutant":
+        raise ListError(f"{where}: a block begins with its mutant's name (got {key})")
+    if not value and key != "new":
+        raise ListError(f"{where}: {key} is empty")
+    if key in MANY:
+        block.setdefault(key, []).append(value)
+    elif key in block:
+        raise ListError(f"{where}: {key} is given twice")
+    else:
+        block[key] = value
+
+
 def read_list(path):
-    mutants, block, begun = [], {}, 0
+    mutants, block, begun, of_list, of_group = [], {}, 0, {}, {}
     lines = path.read_text(encoding="utf-8").splitlines() + [""]
     for number, line in enumerate(lines, 1):
         line = line.strip()
         if line.startswith("#"):
             continue
-        if not line:
-            if block:
-                mutants.append(to_mutant(path.stem, block, f"{path.name}:{begun}"))
-            block = {}
+        if line:
+            key, _, value = line.partition(" ")
+            begun = begun if block else number
+            add_line(block, key, value.strip(), f"{path.name}:{number}")
             continue
-        key, _, value = line.partition(" ")
-        value = value.strip()
-        if key not in ONCE + MANY:
-            raise ListError(f"{path.name}:{number}: unknown key (got {key})")
-        if (key == "mutant") != (not block):
-            raise ListError(f"{path.name}:{number}: a block begins with its mutant's name (got {key})")
-        if not value and key != "new":
-            raise ListError(f"{path.name}:{number}: {key} is empty")
-        if key in MANY:
-            block.setdefault(key, []).append(value)
-        elif key in block:
-            raise ListError(f"{path.name}:{number}: {key} is given twice")
-        else:
-            block[key] = value
-        begun = number if key == "mutant" else begun
+        if "mutant" in block:
+            whole = {**of_list, **({} if "file" in block else of_group), **block}
+            if whole.get("within") == "tests" and "blame" not in block:
+                whole.pop("blame", None)
+            mutants.append(to_mutant(path.stem, whole, f"{path.name}:{begun}"))
+        elif "file" in block:
+            of_group = block
+        elif block:
+            of_list, of_group = block, {}
+        block = {}
     return mutants
 
 
