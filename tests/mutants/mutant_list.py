@@ -120,8 +120,9 @@ def add_line(block, key, value, where):
     """One more line of a block."""
     if key not in ONCE + MANY:
         raise ListError(f"{where}: unknown key (got {key})")
-    begins, is_mutant = not block, "mutant" in block
-    if not (is_mutant or key in SHARED or begins and key == "mutant") or is_mutant and key == "mutant":
+    is_first = not block
+    fits = key != "mutant" if "mutant" in block else key in SHARED or is_first and key == "mutant"
+    if not fits:
         raise ListError(f"{where}: a block begins with its mutant's name (got {key})")
     if not value and key != "new":
         raise ListError(f"{where}: {key} is empty")
