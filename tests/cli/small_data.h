@@ -39,6 +39,16 @@ static inline void put_images(const folder *f, const char *images, const char *l
     put_idx(in_folder(f, labels).s, n, 0, 0, 0, y);
 }
 
+/* Writes so many labels 0, 1 and 2, for images as they are. */
+static inline void put_labels(const char *name, int zeros, int ones, int twos)
+{
+    const int n = zeros + ones + twos;
+    uint8_t labels[UINT8_MAX];
+    for (int i = 0; i < n; i++)
+        labels[i] = i < zeros ? 0 : i < zeros + ones ? 1 : 2;
+    put_idx(name, n, 0, 0, 0, labels);
+}
+
 /* 90 images to train on, 43 to test: neither fills its last batch. */
 static inline folder small_data(void)
 {

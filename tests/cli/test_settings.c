@@ -110,16 +110,6 @@ Test(settings, all_have_an_effect)
     }
 }
 
-/* The images as they are, with labels 0, 1, 2 of the numbers that are given. */
-static void put_labels(const char *name, int zeros, int ones, int twos)
-{
-    const int n = zeros + ones + twos;
-    uint8_t labels[UINT8_MAX];
-    for (int i = 0; i < n; i++)
-        labels[i] = i < zeros ? 0 : i < zeros + ones ? 1 : 2;
-    put_idx(name, n, 0, 0, 0, labels);
-}
-
 /* 60, 20 and 10 images: 90 / (3 * 60), 90 / (3 * 20), 90 / (3 * 10). */
 Test(settings, balanced_class_weights)
 {

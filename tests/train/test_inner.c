@@ -222,10 +222,4 @@ Test(inner, saliency)
     for (int i = 0; i < GRAYS; i++)
         near += fabsf(picture[i] - 255 * slopes[i] / largest) <= 6;
     cr_expect_geq(near, GRAYS * 9 / 10, "%d of %d", near, GRAYS);
-
-    tool(ANY_STATUS, "predict --weights %s --saliency %s %s %s", w.s, out.s, image.s, image.s);
-    cr_expect(ran.status == 3 && strstr(ran.err, "--saliency takes one image (got 2)"), "%s",
-              ran.err);
-    tool(ANY_STATUS, "predict --weights %s --saliency /nowhere/s.png %s", w.s, image.s);
-    cr_expect(ran.status == 1 && strstr(ran.err, "--saliency"), "%s", ran.err);
 }

@@ -90,7 +90,7 @@ static inline void tiny_run(adj_trainer *t)
     cr_assert_eq(adj_trainer_run(t, &error), ADJ_OK, "%s", error.message);
 }
 
-/* What a training reports of its steps, and after how many it stops (0: at its end). */
+/* Reports of a training's steps; stop: after how many it ends (0: as it is planned). */
 enum { COURSE = 64 };
 typedef struct {
     int stop, steps, epochs;
