@@ -112,35 +112,32 @@ static inline void shell(const char *folder, const char *command)
     cr_assert_eq(system(text), 0, "%s", command); /* NOLINT(cert-env33-c) */
 }
 
-/* The number behind a text in a file of the folder. */
-static inline size_t number_in(const char *folder, const char *name, const char *text)
+/* Returns what is behind a text in a file of the folder, until the next call, or NULL. */
+static inline const char *behind_text(const char *folder, const char *name, const char *text)
 {
     static char line[512];
+    const char *found = NULL;
     char path[160];
-    size_t number = 0;
     snprintf(path, sizeof path, "%s/%s", folder, name);
     FILE *f = fopen(path, "r");
     cr_assert_not_null(f, "%s", path);
-    while (fgets(line, sizeof line, f) != NULL && strstr(line, text) == NULL)
-        continue;
-    if (strstr(line, text) != NULL)
-        number = strtoul(strstr(line, text) + strlen(text), NULL, 10);
+    while (found == NULL && fgets(line, sizeof line, f) != NULL)
+        found = strstr(line, text);
     fclose(f);
-    return number;
+    return found != NULL ? found + strlen(text) : NULL;
+}
+
+/* The number behind a text in a file of the folder; 0 if it is not there. */
+static inline size_t number_in(const char *folder, const char *name, const char *text)
+{
+    const char *number = behind_text(folder, name, text);
+    return number != NULL ? strtoul(number, NULL, 10) : 0;
 }
 
 /* True if a line of the folder's net.c contains the text. */
 static inline int has_text(const temporary *folder, const char *text)
 {
-    char line[512], path[160];
-    int found = 0;
-    snprintf(path, sizeof path, "%s/net.c", folder->s);
-    FILE *f = fopen(path, "r");
-    cr_assert_not_null(f, "%s", path);
-    while (fgets(line, sizeof line, f) != NULL)
-        found |= strstr(line, text) != NULL;
-    fclose(f);
-    return found;
+    return behind_text(folder->s, "net.c", text) != NULL;
 }
 
 /* Loads FOLDER/NAME.so. */
@@ -186,6 +183,19 @@ static inline void compiled_free(compiled *c)
     temporary_remove(&c->folder);
 }
 
+/* The largest difference of n results, relative to the largest expected one; NaN stays. */
+static inline double error_of(int64_t n, const float y[], const double want[])
+{
+    double error = 0, largest = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const double e = fabs((double)y[i] - want[i]);
+        error = e <= error || isnan(error) ? error : e;
+        largest = fmax(largest, fabs(want[i]));
+    }
+    cr_assert_gt(largest, 1e-3, "all results are 0");
+    return error / largest;
+}
+
 /* Compares the compiled net's output with the reference, both relative to the largest result. */
 static inline void expect_output(const compiled *c, const char *name, const net *n,
                                  const double want[], double tolerance)
@@ -194,17 +204,11 @@ static inline void expect_output(const compiled *c, const char *name, const net 
     const int64_t n_y = adj_shape_elems(adj_node_type(n->y).shape);
     scoped(release) float *x = malloc((size_t)n_x * sizeof *x);
     scoped(release) float *y = malloc((size_t)n_y * sizeof *y);
-    double largest = 0;
     for (int64_t i = 0; i < n_x; i++)
         x[i] = input_at(i, 0);
     cr_assert_eq(c->predict(x, y), 0);
-    for (int64_t i = 0; i < n_y; i++)
-        largest = fmax(largest, fabs(want[i]));
-    cr_assert_gt(largest, 1e-3, "%s: all results are 0", name);
-    for (int64_t i = 0; i < n_y; i++)
-        cr_assert_leq(fabs((double)y[i] - want[i]), tolerance * largest,
-                      "%s[%lld]: got %.9g, expected %.9g", name, (long long)i, (double)y[i],
-                      want[i]);
+    const double error = error_of(n_y, y, want);
+    cr_assert_leq(error, tolerance, "%s: error %.3g", name, error);
 }
 
 /* A built-in model, named by user, for two images. */
