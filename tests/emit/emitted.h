@@ -192,7 +192,7 @@ static inline double error_of(int64_t n, const float y[], const double want[])
         error = e <= error || isnan(error) ? error : e;
         largest = fmax(largest, fabs(want[i]));
     }
-    cr_assert_gt(largest, 1e-3, "all results are 0");
+    cr_assert_gt(largest, 1e-6, "all results are 0");
     return error / largest;
 }
 
