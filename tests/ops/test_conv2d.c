@@ -146,19 +146,6 @@ static void expect_derivatives(oracle_conv row)
 
 Test(conv2d, derivatives) { for_each_row(expect_derivatives); }
 
-Test(conv2d, thread_independence)
-{
-    static const oracle_conv wide[] = {{3, 13, 11, 5, 3, 3, 9, .depthwise = 0},
-                                       {3, 17, 15, 9, 3, 3, 2, .depthwise = 1}};
-    for (int i = 0; i < 2; i++)
-        for (int dtype = ADJ_F32; dtype <= ADJ_BF16; dtype++) {
-            scoped(conv_problem_free) conv_problem p =
-                conv_problem_new(wide[i], (adj_dtype)dtype, REALS);
-            for (int k = 0; k < 3; k++)
-                expect_same_for_threads(&p.f, p.result[k]);
-        }
-}
-
 /* 1, 2, 3, ... */
 static adj_node *counting(fixture *f, adj_shape shape)
 {
@@ -166,28 +153,6 @@ static adj_node *counting(fixture *f, adj_shape shape)
     for (int i = 0; i < 64; i++)
         v[i] = i + 1;
     return given(f, ADJ_F32, shape, v);
-}
-
-/* Numbers of TensorFlow's conv_ops_test.py. */
-Test(conv2d, literals)
-{
-    scoped(fixture_free) fixture f = fixture_new();
-    adj_conv valid = {.padding = ADJ_VALID}, twice = {.stride = {1, 2, 2, 1}};
-    adj_node *x = counting(&f, (adj_shape){4, {1, 2, 3, 3}});
-    adj_node *w = counting(&f, (adj_shape){4, {2, 2, 3, 3}});
-    adj_node *w1 = counting(&f, (adj_shape){4, {2, 2, 1, 1}});
-    adj_node *x1 = counting(&f, (adj_shape){4, {1, 2, 3, 1}});
-    adj_node *d1 = counting(&f, (adj_shape){4, {1, 1, 2, 1}});
-    for (int b = 0; adj_backends[b] != NULL; b++) {
-        const char *backend = adj_backends[b]->name;
-        expect_values(&f, adj_conv2d(x, w, NULL), backend,
-                      (double[]){2271, 2367, 2463, 2901, 3033, 3165}, 0, 0);
-        expect_values(&f, adj_conv2d(x, w, &twice), backend, (double[]){2271, 2367, 2463}, 0, 0);
-        expect_values(&f, adj_conv2d_backprop_input((adj_shape){4, {1, 2, 3, 1}}, w1, d1, &valid),
-                      backend, (double[]){1, 4, 4, 3, 10, 8}, 0, 0);
-        expect_values(&f, adj_conv2d_backprop_filter(x1, (adj_shape){4, {2, 2, 1, 1}}, d1, &valid),
-                      backend, (double[]){5, 8, 14, 17}, 0, 0);
-    }
 }
 
 /* [height, width] is [n of dy, height, width, in of the filter]: the very same node. */
@@ -244,17 +209,6 @@ Test(conv2d, empty_filter_gradient)
     adj_node *dw = adj_conv2d_backprop_filter(x, (adj_shape){4, {2, 2, 2, 0}}, dy, NULL);
     cr_assert_not_null(dw, "%s", adj_graph_message(f.g));
     expect_exact(&f, gradient_of(dw, dw, x), (double[18]){0});
-}
-
-/* Numbers of TensorFlow's depthwise_conv_op_base.py: output channel c*multiplier + m. */
-Test(depthwise_conv2d, literals)
-{
-    scoped(fixture_free) fixture f = fixture_new();
-    adj_node *x = counting(&f, (adj_shape){4, {1, 2, 3, 2}});
-    adj_node *w = counting(&f, (adj_shape){4, {2, 2, 2, 2}});
-    for (int b = 0; adj_backends[b] != NULL; b++)
-        expect_values(&f, adj_depthwise_conv2d_native(x, w, NULL), adj_backends[b]->name,
-                      (double[]){196, 216, 272, 296, 252, 280, 344, 376}, 0, 0);
 }
 
 /* A grouped conv2d with one channel a group is a depthwise convolution with its filter reshaped. */

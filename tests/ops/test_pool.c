@@ -1,5 +1,6 @@
-/* test_pool.c - max and average pooling and their gradients against literal numbers, a reference
- * written here, the adjoint identity and finite differences. */
+/* test_pool.c - max and average pooling and their gradients against a reference written here,
+ * literal numbers of ties, the adjoint identity and finite differences. TensorFlow's numbers, and
+ * windows without room: tests/conformance. */
 #include <math.h>
 
 #include "expect.h"
@@ -140,37 +141,6 @@ Test(pool, reference)
     }
 }
 
-/* TensorFlow's pooling_ops_test: values 1, 2, 3, ... */
-Test(pool, numbers)
-{
-    double count[64];
-    for (int i = 0; i < 64; i++)
-        count[i] = i + 1;
-    const struct {
-        problem p;
-        double max[8], avg[8];
-    } cases[] = {
-        {{1, 3, 3, 3, 2, 2, 1, 2, 2, ADJ_VALID, {0}, ADJ_NHWC}, {13, 14, 15}, {7, 8, 9}},
-        {{1, 2, 4, 3, 2, 2, 1, 2, 2, ADJ_SAME, {0}, ADJ_NHWC},
-         {16, 17, 18, 22, 23, 24},
-         {8.5, 9.5, 10.5, 14.5, 15.5, 16.5}},
-        {{1, 2, 2, 1, 2, 1, 1, 1, 1, ADJ_SAME, {0}, ADJ_NCHW}, {3, 4, 3, 4}, {2, 3, 3, 4}},
-        {{1, 7, 7, 1, 2, 2, 1, 3, 3, ADJ_VALID, {0}, ADJ_NHWC}, {9, 12, 30, 33}, {5, 8, 26, 29}},
-        {{1, 3, 3, 1, 3, 3, 1, 2, 2, ADJ_EXPLICIT, {0, 2, 0, 1}, ADJ_NHWC}, {9, 9}, {0}},
-        {{1, 2, 2, 6, 1, 1, 3, 1, 1, ADJ_SAME, {0}, ADJ_NHWC}, {3, 6, 9, 12, 15, 18, 21, 24}, {0}},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases * N_PRECISIONS; i++) {
-        const problem *p = &cases[i / N_PRECISIONS].p;
-        const oracle_sizes s = sizes_of(p);
-        adj_pool a = pool_of(p);
-        scoped(fixture_free) fixture f = fixture_new();
-        adj_node *x = given(&f, dtypes[i % N_PRECISIONS], s.x, count);
-        expect_exact(&f, adj_max_pool(x, &a), cases[i / N_PRECISIONS].max);
-        if (averages(p))
-            expect_exact(&f, adj_avg_pool(x, &a), cases[i / N_PRECISIONS].avg);
-    }
-}
-
 /* A tie goes to the window's first maximum; a NaN is the largest. */
 Test(pool, ties_and_nan)
 {
@@ -275,36 +245,4 @@ Test(pool, empty)
     adj_node *dy = given(&f, ADJ_F32, (adj_shape){4, {1, 1, 1, 1}}, (double[]){5});
     expect_exact(&f, adj_avg_pool_grad((adj_shape){4, {1, 2, 2, 1}}, dy, &a),
                  (double[]){5, 0, 0, 0});
-}
-
-/* Where no window of an average pool has room, its gradient arrives without an element, and is
- * zeros, as TensorFlow's is; and has a gradient itself. A much larger window gives no shape at all.
- */
-Test(pool, average_gradient_without_room)
-{
-    static const struct {
-        adj_shape in, out;
-        adj_pool a;
-    } rows[] = {
-        {{4, {1, 2, 1, 1}}, {4, {1, 2, 0, 1}}, {{1, 1, 2, 1}, {1, 1, 1, 1}, .format = ADJ_NHWC}},
-        {{4, {1, 1, 2, 1}}, {4, {1, 1, 2, 0}}, {{1, 1, 1, 2}, {1, 1, 1, 1}, .format = ADJ_NCHW}},
-        {{4, {2, 1, 1, 3}}, {4, {2, 0, 0, 3}}, {{1, 2, 2, 1}, {1, 1, 1, 1}, .format = ADJ_NHWC}},
-        {{4, {2, 3, 2, 2}}, {4, {2, 3, 0, 0}}, {{1, 1, 4, 4}, {1, 1, 3, 3}, .format = ADJ_NCHW}},
-    };
-    static const char *const backends[] = {"naive", "onednn", "direct"};
-    static const double zeros[24];
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        scoped(fixture_free) fixture f = fixture_new();
-        adj_pool a = rows[i].a;
-        adj_node *dy = given(&f, ADJ_F32, rows[i].out, NULL);
-        adj_node *e = given_random(&f, ADJ_F32, rows[i].in, -1, 1);
-        adj_node *dx = adj_avg_pool_grad(rows[i].in, dy, &a);
-        cr_assert_not_null(dx, "%s", adj_graph_message(f.g));
-        for (int b = 0; b < 3; b++)
-            expect_values(&f, dx, backends[b], zeros, 0, 0);
-        expect_shape(&f, gradient_of(dx, e, dy), rows[i].out);
-        a.ksize[a.format == ADJ_NCHW ? 3 : 2] = 9;
-        expect_refusal(&f, adj_avg_pool_grad(rows[i].in, dy, &a), ADJ_ESHAPE,
-                       "avg_pool_grad|width");
-    }
 }

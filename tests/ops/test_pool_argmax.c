@@ -272,6 +272,9 @@ Test(pool_refused, gradients)
     expect_refusal(&f, adj_avg_pool_grad(negative, input(&f, y_type), &halves), ADJ_ESHAPE,
                    "orig_input_shape");
     expect_refusal(&f, adj_avg_pool_grad(x, input(&f, y_type), NULL), ADJ_EARG, "ksize");
+    const adj_pool large = {.ksize = {1, 2, 9, 1}, .stride = {1, 1, 1, 1}};
+    expect_refusal(&f, adj_avg_pool_grad(x, input(&f, "f32[1, 3, 0, 2]"), &large), ADJ_ESHAPE,
+                   "avg_pool_grad|width");
     cr_assert_null(adj_max_pool(NULL, &halves));
     cr_assert_null(adj_avg_pool_grad(x, NULL, &halves));
     cr_assert_null(adj_global_avg_pool(NULL, ADJ_NHWC));

@@ -1,6 +1,6 @@
 /* test_softmax.c - softmax and log_softmax, and softmax cross-entropy with dense and integer
  * labels, against PyTorch's numbers, references written here, and finite differences to second
- * order. */
+ * order. Gradients through the loss and its gradient: tests/conformance/adjoint.json. */
 #include <math.h>
 
 #include "expect.h"
@@ -302,35 +302,6 @@ Test(cross_entropy, gradient_of_labels)
     adj_node *d = given(&f, ADJ_F64, (adj_shape){1, {1}}, (double[]){2});
     adj_node *dlabels = gradient_of(adj_softmax_cross_entropy(z, labels, 0.5), d, labels);
     expect_values(&f, dlabels, "naive", (double[]){log(4), log(4) - log(3)}, 1e-12, 0);
-}
-
-/* A gradient through both results of TensorFlow's op, the loss and its own gradient: TensorFlow
- * 2.21's GradientTape in float64 over exp, log, sums and products. */
-Test(cross_entropy, gradient_through_both_results)
-{
-    static const double z[] = {0.1, 0.2, 0.3, 0.4, 0.1, 0.4, 0.9, 1.6, 0.1, 0.8, 2.7, 6.4};
-    static const double labels[] = {0, 0, 1, 0, 1, 0, 0, 0, 0, 0.5, 0, 0.5};
-    static const double dloss[] = {-1.6875, 1.125, -0.25};
-    static const double dgrad[] = {0.875, 1.9375, 0.125,  0,    -1.6875, -0.9375,
-                                   0,     0.6875, 1.1875, -0.5, -1.75,   -0.875};
-    static const double want[2][12] = {
-        {-0.318649173327307, -0.101063530713552, 1.10241407669626, -0.682701372655404,
-         -1.18866849265218, 0.0258357205168371, 0.272961824725999, 0.889870947409344,
-         0.00325902784998638, 0.125505998297754, -0.0266137236186026, -0.102151302529138},
-        {-3.47802870595559, -4.37177870595559, -2.39052870595559, -2.09677870595559,
-         4.16649121270104, 3.07899121270104, 1.57899121270104, 0.103991212701041, -2.76995224005868,
-         -0.907452240058679, 0.817547759941321, 0.867547759941321}};
-    scoped(fixture_free) fixture f = fixture_new();
-    const adj_shape wide = {2, {3, 4}};
-    adj_node *x[] = {given(&f, ADJ_F64, wide, z), given(&f, ADJ_F64, wide, labels)};
-    adj_node *from_loss[2], *from_grad[2];
-    adj_node *loss = adj_softmax_cross_entropy(x[0], x[1], 0);
-    adj_node *grad = adj_softmax_cross_entropy_grad(x[0], x[1], 0);
-    adj_node *dy = given(&f, ADJ_F64, (adj_shape){1, {3}}, dloss);
-    cr_assert_eq(adj_grad(loss, dy, 2, x, from_loss), ADJ_OK);
-    cr_assert_eq(adj_grad(grad, given(&f, ADJ_F64, wide, dgrad), 2, x, from_grad), ADJ_OK);
-    for (int i = 0; i < 2; i++)
-        expect_values(&f, adj_add(from_loss[i], from_grad[i]), "naive", want[i], 1e-12, 1e-12);
 }
 
 /* p - t is linear in the labels but for p, which is 1/4 here. */
