@@ -142,17 +142,6 @@ double *evaluate_by(fixture *f, adj_node *y, const char *impl, int threads)
     return fixture_get(e, y);
 }
 
-void expect_same_for_threads(fixture *f, adj_node *y)
-{
-    scoped(release) double *one = evaluate_with(f, y, "naive", 1);
-    const size_t bytes = (size_t)adj_shape_elems(adj_node_type(y).shape) * sizeof *one;
-    for (int threads = 2; threads <= 3; threads++) {
-        scoped(release) double *many = evaluate_with(f, y, "naive", threads);
-        cr_assert_eq(memcmp(one, many, bytes), 0, "%s differs with %d threads", adj_node_op(y),
-                     threads);
-    }
-}
-
 void expect_close(const double *got, const double *want, int64_t n, double rtol, double atol,
                   const char *label)
 {

@@ -45,8 +45,6 @@ double *evaluate(fixture *f, adj_node *y, const char *backend);
 double *evaluate_with(fixture *f, adj_node *y, const char *backend, int threads);
 /* Evaluates y on direct, whose plan begins with an implementation of this name. */
 double *evaluate_by(fixture *f, adj_node *y, const char *impl, int threads);
-/* y has the same bits on naive with one, two and three threads. */
-void expect_same_for_threads(fixture *f, adj_node *y);
 
 /* Fails the running test unless |got - want| <= atol + rtol * |want| everywhere (two NaNs are
  * equal); names the worst element. */

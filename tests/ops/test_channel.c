@@ -105,16 +105,6 @@ Test(bias_add, half_sums_are_kept_in_float)
     }
 }
 
-Test(bias_add, same_for_any_number_of_threads)
-{
-    scoped(fixture_free) fixture f = fixture_new();
-    adj_node *x = given_random(&f, ADJ_F64, (adj_shape){3, {50, 30, 37}}, -1, 1);
-    adj_node *b = given_random(&f, ADJ_F64, (adj_shape){1, {37}}, -1, 1);
-    expect_same_for_threads(&f, adj_bias_add(x, b, ADJ_NHWC));
-    expect_same_for_threads(&f, adj_bias_add_grad(x, ADJ_NHWC));
-    expect_same_for_threads(&f, adj_bias_add_grad(x, ADJ_NCHW));
-}
-
 Test(bias_add, refusals)
 {
     scoped(fixture_free) fixture f = fixture_new();
@@ -279,18 +269,6 @@ Test(prelu, half_sums_are_kept_in_float)
         adj_node *x = given_integers(&f, precisions[p].dtype, column, -1, -1);
         expect_exact(&f, adj_prelu_grad_slope(dy, x, 1, ADJ_NHWC), (double[]){-4096});
     }
-}
-
-Test(prelu, same_for_any_number_of_threads)
-{
-    const adj_shape shape = {3, {50, 37, 30}};
-    scoped(fixture_free) fixture f = fixture_new();
-    adj_node *dy = given_random(&f, ADJ_F64, shape, -1, 1);
-    adj_node *x = given_random(&f, ADJ_F64, shape, -1, 1);
-    adj_node *slope = given_random(&f, ADJ_F64, (adj_shape){1, {37}}, -1, 1);
-    expect_same_for_threads(&f, adj_prelu_grad(dy, x, slope, ADJ_NCHW));
-    expect_same_for_threads(&f, adj_prelu_grad_slope(dy, x, 1, ADJ_NCHW));
-    expect_same_for_threads(&f, adj_prelu_grad_slope(dy, x, 37, ADJ_NCHW));
 }
 
 Test(prelu, refusals)

@@ -1,7 +1,5 @@
 /* test_edge_values.c - values at which kernel faults stay unseen: zeros of both signs, kinks, large
- * step numbers, rates of 0, seeds of two words, on every backend, against literal numbers. And
- * pools, normalizations and losses are bit-identical for any number of threads: sums that cross a
- * batch have one order. */
+ * step numbers, rates of 0, seeds of two words, on every backend, against literal numbers. */
 #include <math.h>
 
 #include "expect.h"
@@ -152,42 +150,4 @@ Test(edge_values, both_words_of_a_seed)
         }
         cr_expect_neq(memcmp(y[0], y[1], sizeof y[0]), 0, "%s", backends[b]);
     }
-}
-
-/* ---- threads ---- */
-
-/* Large enough that every kernel shares its work out. */
-static void check_threads(adj_dtype dtype)
-{
-    scoped(fixture_free) fixture f = fixture_new();
-    const adj_shape image = {4, {6, 24, 22, 37}}, channels = {1, {37}};
-    const adj_pool a = {.ksize = {1, 3, 3, 1}, .stride = {1, 2, 2, 1}, .padding = ADJ_SAME};
-    adj_dtype wide = dtype == ADJ_F64 ? ADJ_F64 : ADJ_F32;
-    adj_node *x = given_random(&f, dtype, image, -1, 3), *e = given_random(&f, dtype, image, -1, 1);
-    adj_node *gamma = given_random(&f, wide, channels, -1, 1);
-    adj_node *dy = given_random(&f, dtype, (adj_shape){4, {6, 12, 11, 37}}, -1, 1);
-    adj_node *z = given_random(&f, dtype, (adj_shape){2, {500, 37}}, -4, 4);
-    adj_node *label = given_integers(&f, ADJ_I32, (adj_shape){1, {500}}, -1, 36);
-    adj_node *top = adj_max_pool(x, &a), *stats = adj_batch_norm_stats(x, ADJ_NHWC);
-    adj_node *sums = adj_batch_norm_grad_sums(x, stats, e, 1e-5, ADJ_NHWC);
-    adj_node *const all[] = {top,
-                             adj_max_pool_grad(x, top, dy, &a),
-                             adj_max_pool_grad_grad(x, top, e, &a),
-                             adj_avg_pool(x, &a),
-                             adj_avg_pool_grad(image, dy, &a),
-                             stats,
-                             sums,
-                             adj_batch_norm(x, stats, gamma, gamma, 1e-5, ADJ_NHWC),
-                             adj_batch_norm_grad(x, stats, gamma, e, sums, 1e-5, ADJ_NHWC),
-                             adj_softmax(z),
-                             adj_sparse_softmax_cross_entropy(z, label, 0.1),
-                             adj_sparse_softmax_cross_entropy_grad(z, label, 0.1)};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        expect_same_for_threads(&f, all[i]);
-}
-
-Test(threads, same_bits)
-{
-    for (int d = 0; d < N_PRECISIONS; d++)
-        check_threads(dtypes[d]);
 }

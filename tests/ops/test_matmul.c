@@ -109,14 +109,6 @@ Test(matmul, half_sums_are_kept_in_float)
     }
 }
 
-Test(matmul, same_for_any_number_of_threads)
-{
-    scoped(fixture_free) fixture f = fixture_new();
-    adj_node *a = given_random(&f, ADJ_F64, (adj_shape){2, {50, 140}}, -1, 1);
-    adj_node *b = given_random(&f, ADJ_F64, (adj_shape){2, {70, 140}}, -1, 1);
-    expect_same_for_threads(&f, adj_matmul(a, b, ADJ_TRANSPOSE_B));
-}
-
 static adj_node *product(fixture *f, const char *a, const char *b, int transposes)
 {
     return adj_matmul(input(f, a), input(f, b), transposes);

@@ -235,17 +235,6 @@ Test(reduce, ties_share_the_gradient)
     expect_values(&f, gradient_of(y, d, v), "naive", want, 1e-6, 0);
 }
 
-Test(reduce, same_for_any_number_of_threads)
-{
-    const adj_axes sets[] = {{.n = ADJ_ALL}, {1, {0}, 0}, {1, {1}, 0}, {1, {2}, 0}, {2, {0, 2}, 0}};
-    for (int i = 0; i < 5; i++) {
-        scoped(fixture_free) fixture f = fixture_new();
-        adj_node *x = given_random(&f, ADJ_F64, (adj_shape){3, {30, 41, 37}}, -1, 1);
-        expect_same_for_threads(&f, adj_reduce_sum(x, sets[i]));
-        expect_same_for_threads(&f, adj_reduce_mean(x, sets[i]));
-    }
-}
-
 static adj_node *matrix(fixture *f) { return input(f, "f32[2, 3]"); }
 
 Test(reduce, refusals)

@@ -245,19 +245,6 @@ Test(resize, nan_stays_where_it_is)
     }
 }
 
-Test(resize, same_for_any_number_of_threads)
-{
-    for (int i = 0; i < SAMPLINGS; i++) {
-        const sizes z = {2, 7, 21, 30, 50, 70};
-        const adj_sampling s = sampling(i);
-        scoped(fixture_free) fixture f = fixture_new();
-        adj_node *x = given_random(&f, ADJ_F64, image_shape(&z, s.format, 0), -1, 1);
-        adj_node *dy = given_random(&f, ADJ_F64, image_shape(&z, s.format, 1), -1, 1);
-        expect_same_for_threads(&f, adj_resize(x, z.oh, z.ow, &s));
-        expect_same_for_threads(&f, adj_resize_grad(dy, z.ih, z.iw, &s));
-    }
-}
-
 static adj_node *small(fixture *f) { return input(f, "f32[1, 3, 4, 1]"); }
 
 Test(resize, refusals)
