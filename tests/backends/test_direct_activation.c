@@ -1,8 +1,8 @@
-/* test_direct_activation.c - clip, hard_sigmoid, hard_swish, elu, gelu, erf, exp and log, their
- * gradients and those of sigmoid and tanh in fused pointwise groups, for every instruction set:
+/* test_direct_activation.c - relu, clip, hard_sigmoid, hard_swish, elu, gelu, erf, exp and log,
+ * gradients of these and of sigmoid and tanh in fused pointwise groups, for every instruction set:
  * over the whole range of floats and all of both half types against libm in long double, and bit by
  * bit against the formula in double where it is arithmetic alone; zeros, infinities and NaN against
- * naive; fused against unfused. prelu: test_direct_prelu.c. */
+ * naive. prelu: test_direct_prelu.c; fused against unfused: test_direct_fused_bits.c. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -26,7 +26,9 @@ typedef enum {
     ELU_GRAD,
     GELU_GRAD,
     GELU_TANH_GRAD,
-    HARD_SIGMOID, /* from here on with bends, or of y */
+    RELU, /* from here on with bends, or of y */
+    RELU6,
+    HARD_SIGMOID,
     HARD_SWISH,
     SIGMOID_GRAD,
     TANH_GRAD,
@@ -50,6 +52,8 @@ static adj_node *build(function f, adj_node *dy, adj_node *x)
     case ELU_GRAD: return adj_elu_grad(dy, x, alpha);
     case GELU_GRAD: return adj_gelu_grad(dy, x, ADJ_GELU_ERF);
     case GELU_TANH_GRAD: return adj_gelu_grad(dy, x, ADJ_GELU_TANH);
+    case RELU: return adj_relu(x);
+    case RELU6: return adj_relu6(x);
     case HARD_SIGMOID: return adj_hard_sigmoid(x);
     case HARD_SWISH: return adj_hard_swish(x);
     case SIGMOID_GRAD: return adj_sigmoid_grad(dy, x);
@@ -93,6 +97,8 @@ static real value_of(function f, real dy, real x)
     case ELU_GRAD: return x > 0 ? dy : dy * (real)alpha * expl(x);
     case GELU_GRAD: return gelu_grad(dy, x);
     case GELU_TANH_GRAD: return gelu_tanh_grad(dy, x);
+    case RELU: return v <= 0 ? 0 : x;
+    case RELU6: return v <= 0 ? 0 : v >= 6 ? 6 : x;
     case HARD_SIGMOID: return v <= -3 ? 0 : v >= 3 ? 1 : (real)((v + 3) / 6);
     case HARD_SWISH: return v <= -3 ? 0 : v >= 3 ? x : (real)(v * (v + 3) / 6);
     case SIGMOID_GRAD: return (real)(d * v * (1 - v));
@@ -136,7 +142,7 @@ static void whole_range(const char *isa)
     const int64_t n = sweep(x_values);
     set_dy(ADJ_F32);
     for (function k = ERF; k < N_FUNCTION; k++)
-        expect_units(k, ADJ_F32, n, k < HARD_SIGMOID ? 0.51 : 0, isa);
+        expect_units(k, ADJ_F32, n, k < RELU ? 0.51 : 0, isa);
 }
 
 Test(direct_activation, whole_range) { for_each_isa(N_ISA, all_isas, whole_range); }
@@ -225,43 +231,3 @@ static void clipping(const char *isa)
 }
 
 Test(direct_activation, clipping) { for_each_isa(N_ISA, all_isas, clipping); }
-
-/* With their neighbors in one pass, and each in its own: the same bits. */
-static void with_neighbors(const char *isa)
-{
-    const adj_shape full = {4, {2, 9, 11, 24}}, vector = {1, {24}};
-    scoped(fixture_free) fixture f = fixture_new();
-    adj_node *x = given_random(&f, ADJ_F32, full, -4, 4),
-             *e = given_random(&f, ADJ_F32, full, -4, 4);
-    adj_node *gamma = given_random(&f, ADJ_F32, vector, 0.5, 1.5);
-    adj_node *beta = given_random(&f, ADJ_F32, vector, -1, 1);
-    adj_node *stats = given_random(&f, ADJ_F32, (adj_shape){2, {2, 24}}, 0.5, 1);
-    adj_node *norm = adj_batch_norm(x, stats, gamma, beta, 1e-5, ADJ_NHWC);
-    const struct {
-        adj_node *y;
-        int apart; /* steps */
-    } cases[] = {
-        {adj_hard_swish(norm), 2},
-        {adj_gelu(adj_add(x, e), ADJ_GELU_ERF), 2},
-        {adj_elu(adj_bias_add(x, beta, ADJ_NHWC), 0.5), 2},
-        {adj_gelu_grad(adj_mul(e, adj_exp(x)), x, ADJ_GELU_TANH), 3},
-        {adj_clip(adj_prelu(norm, gamma, ADJ_NHWC), -0.5, 2), 3},
-        {adj_hard_swish_grad(e, norm), 2},
-    };
-    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
-        adj_node *y = cases[k].y;
-        expect_direct(&f, y, 1);
-        scoped(release) double *together = evaluate(&f, y, "direct");
-        setenv("ADJOINT_PLAN", "unfused", 1);
-        expect_direct(&f, y, cases[k].apart);
-        scoped(release) double *apart = evaluate(&f, y, "direct"),
-                               *naive = evaluate(&f, y, "naive");
-        unsetenv("ADJOINT_PLAN");
-        const int64_t n = adj_shape_elems(full);
-        cr_assert(memcmp(together, apart, (size_t)n * sizeof *apart) == 0, "%s: %s", isa,
-                  adj_node_op(y));
-        expect_close(together, naive, n, 1e-5, 1e-5, adj_node_op(y));
-    }
-}
-
-Test(direct_activation, with_neighbors) { for_each_isa(N_ISA, all_isas, with_neighbors); }

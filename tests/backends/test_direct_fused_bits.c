@@ -14,7 +14,8 @@
 
 TestSuite(direct_fused_bits, .init = plan_as_usual);
 
-static const adj_dtype halves[] = {ADJ_BF16, ADJ_F16};
+static const adj_dtype dtypes[] = {ADJ_F32, ADJ_BF16, ADJ_F16}, *const halves = dtypes + 1;
+enum { N_DTYPE = 3 };
 
 static double to_half(adj_dtype dtype, double v)
 {
@@ -75,22 +76,22 @@ static void expect_pattern(int bits, adj_dtype dtype, int64_t pixels, int64_t ch
 
 static void expect_patterns(const char *isa)
 {
-    static const adj_dtype dtypes[] = {ADJ_F32, ADJ_BF16, ADJ_F16};
     static const int64_t sizes[][2] = {{201, 128}, {64, 3}, {5, 37}};
     (void)isa;
     for (int i = 0; i < n_row_pattern; i++)
         for (size_t j = 0; j < sizeof sizes / sizeof *sizes; j++)
-            for (int d = (row_patterns[i] & CAST) != 0; d < 3; d++)
+            for (int d = (row_patterns[i] & CAST) != 0; d < N_DTYPE; d++)
                 expect_pattern(row_patterns[i], dtypes[d], sizes[j][0], sizes[j][1]);
 }
 
 Test(direct_fused_bits, row_kernels) { for_each_isa(N_ROW_ISA, row_isas, expect_patterns); }
 
 /* Every op that may be in a group, of h, which a node of the group makes. */
-enum { N_OP = 37 };
+enum { N_OP = 40 };
 
 typedef struct {
-    adj_node *h, *a, *b, *vector, *scalar, *stats, *sums, *counter;
+    adj_node *h, *a, *b, *vector, *scalar, *counter; /* of the type, but for the counter */
+    adj_node *wide, *stats;                          /* f32 */
 } operands;
 
 static adj_node *unary(int op, adj_node *h)
@@ -132,6 +133,7 @@ static adj_node *gradient(int op, adj_node *dy, adj_node *x)
 
 static adj_node *any_op(int op, const operands *o)
 {
+    static const adj_adam_attrs adam = {.beta1 = 0.9, .beta2 = 0.99, .epsilon = 1e-3};
     if (op < 26)
         return op < 15 ? unary(op, o->h) : gradient(op, o->h, o->a);
     switch (op) {
@@ -145,6 +147,9 @@ static adj_node *any_op(int op, const operands *o)
     case 33: return adj_sgd_step(o->a, o->h, o->scalar, 0.01);
     case 34: return adj_ema(o->a, o->h, 0.9);
     case 35: return adj_select(o->scalar, o->h, o->a);
+    case 36: return adj_batch_norm(o->h, o->stats, o->wide, o->wide, epsilon, ADJ_NHWC);
+    case 37: return adj_batch_norm_grad(o->h, o->stats, o->wide, o->a, o->stats, epsilon, ADJ_NHWC);
+    case 38: return adj_adam_step(o->a, o->h, adj_square(o->b), o->counter, o->scalar, &adam);
     default: return adj_erf(o->h);
     }
 }
@@ -156,8 +161,11 @@ static void expect_op(int op, adj_dtype dtype)
     operands o = {.a = given_random(&f, dtype, full, -1, 1),
                   .b = given_random(&f, dtype, full, -1, 1),
                   .vector = given_random(&f, dtype, (adj_shape){1, {9}}, -1, 1),
-                  .scalar = given_random(&f, dtype, (adj_shape){0}, 0.1, 0.2)};
+                  .scalar = given_random(&f, dtype, (adj_shape){0}, 0.1, 0.2),
+                  .counter = given_integers(&f, ADJ_I32, (adj_shape){0}, 3, 3)};
     put_small_numbers(&f);
+    o.wide = given_random(&f, ADJ_F32, (adj_shape){1, {9}}, -1, 1);
+    o.stats = given_random(&f, ADJ_F32, (adj_shape){2, {2, 9}}, 0.5, 1.5);
     o.h = adj_add(adj_scale(o.a, 3), o.b);
     adj_node *y[] = {adj_add(any_op(op, &o), o.b), adj_cast(any_op(op, &o), ADJ_F32)};
     char label[80];
@@ -172,8 +180,8 @@ static void expect_ops(const char *isa)
 {
     (void)isa;
     for (int op = 0; op < N_OP; op++)
-        for (int d = 0; d < 2; d++)
-            expect_op(op, halves[d]);
+        for (int d = 0; d < N_DTYPE; d++)
+            expect_op(op, dtypes[d]);
 }
 
 Test(direct_fused_bits, ops) { for_each_isa(N_ISA, all_isas, expect_ops); }
@@ -202,11 +210,10 @@ static void expect_sum(int op, adj_dtype dtype, int64_t channels)
 
 static void expect_sums(const char *isa)
 {
-    static const adj_dtype dtypes[] = {ADJ_F32, ADJ_BF16, ADJ_F16};
     static const int64_t channels[] = {3, 16};
     (void)isa;
     for (int op = 0; op < 5; op++)
-        for (int d = 0; d < 3; d++)
+        for (int d = 0; d < N_DTYPE; d++)
             for (int c = 0; c < 2; c++)
                 expect_sum(op, dtypes[d], channels[c]);
 }
@@ -226,16 +233,18 @@ static void expect_casts(const char *isa)
         adj_node *a = given_integers(&f, ADJ_F32, full, -3000, 3000);
         adj_node *v = given_integers(&f, half, vector, -100, 100);
         adj_node *h = adj_cast(adj_scale(a, 3), half);
-        adj_node *y = adj_scale(adj_cast(adj_bias_add(h, v, ADJ_NHWC), ADJ_F32), 0.5);
-        results got = run(&f, 1, &y, 0);
+        adj_node *y[] = {adj_scale(adj_cast(adj_bias_add(h, v, ADJ_NHWC), ADJ_F32), 0.5),
+                         adj_scale(adj_cast(h, ADJ_F32), 2)};
+        results got = run(&f, 2, y, 0);
         cr_assert_eq(got.steps, 1, "%d steps", got.steps);
         for (int i = 0; i < PIXELS * CHANNELS; i++) {
             const double cast = to_half(half, 3 * f.value[0][i]);
             const double want = 0.5 * to_half(half, cast + f.value[1][i % CHANNELS]);
             cr_assert_eq(got.value[0][i], want, "%s %s: %g gives %g, not %g", isa,
                          adj_dtype_name(half), f.value[0][i], got.value[0][i], want);
+            cr_assert_eq(got.value[1][i], 2 * cast, "%s %s", isa, adj_dtype_name(half));
         }
-        free(got.value[0]);
+        free(got.value[0]), free(got.value[1]);
     }
 }
 

@@ -4,38 +4,51 @@
 
 #include "expect.h"
 #include "graph/op.h"
+#include "tests/isa.h"
 
 /* The formulas of adjoint.h, over enough elements for several threads. */
-Test(optimizer, reference)
+static void expect_formulas(adj_dtype t, const char *backend, double r)
 {
     enum { N = 20011 };
+    const adj_shape s = {1, {N}};
+    const adj_adam_attrs adam = {.beta1 = 0.75, .beta2 = 0.9375, .epsilon = 1e-3, .decay = 0.25};
+    double(*want)[N] = malloc(4 * sizeof *want);
+    scoped(fixture_free) fixture f = fixture_new();
+    adj_node *p = given_random(&f, t, s, -2, 2), *g = given_random(&f, t, s, -2, 2);
+    adj_node *v = given_random(&f, t, s, 0.01, 2), *lr = scalar(&f, t, 0.125);
+    adj_node *step = scalar(&f, ADJ_I32, 3);
+    for (int i = 0; i < N; i++) {
+        const double P = f.value[0][i], G = f.value[1][i], V = f.value[2][i];
+        const double mean = G / (1 - pow(0.75, 3)), square = V / (1 - pow(0.9375, 3));
+        want[0][i] = 0.75 * V + G + 0.5 * P;
+        want[1][i] = P - 0.125 * (G + 0.5 * P);
+        want[2][i] = 0.75 * V + 0.25 * G;
+        want[3][i] = P - 0.125 * (mean / (sqrt(square) + 1e-3) + 0.25 * P);
+    }
+    expect_values(&f, adj_momentum(v, g, p, 0.75, 0.5), backend, want[0], r, r);
+    expect_values(&f, adj_sgd_step(p, g, lr, 0.5), backend, want[1], r, r);
+    expect_values(&f, adj_ema(v, g, 0.75), backend, want[2], r, r);
+    expect_values(&f, adj_adam_step(p, g, v, step, lr, &adam), backend, want[3], r, r);
+    free(want);
+}
+
+Test(optimizer, reference)
+{
     for (int d = 0; d < N_PRECISIONS; d++) {
-        adj_dtype t = precisions[d].dtype;
-        adj_shape s = {1, {N}};
-        double r = (t == ADJ_F64 ? 1 : 2) * precisions[d].rtol,
-               (*want)[N] = malloc(4 * sizeof *want);
-        const adj_adam_attrs adam = {
-            .beta1 = 0.75, .beta2 = 0.9375, .epsilon = 1e-3, .decay = 0.25};
-        scoped(fixture_free) fixture f = fixture_new();
-        adj_node *p = given_random(&f, t, s, -2, 2), *g = given_random(&f, t, s, -2, 2);
-        adj_node *v = given_random(&f, t, s, 0.01, 2), *lr = scalar(&f, t, 0.125);
-        adj_node *step = scalar(&f, ADJ_I32, 3);
-        for (int i = 0; i < N; i++) {
-            double P = f.value[0][i], G = f.value[1][i], V = f.value[2][i];
-            want[0][i] = 0.75 * V + G + 0.5 * P;
-            want[1][i] = P - 0.125 * (G + 0.5 * P);
-            want[2][i] = 0.75 * V + 0.25 * G;
-            want[3][i] =
-                P - 0.125 * (G / (1 - pow(0.75, 3)) / (sqrt(V / (1 - pow(0.9375, 3))) + 1e-3) +
-                             0.25 * P);
-        }
-        expect_values(&f, adj_momentum(v, g, p, 0.75, 0.5), "naive", want[0], r, r);
-        expect_values(&f, adj_sgd_step(p, g, lr, 0.5), "naive", want[1], r, r);
-        expect_values(&f, adj_ema(v, g, 0.75), "naive", want[2], r, r);
-        expect_values(&f, adj_adam_step(p, g, v, step, lr, &adam), "naive", want[3], r, r);
-        free(want);
+        const double r = (precisions[d].dtype == ADJ_F64 ? 1 : 2) * precisions[d].rtol;
+        expect_formulas(precisions[d].dtype, "naive", r);
     }
 }
+
+static void expect_direct(const char *isa)
+{
+    (void)isa;
+    expect_formulas(ADJ_F32, "direct", 1e-6);
+    expect_formulas(ADJ_F16, "direct", 2e-3);
+    expect_formulas(ADJ_BF16, "direct", 1e-2);
+}
+
+Test(optimizer, reference_by_direct) { for_each_isa(N_ROW_ISA, row_isas, expect_direct); }
 
 Test(optimizer, numbers)
 {
