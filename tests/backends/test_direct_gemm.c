@@ -1,6 +1,7 @@
 /* test_direct_gemm.c - direct's convolutions by products of matrices, matmul, and its filter
  * gradient, in f32 and f64: on integers bit for bit against the definition, every instruction set,
- * one thread and three; NaN and infinities; errors of sums over many pixels. */
+ * one thread and three; NaN and infinities; errors of sums over many pixels. Each kernel is the
+ * only one that takes the nodes. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -10,9 +11,15 @@
 #include "tests/isa.h"
 
 /* The filter may change in every run, or is packed once for many. */
-static const tested_kernel ours = {"gemm", .packed = "panels",
-                                   .never_packed = &adj_op_conv2d_backprop_input, .first = ORACLE_Y,
+static const tested_kernel ours = {"gemm",
+                                   .is_only = 1,
+                                   .packed = "panels",
+                                   .never_packed = &adj_op_conv2d_backprop_input,
+                                   .first = ORACLE_Y,
                                    .last = ORACLE_DX};
+
+static const tested_kernel filter = {"filter_gemm", .is_only = 1, .first = ORACLE_DW,
+                                     .last = ORACLE_DW};
 
 static void expect_row(const tested_kernel *k, oracle_conv row, const char *isa)
 {
@@ -21,7 +28,8 @@ static void expect_row(const tested_kernel *k, oracle_conv row, const char *isa)
 }
 
 /* Rows that are copied and such that lie as they are, short rows that are gathered, flat ones,
- * outputs that fill vectors and such that do not, windows beyond the image. */
+ * outputs that fill vectors and such that do not, windows beyond the image, tiles of columns, more
+ * than one flush. */
 static const oracle_conv rows[] = {
     {2, 9, 11, 3, 3, 3, 16, .padding = ADJ_SAME},
     {2, 28, 28, 1, 5, 5, 6, .padding = ADJ_SAME},
@@ -39,12 +47,29 @@ static const oracle_conv rows[] = {
     {1, 2, 3, 2, 2, 2, 2, .sh = 3, .sw = 3, .padding = ADJ_EXPLICIT, .pad = {9, 4, 8, 1}},
     {1, 3, 9, 2, 1, 1, 8, .padding = ADJ_EXPLICIT, .pad = {2, 1, 3, 4}},
     {2, 9, 9, 9, 5, 5, 3, .sh = 4, .sw = 4},
+    {1, 20, 21, 4, 7, 7, 5, .padding = ADJ_SAME},
+    {1, 15, 40, 2, 11, 11, 3, .sh = 4, .sw = 4},
+    {1, 6, 7, 8, 2, 4, 17, .sh = 1, .sw = 3},
+    {1, 7, 6, 5, 4, 1, 9, .sh = 3, .sw = 2},
+    {1, 3, 4, 3, 7, 7, 8, .padding = ADJ_SAME},
+    {1, 3, 33, 1, 3, 32, 1, .padding = ADJ_SAME},
+    {1, 33, 3, 1, 32, 2, 1, .sh = 2, .sw = 1},
+    {1, 8, 300, 4, 7, 7, 1, .padding = ADJ_SAME},
+    {2, 4, 521, 3, 3, 7, 2, .sh = 1, .sw = 2, .padding = ADJ_SAME},
+    {1, 2, 700, 8, 2, 5, 1, .sh = 1, .sw = 5},
+    {2, 190, 180, 1, 2, 2, 2, .padding = ADJ_VALID},
 };
+
+static void expect_both(oracle_conv row, const char *isa)
+{
+    expect_row(&ours, row, isa);
+    expect_row(&filter, row, isa);
+}
 
 static void listed(const char *isa)
 {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        expect_row(&ours, rows[i], isa);
+        expect_both(rows[i], isa);
     for (int i = 0; i < n_tile_case && strcmp(isa, "base") != 0; i++)
         expect_row(&ours, tile_cases[i], isa);
 }
@@ -54,7 +79,7 @@ Test(direct_gemm, listed) { for_each_isa(N_ISA, all_isas, listed); }
 static oracle_conv random_row(uint32_t *k)
 {
     static const int outputs[] = {1, 2, 3, 8, 15, 16, 17, 24, 33, 48};
-    static const oracle_conv most = {3, 14, 21, 9, 5, 5, .sh = 3, .sw = 3};
+    static const oracle_conv most = {3, 14, 41, 6, 9, 9, .sh = 4, .sw = 4};
     oracle_conv a = draw_sizes(&most, k);
     a.last = outputs[draw(k, 0, 9)];
     if (a.sh == 1 && a.sw == 1) {
@@ -69,7 +94,7 @@ static void random_rows(const char *isa)
 {
     uint32_t k = rows_from(0, isa);
     for (int i = 0; i < repeats(40); i++)
-        expect_row(&ours, random_row(&k), isa);
+        expect_both(random_row(&k), isa);
 }
 
 Test(direct_gemm, random) { for_each_isa(N_ISA, all_isas, random_rows); }
@@ -159,11 +184,11 @@ Test(direct_gemm, refused)
                               adj_conv2d_backprop_input((adj_shape){4, {1, 8, 8, 8}}, w, dy, &far)};
     for (size_t i = 0; i < sizeof node / sizeof *node; i++)
         expect_no_kernel(&f, &t, "gemm", 1, &node[i], "f64 in NHWC");
+    expect_refused_row(&(tested_kernel){"gemm", .first = ORACLE_DX},
+                       (oracle_conv){1, 8, 8, 3, 2, 2, 4, .format = ADJ_NCHW}, "NHWC");
 }
 
 /* ---- filter gradients ---- */
-
-static const tested_kernel filter = {"filter_gemm", .first = ORACLE_DW, .last = ORACLE_DW};
 
 /* Panels of x's channels: groups of outputs, one with a vector that is not filled; strided,
  * dilated, without padding, with padding beyond all that a row reads, of one tap. */
@@ -220,6 +245,33 @@ Test(direct_filter_gemm, random) { for_each_isa(N_ISA, all_isas, random_filter_r
 static void filter_specials(const char *isa) { expect_specials_of(&filter, isa); }
 
 Test(direct_filter_gemm, specials) { for_each_isa(2, all_isas + 1, filter_specials); }
+
+/* An infinity in dy's corner reaches no tap that lies in the padding there, which is no zero. */
+static void infinity_at_the_border(const char *isa)
+{
+    enum { SIZE = 4, CHANNELS = 2, OUTPUTS = 3 };
+    for (adj_dtype dtype = ADJ_F32; dtype <= ADJ_F64; dtype++) {
+        scoped(fixture_free) fixture f = fixture_new();
+        scoped(backend_close) test_backend t = direct_open(isa, 1, ADJ_MATH_EXACT);
+        const adj_conv same = {.padding = ADJ_SAME};
+        adj_node *x = given_integers(&f, dtype, (adj_shape){4, {1, SIZE, SIZE, CHANNELS}}, 1, 1);
+        adj_node *dy = given_integers(&f, dtype, (adj_shape){4, {1, SIZE, SIZE, OUTPUTS}}, 0, 0);
+        const adj_node *dw =
+            adj_conv2d_backprop_filter(x, (adj_shape){4, {3, 3, CHANNELS, OUTPUTS}}, dy, &same);
+        f.value[1][0] = INFINITY;
+        outcome o = run_candidate(&f, &t, 1, &dw, 0);
+        cr_assert_eq(o.status, ADJ_OK, "%s", o.why);
+        for (int i = 0; i < 9 * CHANNELS * OUTPUTS; i++) {
+            const int tap = i / (CHANNELS * OUTPUTS), inside = tap / 3 > 0 && tap % 3 > 0;
+            const double want = inside && i % OUTPUTS == 0 ? INFINITY : 0;
+            cr_expect(o.y[i] == want, "%s, tap %d, element %d: %g, expected %g", isa, tap, i,
+                      o.y[i], want);
+        }
+        free(o.y);
+    }
+}
+
+Test(direct_filter_gemm, infinity) { for_each_isa(N_ISA, all_isas, infinity_at_the_border); }
 
 /* In the second panel of x and in both groups of outputs, at a corner. */
 Test(direct_filter_gemm, specials_of_panels)
