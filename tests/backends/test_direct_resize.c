@@ -1,47 +1,23 @@
-/* test_direct_resize.c - direct resize and its gradient against the definition in adjoint_ops.h, as
- * a product with the matrix of all weights in double: every instruction set, type, way to sample,
- * and sizes around the parts that rows are cut into. */
+/* test_direct_resize.c - direct resize and its gradient against the reference: every instruction
+ * set, type, way to sample, and sizes around the parts that rows are cut into. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "candidates.h"
 #include "graph/op.h"
 #include "ops/grad.h"
 #include "tests/isa.h"
 #include "tests/plan.h"
+#include "tests/resize_reference.h"
 
 static const adj_dtype dtypes[] = {ADJ_F32, ADJ_BF16, ADJ_F16};
 enum { DTYPES = 3, MODES = 2, COORDINATES = 3, PART = 2048 /* RESIZE_BLOCK */, MAX_SUM = 256 };
 
-typedef struct {
-    int64_t n, ih, iw, c, oh, ow;
-} sizes;
-
-/* The weight of input i in output o: that of a hat of height 1 around o's position. */
-static double weight_of(const adj_sampling *s, int64_t in, int64_t out, int64_t o, int64_t i)
-{
-    int64_t num = 2 * o * in, den = 2 * out; /* the position */
-    if (s->coordinates == ADJ_HALF_PIXEL)
-        num = (2 * o + 1) * in - out;
-    if (s->coordinates == ADJ_ALIGN_CORNERS) {
-        num = 2 * o * (in - 1);
-        den = out > 1 ? 2 * (out - 1) : 2;
-    }
-    if (s->mode == ADJ_BILINEAR) {
-        num = num < 0 ? 0 : num > (in - 1) * den ? (in - 1) * den : num;
-        return fmax(0, 1 - fabs((double)(num - i * den) / (double)den));
-    }
-    if (s->coordinates == ADJ_ASYMMETRIC)
-        return i * den <= num && num < (i + 1) * den;
-    return 2 * num >= (2 * i - 1) * den && 2 * num < (2 * i + 1) * den;
-}
-
 /* ---- one case ---- */
 
 typedef struct {
-    sizes z;
+    resize_sizes z;
     adj_sampling s;
     adj_dtype dtype;
     int is_grad;
@@ -51,7 +27,7 @@ typedef struct {
     adj_node *y;
 } problem;
 
-static problem build(const sizes *z, adj_sampling s, adj_dtype dtype, int is_grad)
+static problem build(const resize_sizes *z, adj_sampling s, adj_dtype dtype, int is_grad)
 {
     const adj_shape small = {4, {z->n, z->ih, z->iw, z->c}},
                     large = {4, {z->n, z->oh, z->ow, z->c}};
@@ -70,67 +46,25 @@ static problem build(const sizes *z, adj_sampling s, adj_dtype dtype, int is_gra
 
 static void drop(problem *p) { fixture_free(&p->f); }
 
-/* ---- the product with the weights ---- */
-
-/* A matrix of an axis' weights, a row for each element of the result; malloc'ed. */
-static double *weights(const problem *p, int64_t in, int64_t out)
-{
-    const int64_t src = p->is_grad ? out : in;
-    double *w = malloc((size_t)(in * out) * sizeof *w);
-    for (int64_t o = 0; o < out; o++)
-        for (int64_t i = 0; i < in; i++)
-            w[p->is_grad ? i * src + o : o * src + i] = weight_of(&p->s, in, out, o, i);
-    return w;
-}
-
-/* y = the sum over the columns of what x's rows are summed to, and size the same of absolute
- * values, of one row of the result. */
-static void row_of(const problem *p, int64_t image, const double *by_row, const double *by_column,
-                   double *line, double *y, double *size)
-{
-    const int64_t *src = p->src.dim, *dst = p->dst.dim, c = p->z.c;
-    const double *x = p->x + image * src[1] * src[2] * c;
-    memset(y, 0, (size_t)(dst[2] * c) * sizeof *y);
-    memset(size, 0, (size_t)(dst[2] * c) * sizeof *size);
-    memset(line, 0, 2 * (size_t)(src[2] * c) * sizeof *line);
-    for (int64_t r = 0; r < src[1]; r++)
-        for (int64_t i = 0; by_row[r] != 0 && i < src[2] * c; i++) {
-            line[2 * i] += by_row[r] * x[r * src[2] * c + i];
-            line[2 * i + 1] += fabs(by_row[r] * x[r * src[2] * c + i]);
-        }
-    for (int64_t j = 0; j < dst[2]; j++)
-        for (int64_t k = 0; k < src[2]; k++)
-            for (int64_t i = 0; by_column[j * src[2] + k] != 0 && i < c; i++) {
-                y[j * c + i] += by_column[j * src[2] + k] * line[2 * (k * c + i)];
-                size[j * c + i] += by_column[j * src[2] + k] * line[2 * (k * c + i) + 1];
-            }
-}
-
 static void expect_product(const problem *p, const double *got)
 {
-    const int64_t *dst = p->dst.dim, row = dst[2] * p->z.c;
+    const int64_t row = p->dst.dim[2] * p->z.c;
     const double u = p->dtype == ADJ_F32 ? 0 : p->dtype == ADJ_BF16 ? 0x1p-8 : 0x1p-11;
-    scoped(release) double *by_row = weights(p, p->z.ih, p->z.oh),
-                           *by_column = weights(p, p->z.iw, p->z.ow);
-    scoped(release) double *line = malloc(2 * (size_t)(p->src.dim[2] * p->z.c) * sizeof *line);
-    scoped(release) double *y = malloc((size_t)row * sizeof *y),
-                           *size = malloc((size_t)row * sizeof *size);
-    for (int64_t r = 0; r < dst[0] * dst[1]; r++) {
-        row_of(p, r / dst[1], by_row + r % dst[1] * p->src.dim[1], by_column, line, y, size);
-        for (int64_t i = 0; i < row; i++) {
-            const double v = got[r * row + i];
-            const double bound = u * fabs(y[i]) + 0x1p-20 * size[i] + (u > 0 ? 0x1p-25 : 0);
-            cr_assert(fabs(v - y[i]) <= bound,
-                      "%s, %s, %d, %dx%d to %dx%d, %d channels: row %d, element %d: %g, not %g",
-                      adj_dtype_name(p->dtype), p->is_grad ? "gradient" : "forward",
-                      (int)(p->s.mode * COORDINATES + p->s.coordinates), (int)p->z.ih, (int)p->z.iw,
-                      (int)p->z.oh, (int)p->z.ow, (int)p->z.c, (int)r, (int)i, v, y[i]);
-        }
+    scoped(resized_free) resized want = resize_reference(&p->z, &p->s, p->is_grad, p->x);
+    for (int64_t i = 0; i < adj_shape_elems(p->dst); i++) {
+        const double y = want.y[i];
+        const double bound = u * fabs(y) + 0x1p-20 * want.size[i] + (u > 0 ? 0x1p-25 : 0);
+        cr_assert(fabs(got[i] - y) <= bound,
+                  "%s, %s, %d, %dx%d to %dx%d, %d channels: row %d, element %d: %g, not %g",
+                  adj_dtype_name(p->dtype), p->is_grad ? "gradient" : "forward",
+                  (int)(p->s.mode * COORDINATES + p->s.coordinates), (int)p->z.ih, (int)p->z.iw,
+                  (int)p->z.oh, (int)p->z.ow, (int)p->z.c, (int)(i / row), (int)(i % row), got[i],
+                  y);
     }
 }
 
 /* The number of threads changes no bit. */
-static void expect_resized(const sizes *z, adj_sampling s, adj_dtype dtype, int is_grad,
+static void expect_resized(const resize_sizes *z, adj_sampling s, adj_dtype dtype, int is_grad,
                            const char *impl)
 {
     scoped(drop) problem p = build(z, s, dtype, is_grad);
@@ -140,7 +74,7 @@ static void expect_resized(const sizes *z, adj_sampling s, adj_dtype dtype, int 
     cr_assert_arr_eq(got, of_three, (size_t)adj_shape_elems(p.dst) * sizeof *got);
 }
 
-static void for_each_way(const sizes *z, adj_dtype dtype, const char *impl)
+static void for_each_way(const resize_sizes *z, adj_dtype dtype, const char *impl)
 {
     for (int mode = 0; mode < MODES; mode++)
         for (int coordinates = 0; coordinates < COORDINATES; coordinates++)
@@ -157,7 +91,7 @@ static void for_each_way(const sizes *z, adj_dtype dtype, const char *impl)
  * of which most is not read. */
 static void every_size(const char *isa)
 {
-    static const sizes all[] = {
+    static const resize_sizes all[] = {
         {2, 4, 4, 16, 8, 8},   {1, 3, 5, 1, 7, 11},       {3, 9, 8, 3, 4, 3},
         {1, 1, 1, 5, 6, 4},    {1, 6, 4, 5, 1, 1},        {2, 5, 5, 33, 5, 6},
         {1, 2, 200, 7, 3, 1},  {1, 2, 1, 7, 1, 200},      {1, 2, 130, 17, 3, 260},
@@ -175,7 +109,7 @@ Test(direct_resize, every_size_and_way) { for_each_isa(N_ISA, all_isas, every_si
 /* An element of weight 0 is not read: an infinity beside what is read stays out. */
 Test(direct_resize, infinity_beside)
 {
-    const sizes z = {1, 3, 3, 2, 5, 5};
+    const resize_sizes z = {1, 3, 3, 2, 5, 5};
     const adj_sampling corners = {ADJ_BILINEAR, ADJ_ALIGN_CORNERS, ADJ_NHWC};
     scoped(drop) problem p = build(&z, corners, ADJ_F32, 0);
     for (int c = 0; c < 2; c++)
@@ -191,7 +125,7 @@ Test(direct_resize, infinity_beside)
 /* 256 tenths are summed along each axis, in float. */
 Test(direct_resize, the_longest_sums)
 {
-    const sizes z = {1, 1, 1, 16, MAX_SUM, MAX_SUM};
+    const resize_sizes z = {1, 1, 1, 16, MAX_SUM, MAX_SUM};
     scoped(drop) problem p = build(&z, (adj_sampling){.mode = ADJ_NEAREST}, ADJ_F32, 1);
     for (int64_t i = 0; i < adj_shape_elems(p.src); i++)
         p.x[i] = (double)0.1F;
@@ -201,7 +135,7 @@ Test(direct_resize, the_longest_sums)
         cr_expect_float_eq(got[c], want, 5e-6 * want, "%g, not %g", got[c], want);
 }
 
-static void expect_refused(const sizes *z, adj_dtype dtype, adj_format format, int is_grad,
+static void expect_refused(const resize_sizes *z, adj_dtype dtype, adj_format format, int is_grad,
                            const char *why)
 {
     scoped(fixture_free) fixture f = fixture_new();
@@ -220,11 +154,15 @@ static void expect_refused(const sizes *z, adj_dtype dtype, adj_format format, i
 Test(direct_resize, refused)
 {
     enum { TOO_LARGE = (1 << 16) + 2 };
-    const sizes small = {1, 2, 2, 3, 4, 4};
+    const resize_sizes small = {1, 2, 2, 3, 4, 4};
     expect_refused(&small, ADJ_F64, ADJ_NHWC, 0, "f64 or NCHW");
     expect_refused(&small, ADJ_F32, ADJ_NCHW, 0, "f64 or NCHW");
-    expect_refused(&(sizes){1, TOO_LARGE, 1, 1, 1, 1}, ADJ_F32, ADJ_NHWC, 0, "at most 65536");
-    expect_refused(&(sizes){1, 1, 1, 1, 2, TOO_LARGE}, ADJ_F32, ADJ_NHWC, 0, "at most 65536");
-    expect_refused(&(sizes){1, 1, 2, 1, MAX_SUM + 1, 2}, ADJ_F32, ADJ_NHWC, 1, "sums at most 256");
-    expect_refused(&(sizes){1, 2, 1, 1, 2, MAX_SUM + 1}, ADJ_F32, ADJ_NHWC, 1, "sums at most 256");
+    expect_refused(&(resize_sizes){1, TOO_LARGE, 1, 1, 1, 1}, ADJ_F32, ADJ_NHWC, 0,
+                   "at most 65536");
+    expect_refused(&(resize_sizes){1, 1, 1, 1, 2, TOO_LARGE}, ADJ_F32, ADJ_NHWC, 0,
+                   "at most 65536");
+    expect_refused(&(resize_sizes){1, 1, 2, 1, MAX_SUM + 1, 2}, ADJ_F32, ADJ_NHWC, 1,
+                   "sums at most 256");
+    expect_refused(&(resize_sizes){1, 2, 1, 1, 2, MAX_SUM + 1}, ADJ_F32, ADJ_NHWC, 1,
+                   "sums at most 256");
 }

@@ -3,6 +3,7 @@
 
 #include "expect.h"
 #include "ops/grad.h"
+#include "tests/resize_reference.h"
 
 /* PyTorch's interpolate in float64 (nearest, nearest-exact, bilinear without and with
  * align_corners) of x [1, 3, 4, 1], and its gradient for the first of these dy. */
@@ -106,80 +107,31 @@ Test(resize, numbers_of_onnx)
     expect_values(&f, adj_resize(image, 4, 4, &s), "naive", corners, 1e-15, 0);
 }
 
-/* ---- a slow reference: a matrix for each axis, by the formulas of ONNX in floating point ---- */
+/* ---- the reference ---- */
 
-static double position(adj_coordinates c, int64_t o, int64_t in, int64_t out)
-{
-    if (c == ADJ_HALF_PIXEL)
-        return ((double)o + 0.5) / ((double)out / (double)in) - 0.5;
-    if (c == ADJ_ASYMMETRIC)
-        return (double)o / ((double)out / (double)in);
-    return out > 1 ? (double)o * (double)(in - 1) / (double)(out - 1) : 0;
-}
-
-/* The weight of input i in output o: bilinear a hat around o's position, which is kept inside. */
-static double matrix(const adj_sampling *s, int64_t o, int64_t i, int64_t in, int64_t out)
-{
-    const double little = 1e-9; /* what position may be rounded by */
-    double at = position(s->coordinates, o, in, out);
-    if (s->mode == ADJ_BILINEAR)
-        return fmax(0, 1 - fabs(fmin(fmax(at, 0), (double)(in - 1)) - (double)i));
-    return floor(at + (s->coordinates == ADJ_ASYMMETRIC ? 0 : 0.5) + little) == (double)i;
-}
-
-typedef struct {
-    int64_t n, c, ih, iw, oh, ow;
-} sizes;
-
-static adj_shape image_shape(const sizes *z, adj_format format, int is_out)
+static adj_shape image_shape(const resize_sizes *z, adj_format format, int is_out)
 {
     int64_t h = is_out ? z->oh : z->ih, w = is_out ? z->ow : z->iw;
     return format == ADJ_NCHW ? (adj_shape){4, {z->n, z->c, h, w}}
                               : (adj_shape){4, {z->n, h, w, z->c}};
 }
 
-static int64_t at(const sizes *z, adj_format format, int is_out, const int64_t i[4])
+static void check_sizes(const resize_sizes *z, const adj_sampling *s, const precision *t)
 {
-    adj_shape index = {4, {i[0], i[1], i[2], i[3]}};
-    if (format == ADJ_NCHW)
-        index = (adj_shape){4, {i[0], i[3], i[1], i[2]}};
-    return ravel(index, image_shape(z, format, is_out));
-}
-
-/* y += matrix x, and dx += its transpose dy. */
-static void apply(const sizes *z, const adj_sampling *s, const double *x, const double *dy,
-                  double *y, double *dx)
-{
-    for (int64_t o = 0; o < z->oh * z->ow; o++)
-        for (int64_t i = 0; i < z->ih * z->iw; i++) {
-            double w = matrix(s, o / z->ow, i / z->iw, z->ih, z->oh) *
-                       matrix(s, o % z->ow, i % z->iw, z->iw, z->ow);
-            for (int64_t k = 0; w != 0 && k < z->n * z->c; k++) {
-                int64_t out =
-                    at(z, s->format, 1, (int64_t[]){k / z->c, o / z->ow, o % z->ow, k % z->c});
-                int64_t in =
-                    at(z, s->format, 0, (int64_t[]){k / z->c, i / z->iw, i % z->iw, k % z->c});
-                y[out] += w * x[in];
-                dx[in] += w * dy[out];
-            }
-        }
-}
-
-static void check_sizes(const sizes *z, const adj_sampling *s, const precision *t)
-{
+    const resize_sizes planes = {z->n * z->c, z->ih, z->iw, 1, z->oh, z->ow};
+    const resize_sizes *of = s->format == ADJ_NCHW ? &planes : z;
     scoped(fixture_free) fixture f = fixture_new();
     adj_node *x = given_random(&f, t->dtype, image_shape(z, s->format, 0), 0.5, 1);
     adj_node *dy = given_random(&f, t->dtype, image_shape(z, s->format, 1), 0.5, 1);
-    scoped(release) double *y = calloc((size_t)elems_of(dy) + 1, sizeof *y);
-    scoped(release) double *dx = calloc((size_t)elems_of(x) + 1, sizeof *dx);
-    apply(z, s, f.value[0], f.value[1], y, dx);
-    expect_values(&f, adj_resize(x, z->oh, z->ow, s), "naive", y, t->rtol, 0);
-    expect_values(&f, adj_resize_grad(dy, z->ih, z->iw, s), "naive", dx, t->rtol, t->rtol / 8);
+    scoped(resized_free) resized want = resize_reference(of, s, 0, f.value[0]),
+                                 dx = resize_reference(of, s, 1, f.value[1]);
+    expect_values(&f, adj_resize(x, z->oh, z->ow, s), "naive", want.y, t->rtol, 0);
+    expect_values(&f, adj_resize_grad(dy, z->ih, z->iw, s), "naive", dx.y, t->rtol, t->rtol / 8);
 }
 
-static const sizes some[] = {{2, 3, 3, 4, 5, 6}, {1, 2, 5, 6, 3, 4},  {2, 1, 1, 1, 4, 3},
-                             {1, 3, 4, 3, 1, 1}, {1, 70, 3, 2, 3, 2}, {1, 2, 2, 9, 13, 2},
-                             {0, 2, 3, 4, 5, 6}, {2, 0, 3, 4, 5, 6},  {1, 65, 4, 4, 8, 2}};
+static const resize_sizes some[] = {{2, 3, 4, 3, 5, 6}, {1, 5, 6, 2, 3, 4},  {2, 1, 1, 1, 4, 3},
+                                    {1, 4, 3, 3, 1, 1}, {1, 3, 2, 70, 3, 2}, {1, 2, 9, 2, 13, 2},
+                                    {0, 3, 4, 2, 5, 6}, {2, 3, 4, 0, 5, 6},  {1, 4, 4, 65, 8, 2}};
 enum { N_SOME = sizeof some / sizeof *some, SAMPLINGS = 12 };
 
 static adj_sampling sampling(int i)
@@ -200,11 +152,11 @@ Test(resize, every_sampling_against_a_matrix)
 /* Weights that are halves and quarters. */
 Test(resize, adjoint_on_integers)
 {
-    const sizes twice = {2, 3, 3, 2, 6, 4}, corners = {2, 3, 3, 2, 5, 3};
+    const resize_sizes twice = {2, 3, 2, 3, 6, 4}, corners = {2, 3, 2, 3, 5, 3};
     for (int p = 0; p < N_PRECISIONS; p++)
         for (int i = 0; i < SAMPLINGS; i++) {
             const adj_sampling s = sampling(i);
-            const sizes *z = s.coordinates == ADJ_ALIGN_CORNERS ? &corners : &twice;
+            const resize_sizes *z = s.coordinates == ADJ_ALIGN_CORNERS ? &corners : &twice;
             scoped(fixture_free) fixture f = fixture_new();
             adj_node *x =
                 given_integers(&f, precisions[p].dtype, image_shape(z, s.format, 0), -2, 2);
@@ -218,7 +170,7 @@ Test(resize, adjoint_on_integers)
 Test(resize, gradients_against_differences)
 {
     for (int i = 0; i < N_SOME * SAMPLINGS; i++) {
-        const sizes *z = &some[i / SAMPLINGS];
+        const resize_sizes *z = &some[i / SAMPLINGS];
         const adj_sampling s = sampling(i % SAMPLINGS);
         if (z->c > 3)
             continue;
