@@ -66,8 +66,9 @@ adj_node *gradient_of(adj_node *y, adj_node *dy, adj_node *x);
  * float64, on naive; the graph must be all f64. step: of the difference; linear functions may take
  * 0.5. */
 void expect_gradient(fixture *f, adj_node *y, double step, double rtol, double atol);
-/* The graph has failed with this status and a message that contains every one of the words, which
- * are separated by |. */
+/* The message contains every one of the words, which are separated by |. */
+void expect_words(const char *message, const char *words);
+/* The graph has failed with this status and a message that contains the words. */
 void expect_error(const adj_graph *g, adj_status status, const char *words);
 /* A call in f's graph was refused: its result y is NULL, and the graph has failed with this status
  * and the words, formatted as by printf. f is new again afterwards, for the next call. */
