@@ -88,22 +88,6 @@ Test(onednn_conv, agrees_on_random_data)
                 expect_row(&rows[i], direction, (adj_dtype)dtype, REALS);
 }
 
-/* In NCHW through an executor, which computes it in NHWC. */
-Test(onednn_conv, agrees_in_nchw)
-{
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        oracle_conv row = rows[i];
-        row.format = ADJ_NCHW;
-        scoped(conv_problem_free) conv_problem p = conv_problem_new(row, ADJ_F32, INTEGERS);
-        for (int direction = ORACLE_Y; direction <= ORACLE_DW; direction++) {
-            adj_node *y = p.result[direction];
-            scoped(release) double *want = evaluate(&p.f, y, "naive"),
-                                   *got = evaluate(&p.f, y, "onednn");
-            expect_close(got, want, p.n[direction], 0, 0, p.text);
-        }
-    }
-}
-
 /* Adds an input along the channels; y and it are one group. */
 static void with_bias(conv_problem *p, adj_dtype dtype, const adj_node *group[2])
 {
@@ -344,15 +328,6 @@ Test(onednn_quarantine, agrees)
                 expect_candidates(&p.f, &onednn, 1, &y, 0, 0, p.text);
             }
         }
-}
-
-/* The plan's results are right, whichever backend computes them. */
-Test(onednn_quarantine, through_the_executor)
-{
-    scoped(conv_problem_free) conv_problem p = conv_problem_new(narrow[0], ADJ_F32, INTEGERS);
-    adj_node *y = p.result[ORACLE_DW];
-    scoped(release) double *want = evaluate(&p.f, y, "naive"), *got = evaluate(&p.f, y, "onednn");
-    expect_close(got, want, adj_shape_elems(y->type.shape), 0, 0, "narrow strided 1x1");
 }
 
 /* ---- which are used ---- */

@@ -91,22 +91,6 @@ Test(resize, literal_numbers)
         }
 }
 
-/* The documentation of ONNX's Resize: resize_upsample_scales_linear and _linear_align_corners. */
-Test(resize, numbers_of_onnx)
-{
-    const double x[] = {1, 2, 3, 4};
-    const double half[] = {1,   1.25, 1.75, 2,   1.5, 1.75, 2.25, 2.5,
-                           2.5, 2.75, 3.25, 3.5, 3,   3.25, 3.75, 4};
-    const double corners[] = {1,      4. / 3, 5. / 3, 2,       5. / 3, 2,       7. / 3,  8. / 3,
-                              7. / 3, 8. / 3, 3,      10. / 3, 3,      10. / 3, 11. / 3, 4};
-    scoped(fixture_free) fixture f = fixture_new();
-    adj_node *image = given(&f, ADJ_F64, (adj_shape){4, {1, 1, 2, 2}}, x);
-    adj_sampling s = {ADJ_BILINEAR, ADJ_HALF_PIXEL, ADJ_NCHW};
-    expect_exact(&f, adj_resize(image, 4, 4, &s), half);
-    s.coordinates = ADJ_ALIGN_CORNERS;
-    expect_values(&f, adj_resize(image, 4, 4, &s), "naive", corners, 1e-15, 0);
-}
-
 /* ---- the reference ---- */
 
 static adj_shape image_shape(const resize_sizes *z, adj_format format, int is_out)
