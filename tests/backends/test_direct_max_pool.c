@@ -1,6 +1,6 @@
-/* test_direct_max_pool.c - the direct pools bit for bit against naive and against literals: every
- * instruction set, both types, on one thread and on three; NaN, infinities, zeros of both signs and
- * ties among the values. */
+/* test_direct_max_pool.c - the direct pools bit for bit against naive: every instruction set, both
+ * types, on one thread and on three; NaN, infinities, zeros of both signs and ties among the
+ * values. Literals: tests/ops/test_pool_argmax.c. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -188,89 +188,6 @@ static void random_rows(const char *isa)
 }
 
 Test(direct_max_pool, random) { for_each_isa(N_ISA, all_isas, random_rows); }
-
-/* One channel's literals, put into every channel of a vector and a rest. */
-typedef struct {
-    struct {
-        const char *label;
-        int h, w, k, s;
-    } of;
-    double x[16], dy[9], y[9], dx[16];
-} literal;
-
-static const literal literals[] = {
-    {{"ties: the first takes the gradient", 2, 4, 2, 2},
-     {3, 3, 1, 2, 3, 0, 2, 2},
-     {10, 20},
-     {3, 2},
-     {10, 0, 0, 20}},
-    {{"the first NaN is the maximum", 2, 4, 2, 2},
-     {1, NAN, INFINITY, 2, NAN, 5, 0, NAN},
-     {10, 20},
-     {NAN, NAN},
-     {0, 10, 0, 0, 0, 0, 0, 20}},
-    {{"only -infinity, zeros of both signs", 2, 4, 2, 2},
-     {-INFINITY, -INFINITY, -0.0, 0, -INFINITY, -INFINITY, 0, -1},
-     {10, -0.0},
-     {-INFINITY, -0.0},
-     {10}},
-    {{"a column and a row of no window", 3, 3, 2, 2},
-     {1, 2, 9, 4, 3, 9, 9, 9, 9},
-     {7},
-     {4},
-     {0, 0, 0, 7}},
-    {{"overlapping", 3, 3, 2, 1},
-     {1, 2, 3, 4, 9, 5, 6, 7, 8},
-     {1, 2, 4, 8},
-     {9, 9, 9, 9},
-     {0, 0, 0, 0, 15}},
-    {{"overlapping, ties and a NaN", 3, 3, 2, 1},
-     {5, 5, 1, 5, 0, NAN, 5, 5, 2},
-     {1, 2, 4, 8},
-     {5, NAN, 5, NAN},
-     {1, 0, 0, 4, 0, 10}},
-    {{"rounded once: 256 + 1 + 1 in bf16", 3, 3, 2, 1},
-     {0, 0, 0, 0, 1, 0, 0, 0, 0},
-     {256, 1, 1, 0},
-     {1, 1, 1, 1},
-     {0, 0, 0, 0, 258}},
-};
-
-enum { CHANNELS = 70 };
-
-static double *in_every_channel(int64_t n, const double *v)
-{
-    double *all = malloc((size_t)n * CHANNELS * sizeof *all);
-    for (int64_t i = 0; i < n * CHANNELS; i++)
-        all[i] = v[i / CHANNELS];
-    return all;
-}
-
-static void expect_literal(const literal *l, adj_dtype dtype, const char *isa)
-{
-    const adj_pool a = {.ksize = {1, l->of.k, l->of.k, 1}, .stride = {1, l->of.s, l->of.s, 1}};
-    int oh = (l->of.h - l->of.k) / l->of.s + 1, ow = (l->of.w - l->of.k) / l->of.s + 1;
-    double *x = in_every_channel(l->of.h * l->of.w, l->x),
-           *dx = in_every_channel(l->of.h * l->of.w, l->dx);
-    double *y = in_every_channel(oh * ow, l->y), *dy = in_every_channel(oh * ow, l->dy);
-    scoped(fixture_free) fixture f = fixture_new();
-    adj_node *in = given(&f, dtype, (adj_shape){4, {1, l->of.h, l->of.w, CHANNELS}}, x);
-    adj_node *d = given(&f, dtype, (adj_shape){4, {1, oh, ow, CHANNELS}}, dy);
-    const adj_node *pool = adj_max_pool(in, &a), *grad = adj_max_pool_grad(in, d, d, &a);
-    expect_same(&f, 1, &pool, y, isa, l->of.label);
-    expect_same(&f, 1, &grad, dx, isa, l->of.label);
-    free(x), free(dx), free(y), free(dy);
-}
-
-static void expect_literals(const char *isa)
-{
-    for (size_t i = 0; i < sizeof literals / sizeof *literals; i++) {
-        expect_literal(&literals[i], ADJ_F32, isa);
-        expect_literal(&literals[i], ADJ_BF16, isa);
-    }
-}
-
-Test(direct_max_pool, literals) { for_each_isa(N_ISA, all_isas, expect_literals); }
 
 /* Sums of fractions: naive adds in double, and both round. */
 Test(direct_max_pool, overlapping_fractions)

@@ -1,5 +1,5 @@
-/* test_pool.c - max and average pooling and their gradients against a reference written here,
- * literal numbers of ties, the adjoint identity and finite differences. TensorFlow's numbers, and
+/* test_pool.c - max and average pooling and their gradients against a reference written here, the
+ * adjoint identity and finite differences. Literal numbers: test_pool_argmax.c; TensorFlow's, and
  * windows without room: tests/conformance. */
 #include <math.h>
 
@@ -138,33 +138,6 @@ Test(pool, reference)
             expect_values(&f, adj_avg_pool(x, &a), "naive", want.avg, r, r / 10);
             expect_values(&f, adj_avg_pool_grad(s.x, dy, &a), "naive", want.avg_grad, r, r / 10);
         }
-    }
-}
-
-/* A tie goes to the window's first maximum; a NaN is the largest. */
-Test(pool, ties_and_nan)
-{
-    const double x_tie[16] = {1, 0, 1, 0, 0, 1, 0, 1, 1, 0, 1, 0, 0, 1, 0, 1};
-    const double dy_value[9] = {11, 12, 13, 15, 16, 17, 19, 20, 21};
-    const double dx_tie[16] = {11, 0, 25, 0, 0, 31, 0, 17, 19, 0, 41, 0, 0, 0, 0, 0};
-    const double x_nan[16] = {1, 2, 3, 4, 5, NAN, 7, 8, 9, 10, NAN, 12, 13, 14, 15, -INFINITY};
-    const double y_nan[9] = {NAN, NAN, 8, NAN, NAN, NAN, 14, NAN, NAN};
-    const double dx_nan[16] = {0, 0, 0, 0, 0, 11 + 12 + 15 + 16, 0, 13, 0, 0, 17 + 20 + 21,
-                               0, 0, 19};
-    double x_all[16], dx_all[16] = {11, 12, 13, 0, 15, 16, 17, 0, 19, 20, 21};
-    const adj_pool a = {.ksize = {1, 2, 2, 1}, .stride = {1, 1, 1, 1}};
-    for (int i = 0; i < 16; i++)
-        x_all[i] = NAN;
-    for (int d = 0; d < N_PRECISIONS; d++) {
-        scoped(fixture_free) fixture f = fixture_new();
-        adj_node *dy = given(&f, dtypes[d], (adj_shape){4, {1, 3, 3, 1}}, dy_value);
-        adj_node *tie = given(&f, dtypes[d], (adj_shape){4, {1, 4, 4, 1}}, x_tie);
-        adj_node *nan = given(&f, dtypes[d], (adj_shape){4, {1, 4, 4, 1}}, x_nan);
-        adj_node *all = given(&f, dtypes[d], (adj_shape){4, {1, 4, 4, 1}}, x_all);
-        expect_exact(&f, adj_max_pool_grad(tie, adj_max_pool(tie, &a), dy, &a), dx_tie);
-        expect_exact(&f, adj_max_pool(nan, &a), y_nan);
-        expect_exact(&f, adj_max_pool_grad(nan, adj_max_pool(nan, &a), dy, &a), dx_nan);
-        expect_exact(&f, adj_max_pool_grad(all, adj_max_pool(all, &a), dy, &a), dx_all);
     }
 }
 

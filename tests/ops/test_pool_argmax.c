@@ -1,10 +1,12 @@
-/* test_pool_argmax.c - max_pool_argmax and max_pool_grad_argmax, which passes make: literals, and
- * together the same bits as max_pool_grad, in every type and format; and wrong calls of all pools
- * and their gradients: a status and a message that names the argument. */
+/* test_pool_argmax.c - literals of max_pool, its gradient, and max_pool_argmax and
+ * max_pool_grad_argmax, which passes make; the last two give together the same bits as
+ * max_pool_grad, in every type and format; and wrong calls of all pools and their gradients: a
+ * status and a message that names the argument. */
 #include <math.h>
 
 #include "expect.h"
 #include "graph/op.h"
+#include "tests/isa.h"
 
 static adj_node *argmax_of(const adj_node *y)
 {
@@ -16,52 +18,134 @@ static adj_node *argmax_gradient(const adj_node *y, adj_node *argmax, adj_node *
     return adj_node_new2(&adj_op_max_pool_grad_argmax, argmax, dy, y->attrs);
 }
 
-/* One image of one channel. */
+/* One image; its channels are all the same. The argmax is there where windows do not overlap. */
 typedef struct {
     struct {
+        const char *label;
         int h, w, k, s;
         adj_padding padding;
     } of;
-    double x[9], argmax[4], dy[4], dx[9];
+    double x[16], y[9], dy[9], dx[16], argmax[4];
 } literal;
 
 static const literal literals[] = {
-    /* ties, and a NaN behind the largest number */
-    {{2, 4, 2, 2, ADJ_VALID},
-     {3, 3, 1, 2, 3, 0, 9, NAN},
-     {0, 3},
+    {{"ties: the first takes the gradient", 2, 4, 2, 2, ADJ_VALID},
+     {3, 3, 1, 2, 3, 0, 2, 2},
+     {3, 2},
      {10, 20},
-     {10, 0, 0, 0, 0, 0, 0, 20}},
-    /* zeros are equal whatever their signs */
-    {{2, 4, 2, 2, ADJ_VALID},
+     {10, 0, 0, 20},
+     {0, 1}},
+    {{"the first NaN is the maximum", 2, 4, 2, 2, ADJ_VALID},
+     {1, NAN, INFINITY, 2, NAN, 5, 0, NAN},
+     {NAN, NAN},
+     {10, 20},
+     {0, 10, 0, 0, 0, 0, 0, 20},
+     {1, 3}},
+    {{"zeros are equal whatever their signs", 2, 4, 2, 2, ADJ_VALID},
      {-1, -0.0, -2, -3, 0, -1, -1, -1},
-     {1, 2},
+     {-0.0, -1},
      {5, 6},
-     {0, 5, 0, 0, 0, 0, 6}},
-    /* the pad above and to the left has places, too: 3x3 windows around each second pixel */
-    {{3, 3, 3, 2, ADJ_SAME},
+     {0, 5, 0, 0, 0, 0, 6},
+     {1, 2}},
+    {{"only -infinity, zeros of both signs", 2, 4, 2, 2, ADJ_VALID},
+     {-INFINITY, -INFINITY, -0.0, 0, -INFINITY, -INFINITY, 0, -1},
+     {-INFINITY, -0.0},
+     {10, -0.0},
+     {10},
+     {0, 0}},
+    {{"a column and a row of no window", 3, 3, 2, 2, ADJ_VALID},
+     {1, 2, 9, 4, 3, 9, 9, 9, 9},
+     {4},
+     {7},
+     {0, 0, 0, 7},
+     {2}},
+    {{"the pad above and to the left has places, too", 3, 3, 3, 2, ADJ_SAME},
      {1, 2, 3, 4, 5, 6, 7, 8, 9},
-     {8, 7, 5, 4},
+     {5, 6, 8, 9},
      {1, 2, 3, 4},
-     {0, 0, 0, 0, 1, 2, 0, 3, 4}},
+     {0, 0, 0, 0, 1, 2, 0, 3, 4},
+     {8, 7, 5, 4}},
+    {{"rounded once: 256 + 1 + 1 in bf16", 3, 3, 2, 1, ADJ_VALID},
+     {0, 0, 0, 0, 1, 0, 0, 0, 0},
+     {1, 1, 1, 1},
+     {256, 1, 1, 0},
+     {0, 0, 0, 0, 258},
+     {0}},
+    {{"overlapping ties", 4, 4, 2, 1, ADJ_VALID},
+     {1, 0, 1, 0, 0, 1, 0, 1, 1, 0, 1, 0, 0, 1, 0, 1},
+     {1, 1, 1, 1, 1, 1, 1, 1, 1},
+     {11, 12, 13, 15, 16, 17, 19, 20, 21},
+     {11, 0, 25, 0, 0, 31, 0, 17, 19, 0, 41},
+     {0}},
+    {{"two NaNs", 4, 4, 2, 1, ADJ_VALID},
+     {1, 2, 3, 4, 5, NAN, 7, 8, 9, 10, NAN, 12, 13, 14, 15, -INFINITY},
+     {NAN, NAN, 8, NAN, NAN, NAN, 14, NAN, NAN},
+     {11, 12, 13, 15, 16, 17, 19, 20, 21},
+     {0, 0, 0, 0, 0, 11 + 12 + 15 + 16, 0, 13, 0, 0, 17 + 20 + 21, 0, 0, 19},
+     {0}},
+    {{"NaNs alone", 4, 4, 2, 1, ADJ_VALID},
+     {NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN},
+     {NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN},
+     {11, 12, 13, 15, 16, 17, 19, 20, 21},
+     {11, 12, 13, 0, 15, 16, 17, 0, 19, 20, 21},
+     {0}},
 };
 
-Test(pool_argmax, literals)
+enum { CHANNELS = 70, PIXELS = 16 }; /* a vector of channels, and a rest */
+
+/* Repeats an image's pixels in every channel. */
+static const double *in_every_channel(const double *v, int pixels, double all[PIXELS * CHANNELS])
+{
+    for (int i = 0; i < pixels * CHANNELS; i++)
+        all[i] = v[i / CHANNELS];
+    return all;
+}
+
+/* isa NULL: by naive, and the argmax; else by direct's pools. */
+static void expect_literal(const literal *l, adj_dtype dtype, const char *isa)
+{
+    const adj_pool a = {.ksize = {1, l->of.k, l->of.k, 1},
+                        .stride = {1, l->of.s, l->of.s, 1},
+                        .padding = l->of.padding};
+    double all[PIXELS * CHANNELS];
+    char impl[32];
+    snprintf(impl, sizeof impl, "max_pool:%s", isa != NULL ? isa : "");
+    scoped(fixture_free) fixture f = fixture_new();
+    const adj_shape image = {4, {1, l->of.h, l->of.w, CHANNELS}};
+    adj_node *x = given(&f, dtype, image, in_every_channel(l->x, l->of.h * l->of.w, all));
+    adj_node *y = adj_max_pool(x, &a);
+    const int n_y = (int)(elems_of(y) / CHANNELS);
+    adj_node *dy = given(&f, dtype, y->type.shape, in_every_channel(l->dy, n_y, all));
+    adj_node *dx = adj_max_pool_grad(x, dy, dy, &a); /* which reads y's shape alone */
+    scoped(release) double *max = isa ? evaluate_by(&f, y, impl, 2) : evaluate(&f, y, "naive"),
+                           *grad = isa ? evaluate_by(&f, dx, impl, 2) : evaluate(&f, dx, "naive");
+    expect_same_bits(max, in_every_channel(l->y, n_y, all), elems_of(y), l->of.label);
+    expect_same_bits(grad, in_every_channel(l->dx, l->of.h * l->of.w, all), elems_of(x),
+                     l->of.label);
+    if (isa != NULL || (l->of.s < l->of.k && l->of.padding == ADJ_VALID))
+        return;
+    adj_node *argmax = argmax_of(y);
+    cr_assert_eq(argmax->type.dtype, ADJ_I32);
+    expect_exact(&f, argmax, in_every_channel(l->argmax, n_y, all));
+    expect_exact(&f, argmax_gradient(y, argmax, dy),
+                 in_every_channel(l->dx, l->of.h * l->of.w, all));
+}
+
+static void expect_literals(const char *isa)
+{
+    for (size_t i = 0; i < sizeof literals / sizeof *literals; i++) {
+        expect_literal(&literals[i], ADJ_F32, isa);
+        expect_literal(&literals[i], ADJ_BF16, isa);
+    }
+}
+
+Test(pool, literals_by_direct) { for_each_isa(N_ISA, all_isas, expect_literals); }
+
+Test(pool, literals)
 {
     for (size_t i = 0; i < sizeof literals / sizeof *literals; i++)
-        for (int t = 0; t < 4; t++) {
-            const literal *l = &literals[i];
-            const adj_pool a = {.ksize = {1, l->of.k, l->of.k, 1},
-                                .stride = {1, l->of.s, l->of.s, 1},
-                                .padding = l->of.padding};
-            scoped(fixture_free) fixture f = fixture_new();
-            adj_node *y = adj_max_pool(
-                given(&f, dtypes[t], (adj_shape){4, {1, l->of.h, l->of.w, 1}}, l->x), &a);
-            adj_node *argmax = argmax_of(y), *dy = given(&f, dtypes[t], y->type.shape, l->dy);
-            cr_assert_eq(argmax->type.dtype, ADJ_I32);
-            expect_exact(&f, argmax, l->argmax);
-            expect_exact(&f, argmax_gradient(y, argmax, dy), l->dx);
-        }
+        for (int t = 0; t < N_PRECISIONS; t++)
+            expect_literal(&literals[i], dtypes[t], NULL);
 }
 
 /* Argmax and gradient by one backend each, where one of them has layouts of its own for the argmax:
