@@ -1,5 +1,5 @@
 /* test_direct_softmax.c - direct softmax, log_softmax, softmax cross-entropy and its gradient
- * against their definitions in long double: every instruction set, type and kind of label, full and
+ * against the reference: every instruction set, type and kind of label, full and
  * partial jobs of rows, one class and many; infinities and NaN; labels out of range; unsupported
  * cases. */
 #include <criterion/criterion.h>
@@ -12,100 +12,22 @@
 #include "ops/grad.h"
 #include "tests/isa.h"
 #include "tests/plan.h"
+#include "tests/softmax_reference.h"
 
 typedef long double real;
+typedef softmax_problem problem;
 
 static const adj_dtype dtypes[] = {ADJ_F32, ADJ_BF16, ADJ_F16};
 enum { DTYPES = 3, MAX_CLASSES = 1 << 14 };
-
-typedef enum { SOFTMAX, LOG_SOFTMAX, DENSE, DENSE_GRAD, SPARSE, SPARSE_GRAD, N_OP } op;
 static const char *const names[] = {"softmax",    "log_softmax", "dense",
                                     "dense_grad", "sparse",      "sparse_grad"};
 
-typedef struct {
-    op op;
-    adj_dtype dtype;
-    int64_t n, k;
-    double smoothing;
-} problem;
-
-static int has_labels(op o) { return o >= DENSE; }
-static int is_loss(op o) { return o == DENSE || o == SPARSE; }
-static int is_sparse(op o) { return o >= SPARSE; }
-
-static adj_node *build(const problem *p, adj_node *z, adj_node *labels)
-{
-    switch (p->op) {
-    case SOFTMAX: return adj_softmax(z);
-    case LOG_SOFTMAX: return adj_log_softmax(z);
-    case DENSE: return adj_softmax_cross_entropy(z, labels, p->smoothing);
-    case DENSE_GRAD: return adj_softmax_cross_entropy_grad(z, labels, p->smoothing);
-    case SPARSE: return adj_sparse_softmax_cross_entropy(z, labels, p->smoothing);
-    default: return adj_sparse_softmax_cross_entropy_grad(z, labels, p->smoothing);
-    }
-}
-
-/* ---- the definitions ---- */
-
-/* A result, and what it was summed from in absolute values. */
-typedef struct {
-    real v, size;
-} value;
-
-static value plus(value a, real v) { return (value){a.v + v, a.size + fabsl(v)}; }
-
-/* Label j of row i, smoothed. */
-static real target_of(const problem *p, const double *label, int64_t i, int64_t j)
-{
-    const real s = p->smoothing;
-    const real hot = is_sparse(p->op) ? label[i] == (double)j : (real)label[i * p->k + j];
-    return (1 - s) * hot + s / (real)p->k;
-}
-
-typedef struct {
-    real max, sum; /* of a row; of exp(z - max) */
-} row_sums;
-
-static row_sums sums_of(const double *row, int64_t k)
-{
-    row_sums s = {-INFINITY, 0};
-    for (int64_t c = 0; c < k; c++)
-        s.max = fmaxl(s.max, row[c]);
-    for (int64_t c = 0; c < k; c++)
-        s.sum += expl(row[c] - s.max);
-    return s;
-}
-
-/* Returns the expected element j of row i, or loss of the row. */
-static value want_of(const problem *p, const double *z, const double *label, row_sums s, int64_t i,
-                     int64_t j)
-{
-    const double *row = z + i * p->k;
-    const real m = s.max, sum = s.sum;
-    if (is_sparse(p->op) && label[i] < 0)
-        return (value){0, 0};
-    const value log_p = plus((value){row[j] - m, fabsl(row[j] - m)}, -logl(sum)), none = {0, 0};
-    if (p->op == LOG_SOFTMAX)
-        return log_p;
-    value v = plus(none, expl(row[j] - m) / sum);
-    if (!has_labels(p->op))
-        return v;
-    if (!is_loss(p->op))
-        return plus(v, -target_of(p, label, i, j));
-    v = none;
-    for (int64_t c = 0; c < p->k; c++) {
-        const real t = target_of(p, label, i, c);
-        v = t == 0 ? v : plus(v, t * (logl(sum) - (row[c] - m)));
-    }
-    return v;
-}
-
 /* Rounded once to the type, from what is right to 2^-31 of its terms. */
-static void expect_value(const problem *p, const double *z, const double *label, row_sums s,
+static void expect_value(const problem *p, const double *z, const double *label, softmax_sums s,
                          int64_t i, int64_t j, double got)
 {
     const adj_dtype_traits *t = adj_traits_of(p->dtype);
-    const value want = want_of(p, z, label, s, i, j);
+    const softmax_value want = softmax_want(p, z, label, s, i, j);
     const real bound = (real)t->unit * fabsl(want.v) + ldexpl(want.size, -31) +
                        ldexpl(1, t->min_exponent - t->significand);
     cr_assert((isnan(got) && isnan(want.v)) || (real)got == want.v ||
@@ -116,19 +38,12 @@ static void expect_value(const problem *p, const double *z, const double *label,
 
 /* ---- cases ---- */
 
-static adj_node *labels_for(fixture *f, const problem *p)
-{
-    if (is_sparse(p->op))
-        return given_integers(f, ADJ_I32, (adj_shape){1, {p->n}}, -1, (int)p->k - 1);
-    return has_labels(p->op) ? given_random(f, p->dtype, (adj_shape){2, {p->n, p->k}}, 0, 1) : NULL;
-}
-
 static void expect_values_of(const problem *p, const double *z, const double *label,
                              const double *y)
 {
     const int64_t columns = is_loss(p->op) ? 1 : p->k;
     for (int64_t i = 0; i < p->n; i++) {
-        const row_sums s = sums_of(z + i * p->k, p->k);
+        const softmax_sums s = softmax_sums_of(z + i * p->k, p->k);
         for (int64_t j = 0; j < columns; j++)
             expect_value(p, z, label, s, i, j, y[i * columns + j]);
     }
@@ -139,7 +54,7 @@ static void expect_case(const problem *p, const char *isa)
 {
     scoped(fixture_free) fixture f = fixture_new();
     adj_node *z = given_random(&f, p->dtype, (adj_shape){2, {p->n, p->k}}, -9, 9);
-    const adj_node *y = build(p, z, labels_for(&f, p));
+    const adj_node *y = softmax_build(p, z, softmax_labels(&f, p));
     scoped(release) double *of_one = run_direct(&f, "softmax:", isa, 1, 1, &y),
                            *of_five = run_direct(&f, "softmax:", isa, 5, 1, &y);
     expect_values_of(p, f.value[0], f.value[1], of_one);
@@ -157,7 +72,7 @@ static void expect_every_case(const char *isa)
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
             for (int o = 0; o < N_OP; o++)
                 for (int smooth = 0; smooth <= (o >= DENSE); smooth++)
-                    expect_case(&(problem){.op = (op)o,
+                    expect_case(&(problem){.op = (softmax_op)o,
                                            .dtype = dtypes[t],
                                            .n = sizes[i][0],
                                            .k = sizes[i][1],
@@ -188,14 +103,14 @@ Test(direct_softmax, images) { for_each_isa(N_ISA, all_isas, expect_images); }
 
 /* Written over the logits, as the plan does, or over the labels; of logits that are their own
  * labels. */
-static void expect_in_place(op o, int are_own_labels)
+static void expect_in_place(softmax_op o, int are_own_labels)
 {
     const problem p = {.op = o, .dtype = ADJ_F32, .n = 50, .k = 7};
     scoped(fixture_free) fixture f = fixture_new();
     adj_node *x = given_random(&f, ADJ_F32, (adj_shape){2, {p.n, p.k}}, 0, 3);
-    adj_node *labels = are_own_labels ? NULL : labels_for(&f, &p),
+    adj_node *labels = are_own_labels ? NULL : softmax_labels(&f, &p),
              *z = adj_reshape(adj_neg(x), x->type.shape);
-    adj_node *y = build(&p, z, are_own_labels ? z : labels);
+    adj_node *y = softmax_build(&p, z, are_own_labels ? z : labels);
     scoped(release) double *got = evaluate(&f, y, "direct");
     for (int64_t i = 0; i < p.n * p.k; i++)
         f.value[0][i] = -f.value[0][i];
@@ -205,7 +120,7 @@ static void expect_in_place(op o, int are_own_labels)
 Test(direct_softmax, in_place)
 {
     for (int o = SOFTMAX; o < N_OP; o++)
-        expect_in_place((op)o, 0);
+        expect_in_place((softmax_op)o, 0);
     expect_in_place(DENSE, 1);
     expect_in_place(DENSE_GRAD, 1);
 }
@@ -229,7 +144,7 @@ static void expect_special(const char *isa)
                                     3,         3,         3,         3};
     static const double label[N] = {0, 3, 1, 2, 3, 0, 1, 0, -1, -1, 0, 3};
     for (int i = 0; i < 2 * N_OP; i++) {
-        const problem p = {(op)(i / 2), ADJ_F32, N, K, .smoothing = i % 2 == 0 ? 0 : 0.5};
+        const problem p = {(softmax_op)(i / 2), ADJ_F32, N, K, .smoothing = i % 2 == 0 ? 0 : 0.5};
         double dense[N * K] = {[7 * K + 2] = INFINITY, [8 * K] = NAN};
         for (int r = 0; r < 7; r++)
             dense[r * K + (int)label[r]] = 1;
@@ -237,7 +152,7 @@ static void expect_special(const char *isa)
         adj_node *x = given(&f, ADJ_F32, (adj_shape){2, {N, K}}, z);
         adj_node *labels = is_sparse(p.op) ? given(&f, ADJ_I32, (adj_shape){1, {N}}, label)
                                            : given(&f, ADJ_F32, (adj_shape){2, {N, K}}, dense);
-        const adj_node *y = build(&p, x, labels);
+        const adj_node *y = softmax_build(&p, x, labels);
         scoped(release) double *got = run_direct(&f, "softmax:", isa, 1, 1, &y);
         expect_values_of(&p, f.value[0], f.value[1], got);
     }
@@ -251,8 +166,8 @@ static void expect_refused(const problem *p, double label, adj_status status, co
     const double labels[16] = {0, label};
     scoped(fixture_free) fixture f = fixture_new();
     adj_node *z = given_random(&f, p->dtype, (adj_shape){2, {p->n, p->k}}, -1, 1);
-    const adj_node *y =
-        build(p, z, is_sparse(p->op) ? given(&f, ADJ_I32, (adj_shape){1, {p->n}}, labels) : NULL);
+    const adj_node *y = softmax_build(
+        p, z, is_sparse(p->op) ? given(&f, ADJ_I32, (adj_shape){1, {p->n}}, labels) : NULL);
     scoped(backend_close) test_backend t = backend_open("direct");
     outcome got = run_kernel(&f, &t, "softmax", 1, &y);
     cr_expect_eq(got.status, status, "%s %s", names[p->op], got.impl);

@@ -1,10 +1,11 @@
 /* test_softmax.c - softmax and log_softmax, and softmax cross-entropy with dense and integer
- * labels, against PyTorch's numbers, references written here, and finite differences to second
+ * labels, against PyTorch's numbers, the reference, and finite differences to second
  * order. Gradients through the loss and its gradient: tests/conformance/adjoint.json. */
 #include <math.h>
 
 #include "expect.h"
 #include "graph/op.h"
+#include "tests/softmax_reference.h"
 
 static const double rounding[] = {
     [ADJ_F32] = 1e-6, [ADJ_F64] = 1e-11, [ADJ_F16] = 4e-3, [ADJ_BF16] = 3e-2};
@@ -40,28 +41,43 @@ Test(softmax, numbers)
     }
 }
 
-/* By definition in long double, without taking the maximum out. */
+/* ---- the reference ---- */
+
+/* Every op, of logits of this shape. */
+static void expect_reference(adj_dtype t, adj_shape s, softmax_op op, double smoothing)
+{
+    const int64_t k = s.dim[s.rank - 1], n = adj_shape_elems(s) / k;
+    const softmax_problem p = {op, t, n, k, smoothing};
+    const double r = rounding[t], atol = op == SOFTMAX ? 1e-7 : op == LOG_SOFTMAX ? r / 10 : r;
+    scoped(fixture_free) fixture f = fixture_new();
+    adj_node *z = given_random(&f, t, s, -6, 6);
+    adj_node *y = softmax_build(&p, z, softmax_labels(&f, &p));
+    const int64_t columns = elems_of(y) / n;
+    scoped(release) double *want = malloc((size_t)elems_of(y) * sizeof *want);
+    for (int64_t i = 0; i < elems_of(y); i++) {
+        const softmax_sums sums = softmax_sums_of(f.value[0] + i / columns * k, k);
+        want[i] =
+            (double)softmax_want(&p, f.value[0], f.value[1], sums, i / columns, i % columns).v;
+    }
+    expect_values(&f, y, "naive", want, r, atol);
+}
+
 Test(softmax, reference)
 {
     const adj_shape shapes[] = {{1, {7}}, {2, {5, 1}}, {3, {3, 4, 11}}, {2, {200, 37}}};
-    for (int i = 0; i < 4 * N_PRECISIONS; i++) {
-        adj_shape s = shapes[i / N_PRECISIONS];
-        int64_t n = adj_shape_elems(s), k = s.dim[s.rank - 1];
-        double r = rounding[dtypes[i % N_PRECISIONS]];
-        scoped(release) double *soft = malloc(n * 8), *logs = malloc(n * 8);
-        scoped(fixture_free) fixture f = fixture_new();
-        adj_node *x = given_random(&f, dtypes[i % N_PRECISIONS], s, -6, 6);
-        for (int64_t j = 0; j < n; j++) {
-            long double sum = 0;
-            for (int64_t l = j / k * k; l < (j / k + 1) * k; l++)
-                sum += expl(f.value[0][l]);
-            soft[j] = (double)(expl(f.value[0][j]) / sum);
-            logs[j] = (double)(f.value[0][j] - logl(sum));
+    for (int t = 0; t < N_PRECISIONS; t++) {
+        for (int i = 0; i < 4; i++) {
+            expect_reference(dtypes[t], shapes[i], SOFTMAX, 0);
+            expect_reference(dtypes[t], shapes[i], LOG_SOFTMAX, 0);
         }
-        expect_values(&f, adj_softmax(x), "naive", soft, r, 1e-7);
-        expect_values(&f, adj_log_softmax(x), "naive", logs, r, r / 10);
+        for (softmax_op op = DENSE; op < N_OP; op++) {
+            expect_reference(dtypes[t], (adj_shape){2, {60, 23}}, op, 0);
+            expect_reference(dtypes[t], (adj_shape){2, {60, 23}}, op, 0.25);
+        }
     }
 }
+
+/* ---- limits ---- */
 
 /* Nothing overflows; a NaN spreads over its row only; -inf is probability 0. */
 Test(softmax, extremes)
@@ -231,42 +247,6 @@ Test(cross_entropy, large_at_each_place)
         expect_exact(&f, adj_softmax_cross_entropy_grad(x, row, 0), dz);
         expect_exact(&f, adj_sparse_softmax_cross_entropy(x, number, 0), loss);
         expect_exact(&f, adj_sparse_softmax_cross_entropy_grad(x, number, 0), dz);
-    }
-}
-
-/* By definition in long double; integer labels as one-hot rows. */
-Test(cross_entropy, reference)
-{
-    enum { N = 60, K = 23 };
-    for (int i = 0; i < N_PRECISIONS * 2; i++) {
-        adj_dtype t = dtypes[i / 2];
-        double s = i % 2 ? 0.25 : 0, r = rounding[t], loss[2][N], g[2][N * K];
-        scoped(fixture_free) fixture f = fixture_new();
-        adj_node *z = given_random(&f, t, (adj_shape){2, {N, K}}, -5, 5);
-        adj_node *dense = given_random(&f, t, (adj_shape){2, {N, K}}, 0, 0.2);
-        adj_node *label = given_integers(&f, ADJ_I32, (adj_shape){1, {N}}, -1, K - 1);
-        for (int row = 0; row < N; row++) {
-            const double *v = f.value[0] + (ptrdiff_t)row * K;
-            long double sum = 0;
-            loss[0][row] = loss[1][row] = 0;
-            for (int k = 0; k < K; k++)
-                sum += expl(v[k]);
-            for (int k = 0; k < K; k++) {
-                int here = (int)f.value[2][row];
-                double target[] = {(1 - s) * f.value[1][row * K + k] + s / K,
-                                   (1 - s) * (k == here) + s / K};
-                for (int sparse = 0; sparse < 2; sparse++) {
-                    int absent = sparse && here < 0;
-                    loss[sparse][row] += absent ? 0 : (double)(target[sparse] * (logl(sum) - v[k]));
-                    g[sparse][row * K + k] =
-                        absent ? 0 : (double)(expl(v[k]) / sum) - target[sparse];
-                }
-            }
-        }
-        expect_values(&f, adj_softmax_cross_entropy(z, dense, s), "naive", loss[0], r, r);
-        expect_values(&f, adj_softmax_cross_entropy_grad(z, dense, s), "naive", g[0], r, r);
-        expect_values(&f, adj_sparse_softmax_cross_entropy(z, label, s), "naive", loss[1], r, r);
-        expect_values(&f, adj_sparse_softmax_cross_entropy_grad(z, label, s), "naive", g[1], r, r);
     }
 }
 
