@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdint.h>
 
-#include "adjoint.h"
+#include "graph/op.h"
 
 /* A convolution in small ints; tables name what follows last. */
 typedef struct {
@@ -49,6 +49,14 @@ static inline uint32_t philox_word(uint64_t block, uint32_t step, uint64_t key, 
         key = (((key >> 32) + 3144134277u) << 32) | (uint32_t)(key + 2654435769u);
     }
     return (uint32_t)((word < 2 ? low : high) >> (word % 2 * 32));
+}
+
+/* Element i of dropout of x, at this step: kept if its word is at least the rate. */
+static inline double dropped_out(double x, const adj_dropout_attrs *a, int32_t step, int64_t i)
+{
+    const int64_t at = a->first + i;
+    const double word = philox_word((uint64_t)at / 4, (uint32_t)step, a->seed, at % 4);
+    return word >= a->rate * 0x1p32 ? x * (double)(float)(1 / (1 - a->rate)) : 0;
 }
 
 /* ---- numbers rounded to a float type by arithmetic ---- */

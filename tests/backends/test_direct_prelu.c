@@ -227,11 +227,8 @@ static void expect_dropout(const char *isa, adj_dtype dtype, int64_t n, const ad
     char impl[32];
     snprintf(impl, sizeof impl, "dropout:%s", isa);
     scoped(release) double *got = drop_out(impl, dtype, n, a, threads, x);
-    const float scale = (float)(1 / (1 - a->rate));
     for (int64_t i = 0; i < n; i++) {
-        const int64_t at = a->first + i;
-        const double word = philox_word((uint64_t)at / 4, (uint32_t)STEP, a->seed, at % 4);
-        const double want = word >= a->rate * 0x1p32 ? x[i] * (double)scale : 0;
+        const double want = dropped_out(x[i], a, STEP, i);
         cr_assert(got[i] == want || (isnan(got[i]) && isnan(want)),
                   "%d of %d from %lld, rate %g: %g, not %g", (int)i, (int)n, (long long)a->first,
                   a->rate, got[i], want);

@@ -1,8 +1,8 @@
 /* test_conv2d.c - conv2d and depthwise_conv2d_native with their adjoints: each row of a table in
  * both formats, all dtypes and on every backend, against the slow reference, as adjoints of each
- * other, and against finite differences; conv2d_transpose and separable_conv2d made of them. What
- * is refused: test_bad_inputs.c. Each backend's kernels: tests/backends/conv_rows.h and its users,
- * test_onednn_conv.c, test_onednn_ops.c and test_direct_packed_filter.c. TensorFlow's numbers:
+ * other, and against finite differences. What is refused: test_bad_inputs.c. Each backend's
+ * kernels: tests/backends/conv_rows.h and its users, test_onednn_conv.c, test_onednn_ops.c and
+ * test_direct_packed_filter.c. TensorFlow's numbers, conv2d_transpose and separable_conv2d:
  * tests/conformance. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -146,80 +146,13 @@ static void expect_derivatives(oracle_conv row)
 
 Test(conv2d, derivatives) { for_each_row(expect_derivatives); }
 
-/* 1, 2, 3, ... */
-static adj_node *counting(fixture *f, adj_shape shape)
-{
-    double v[64];
-    for (int i = 0; i < 64; i++)
-        v[i] = i + 1;
-    return given(f, ADJ_F32, shape, v);
-}
-
-/* [height, width] is [n of dy, height, width, in of the filter]: the very same node. */
-Test(conv2d, spatial_input_sizes)
-{
-    scoped(fixture_free) fixture f = fixture_new();
-    adj_node *w = counting(&f, (adj_shape){4, {2, 2, 3, 2}});
-    adj_node *dy = counting(&f, (adj_shape){4, {2, 3, 4, 2}});
-    adj_node *a = adj_conv2d_backprop_input((adj_shape){2, {4, 5}}, w, dy, NULL);
-    adj_node *b = adj_conv2d_backprop_input((adj_shape){4, {2, 4, 5, 3}}, w, dy, NULL);
-    cr_assert_not_null(a, "%s", adj_graph_message(f.g));
-    cr_assert_eq(a, b);
-}
-
-Test(conv2d, transpose_is_backprop_input)
-{
-    scoped(fixture_free) fixture f = fixture_new();
-    adj_conv twice = {.stride = {1, 2, 2, 1}, .padding = ADJ_SAME};
-    adj_shape sizes = {4, {1, 4, 3, 2}};
-    adj_node *x = counting(&f, (adj_shape){4, {1, 2, 2, 3}});
-    adj_node *w = counting(&f, (adj_shape){4, {3, 3, 2, 3}});
-    adj_node *y = adj_conv2d_transpose(x, w, sizes, &twice);
-    cr_assert_not_null(y, "%s", adj_graph_message(f.g));
-    cr_assert_eq(y, adj_conv2d_backprop_input(sizes, w, x, &twice));
-}
-
-Test(conv2d, separable_is_two_convolutions)
-{
-    oracle_conv row = {2, 4, 3, 2, 2, 2, 3, .padding = ADJ_SAME, .depthwise = 1};
-    for (int format = ADJ_NHWC; format <= ADJ_NCHW; format++) {
-        row.format = (adj_format)format;
-        oracle_sizes s = oracle_sizes_of(row);
-        oracle_sizes t =
-            oracle_sizes_of((oracle_conv){2, s.oh, s.ow, 6, 1, 1, 4, .format = row.format});
-        scoped(fixture_free) fixture f = fixture_new();
-        adj_node *x = given_integers(&f, ADJ_F32, s.x, -3, 3);
-        adj_node *w = given_integers(&f, ADJ_F32, s.w, -2, 2);
-        adj_node *v = given_integers(&f, ADJ_F32, t.w, -2, 2);
-        scoped(release) double *middle =
-            oracle_convolve(&s, ORACLE_Y, f.value[0], f.value[1], NULL);
-        scoped(release) double *want = oracle_convolve(&t, ORACLE_Y, middle, f.value[2], NULL);
-        for (int b = 0; adj_backends[b] != NULL; b++)
-            expect_values(&f, adj_separable_conv2d(x, w, v, &s.attrs), adj_backends[b]->name, want,
-                          0, 0);
-    }
-}
-
 /* No filter channels: a legal, empty filter gradient, and zeros behind it. */
 Test(conv2d, empty_filter_gradient)
 {
     scoped(fixture_free) fixture f = fixture_new();
-    adj_node *x = counting(&f, (adj_shape){4, {1, 3, 3, 2}});
+    adj_node *x = given_integers(&f, ADJ_F32, (adj_shape){4, {1, 3, 3, 2}}, 1, 9);
     adj_node *dy = given(&f, ADJ_F32, (adj_shape){4, {1, 2, 2, 0}}, NULL);
     adj_node *dw = adj_conv2d_backprop_filter(x, (adj_shape){4, {2, 2, 2, 0}}, dy, NULL);
     cr_assert_not_null(dw, "%s", adj_graph_message(f.g));
     expect_exact(&f, gradient_of(dw, dw, x), (double[18]){0});
-}
-
-/* A grouped conv2d with one channel a group is a depthwise convolution with its filter reshaped. */
-Test(depthwise_conv2d, equals_grouped)
-{
-    oracle_sizes s =
-        oracle_sizes_of((oracle_conv){2, 5, 4, 3, 2, 3, 2, .padding = ADJ_SAME, .depthwise = 1});
-    scoped(fixture_free) fixture f = fixture_new();
-    adj_node *x = given_integers(&f, ADJ_F32, s.x, -3, 3);
-    adj_node *w = given_integers(&f, ADJ_F32, s.w, -2, 2);
-    adj_node *v = given(&f, ADJ_F32, (adj_shape){4, {2, 3, 1, 6}}, f.value[1]);
-    scoped(release) double *want = evaluate(&f, adj_conv2d(x, v, &s.attrs), "naive");
-    expect_exact(&f, adj_depthwise_conv2d_native(x, w, &s.attrs), want);
 }

@@ -29,43 +29,25 @@ Test(dropout, numbers)
     }
 }
 
+/* Also masks of elements from any number on, within a block of four, too. */
 Test(dropout, reference)
 {
     enum { N = 5003 };
-    const uint64_t seeds[] = {1, 0xdeadbeefcafe1234u};
-    for (int i = 0; i < 2 * N_PRECISIONS; i++) {
-        scoped(fixture_free) fixture f = fixture_new();
-        double want[N], kept = 0;
-        adj_node *x = given_integers(&f, dtypes[i / 2], (adj_shape){1, {N}}, 1, 8);
-        adj_node *y = adj_dropout(x, step_of(&f, 1234567), 0.75, seeds[i % 2]);
-        for (int k = 0; k < N; k++) {
-            int keep = philox_word(k / 4, 1234567, seeds[i % 2], k % 4) >= 3u << 30;
-            want[k] = keep ? 4 * f.value[0][k] : 0;
-            kept += keep;
+    for (int64_t first = 0; first < 7000; first = first * 3 + 1)
+        for (int i = 0; i < N_PRECISIONS; i++) {
+            const adj_dropout_attrs a = {
+                .rate = 0.75, .seed = i % 2 ? 9 : 0xdeadbeefcafe1234u, .first = first};
+            double want[N], kept = 0;
+            scoped(fixture_free) fixture f = fixture_new();
+            adj_node *x = given_integers(&f, dtypes[i], (adj_shape){1, {N}}, 1, 8);
+            adj_node *y = adj_node_new2(&adj_op_dropout, x, step_of(&f, 1234567), &a);
+            for (int k = 0; k < N; k++) {
+                want[k] = dropped_out(f.value[0][k], &a, 1234567, k);
+                kept += want[k] > 0;
+            }
+            cr_assert_float_eq(kept / N, 0.25, 0.03);
+            expect_exact(&f, y, want);
         }
-        cr_assert_float_eq(kept / N, 0.25, 0.03);
-        expect_exact(&f, y, want);
-    }
-}
-
-/* Masks of elements from any number on, also within a block of four. */
-Test(dropout, part)
-{
-    enum { N = 2000 };
-    for (int64_t first = 0; first < 7000; first = first * 3 + 1) {
-        scoped(fixture_free) fixture f = fixture_new();
-        double want[N];
-        adj_node *x = given_integers(&f, ADJ_F32, (adj_shape){1, {N}}, 1, 8);
-        adj_node *step = step_of(&f, 5);
-        const adj_dropout_attrs attrs = {.rate = 0.75, .seed = 9, .first = first};
-        adj_node *y = adj_node_new2(&adj_op_dropout, x, step, &attrs);
-        for (int64_t k = 0; k < N; k++) {
-            const int64_t at = first + k;
-            const int keep = philox_word((uint64_t)at / 4, 5, 9, at % 4) >= 3u << 30;
-            want[k] = keep ? 4 * f.value[0][k] : 0;
-        }
-        expect_exact(&f, y, want);
-    }
 }
 
 enum { ONES = 10000 };

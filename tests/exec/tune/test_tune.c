@@ -1,5 +1,5 @@
 /* test_tune.c - tuning: the faster of two planted candidates is found and cached in a file, and the
- * file is validated. */
+ * file is validated. More of files that are replaced: tests/io/test_replace.c. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -263,22 +263,6 @@ Test(tune, winners_of_two_processes_are_merged)
     remove_folder();
 }
 
-/* A link that leads to no file yet: the file is made, the link stays. */
-Test(tune, a_dangling_link_is_followed)
-{
-    char place[128];
-    struct stat s;
-    make_folder();
-    snprintf(place, sizeof place, "%s/place", folder);
-    cr_assert_eq(symlink("place", file), 0);
-    cr_expect_str_eq(plan(tuned(), 64).note, "");
-    cr_expect(lstat(file, &s) == 0 && S_ISLNK(s.st_mode));
-    cr_expect(lstat(place, &s) == 0 && S_ISREG(s.st_mode));
-    cr_expect_eq(plan(tuned(), 64).cached, 1);
-    unlink(place);
-    remove_folder();
-}
-
 /* A line that names what is not there is timed again; its number is only where to look first. */
 Test(tune, a_winner_that_is_gone)
 {
@@ -325,12 +309,6 @@ Test(tune, what_is_no_file)
     o = plan(tuned(), 64);
     cr_assert(o.timed == 2 && strstr(o.note, "cannot be written") != NULL, "%s", o.note);
     unlink(partial);
-    FILE *f = fopen(partial, "w"); /* left behind by a killed process */
-    fputs("half", f);
-    fclose(f);
-    cr_assert_str_eq(plan(tuned(), 64).note, "");
-    cr_assert_neq(access(partial, F_OK), 0);
-    cr_assert_eq(plan(tuned(), 64).cached, 1);
 
     adj_exec_opts nowhere = tuned();
     nowhere.tune_file = "/nonexistent/folder/tune";
