@@ -1,5 +1,5 @@
-/* test_optimizer.c - the pieces of optimizers against the formulas, and composed into SGD and Adam
- * against PyTorch's numbers. */
+/* test_optimizer.c - the pieces of optimizers against the formulas and literals. Composed, against
+ * PyTorch's numbers: tests/nn/test_optim.c. */
 #include <math.h>
 
 #include "expect.h"
@@ -64,78 +64,6 @@ Test(optimizer, numbers)
         expect_exact(&f, adj_ema(a, a, 0.75), (double[]){1, -2});
         expect_exact(&f, adj_next_step(scalar(&f, ADJ_I32, 41)), (double[]){42});
         expect_exact(&f, adj_next_step(scalar(&f, ADJ_I32, -1)), (double[]){0});
-    }
-}
-
-/* Three steps on p = (1, -2, 0.5) with gradients k * (0.5, -1, 2) - p / 4 for k = 1, 2, 3. */
-static void train(adj_node *p, adj_updates *u, const double want[3])
-{
-    scoped(release_graph) adj_graph *g = adj_node_graph(p);
-    adj_exec_opts opts = {.updates = u, .backend = "naive"};
-    double got[3];
-    cr_assert_eq(adj_graph_status(g), ADJ_OK, "%s", adj_graph_message(g));
-    scoped(release_exec) adj_exec *e = plan_of(g, &opts);
-    cr_assert_eq(adj_set(e, p, (double[]){1, -2, 0.5}, sizeof got), ADJ_OK);
-    for (int k = 1; k <= 3; k++) {
-        double scale = k;
-        cr_assert_eq(adj_set(e, adj_find(g, "k"), &scale, sizeof scale), ADJ_OK);
-        cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
-    }
-    cr_assert_eq(adj_get(e, p, got, sizeof got), ADJ_OK, "%s", adj_exec_message(e));
-    expect_close(got, want, 3, 1e-9, 0, "p after three steps");
-}
-
-static adj_node *begin(adj_node **gradient)
-{
-    adj_graph *g = adj_graph_new();
-    adj_shape s = {1, {3}};
-    adj_node *p = adj_param(g, "p", ADJ_F64, s, (adj_init){0});
-    adj_node *slope = adj_const(g, ADJ_F64, s, (double[]){0.5, -1, 2});
-    adj_node *k = adj_input(g, "k", ADJ_F64, (adj_shape){0});
-    *gradient = adj_sub(adj_mul(slope, k), adj_scale(p, 0.25));
-    return p;
-}
-
-static adj_node *zeros(adj_graph *g, const char *name)
-{
-    return adj_state(g, name, ADJ_F64, (adj_shape){1, {3}}, (adj_init){0});
-}
-
-/* PyTorch 1.13: SGD(lr=0.1, momentum=0.9, weight_decay=0.01). */
-Test(optimizer, sgd_as_pytorch)
-{
-    adj_node *gradient, *p = begin(&gradient);
-    adj_graph *g = adj_node_graph(p);
-    adj_updates *u = adj_updates_new(g);
-    adj_node *v = zeros(g, "v"), *lr = adj_fill(g, ADJ_F64, (adj_shape){0}, 0.1);
-    adj_node *next = adj_momentum(v, gradient, p, 0.9, 0.01);
-    adj_updates_add(u, v, next);
-    adj_updates_add(u, p, adj_sgd_step(p, next, lr, 0));
-    train(p, u, (double[]){0.654929824, -1.309859648, -1.361245888});
-}
-
-/* PyTorch 1.13: Adam and AdamW(lr=0.1, betas=(0.8, 0.95), eps=1e-6, weight_decay=0.02). */
-Test(optimizer, adam_as_pytorch)
-{
-    const double want[2][3] = {{0.712296395034, -1.7120157756, 0.205071990286},
-                               {0.706905138679, -1.70063729777, 0.202673186282}};
-    for (int decoupled = 0; decoupled < 2; decoupled++) {
-        adj_node *gradient, *p = begin(&gradient);
-        adj_graph *g = adj_node_graph(p);
-        adj_updates *u = adj_updates_new(g);
-        adj_node *m = zeros(g, "m"), *v = zeros(g, "v"),
-                 *lr = adj_fill(g, ADJ_F64, (adj_shape){0}, 0.1);
-        adj_node *t = adj_state(g, "t", ADJ_I32, (adj_shape){0}, (adj_init){0}),
-                 *now = adj_next_step(t);
-        adj_node *mean = adj_ema(m, gradient, 0.8),
-                 *square = adj_ema(v, adj_square(gradient), 0.95);
-        const adj_adam_attrs a = {
-            .beta1 = 0.8, .beta2 = 0.95, .epsilon = 1e-6, .decay = decoupled ? 0.02 : 0};
-        adj_updates_add(u, t, now);
-        adj_updates_add(u, m, mean);
-        adj_updates_add(u, v, square);
-        adj_updates_add(u, p, adj_adam_step(p, mean, square, now, lr, &a));
-        train(p, u, want[decoupled]);
     }
 }
 

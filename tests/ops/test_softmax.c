@@ -1,6 +1,7 @@
 /* test_softmax.c - softmax and log_softmax, and softmax cross-entropy with dense and integer
  * labels, against PyTorch's numbers, the reference, and finite differences to second
- * order. Gradients through the loss and its gradient: tests/conformance/adjoint.json. */
+ * order. PyTorch's losses: tests/nn/test_loss.c; TensorFlow's, and gradients through the loss and
+ * its gradient: tests/conformance. */
 #include <math.h>
 
 #include "expect.h"
@@ -137,59 +138,6 @@ Test(softmax, limits)
 }
 
 /* ---- cross-entropy ---- */
-
-static const double soft34[] = {0.1, 0.2, 0.3, 0.4, 1, 0, 0, 0, 0.5, 0, 0.25, 0.25};
-
-typedef struct {
-    int sparse;
-    double smoothing, loss[3], dz[12];
-} numbers;
-
-/* PyTorch 1.13 in float64: cross_entropy(ignore_index=-1, reduction='none') and its backward from
- * dloss = 1, 2, -0.5. */
-static const numbers pytorch[] = {
-    {1,
-     0,
-     {0.440189698561, 0, 0.478262312726},
-     {0.0320586032801, 0.087144318742, 0.23688281809, -0.356085740112, 0, 0, 0, 0, 0.190070210701,
-      -6.38812907916e-10, -0.00208829049374, -0.187981919568}},
-    {1,
-     0.1,
-     {0.590189698561, 0, 1.11576231273},
-     {0.00705860328008, 0.062144318742, 0.21188281809, -0.281085740112, 0, 0, 0, 0, 0.152570210701,
-      0.0124999993612, 0.0104117095063, -0.175481919568}},
-    {0,
-     0,
-     {1.44018969856, 2.14801686567, 1.85326231273},
-     {-0.0679413967199, -0.112855681258, -0.0631171819101, 0.243914259888, -1.76656921857,
-      1.0461641818, 0.634530651353, 0.0858743854232, -0.0599297892992, -6.38812907916e-10,
-      0.122911709506, -0.0629819195682}},
-    {0,
-     0.1,
-     {1.49018969856, 2.11051686567, 2.35326231273},
-     {-0.0829413967199, -0.117855681258, -0.0581171819101, 0.258914259888, -1.61656921857,
-      0.996164181797, 0.584530651353, 0.0358743854232, -0.0724297892992, 0.0124999993612,
-      0.122911709506, -0.0629819195682}},
-};
-
-Test(cross_entropy, numbers)
-{
-    for (int i = 0; i < 4 * N_PRECISIONS; i++) {
-        const numbers *p = &pytorch[i / N_PRECISIONS];
-        adj_dtype t = dtypes[i % N_PRECISIONS];
-        double r = rounding[t];
-        scoped(fixture_free) fixture f = fixture_new();
-        adj_node *z = given(&f, t, (adj_shape){2, {3, 4}}, z34);
-        adj_node *d = given(&f, t, (adj_shape){1, {3}}, (double[]){1, 2, -0.5});
-        adj_node *labels = p->sparse ? given(&f, ADJ_I32, (adj_shape){1, {3}}, (double[]){3, -1, 0})
-                                     : given(&f, t, (adj_shape){2, {3, 4}}, soft34);
-        adj_node *y = p->sparse ? adj_sparse_softmax_cross_entropy(z, labels, p->smoothing)
-                                : adj_softmax_cross_entropy(z, labels, p->smoothing);
-        cr_assert_eq(adj_node_type(y).dtype, t);
-        expect_values(&f, y, "naive", p->loss, r, r);
-        expect_values(&f, gradient_of(y, d, z), "naive", p->dz, r, r);
-    }
-}
 
 /* TensorFlow's convention: the gradient is softmax - labels where they do not sum to 1, too; labels
  * broadcast over the rows. */
