@@ -74,4 +74,15 @@ static inline double round_to(double v, int bits, int min, int top)
     return fabs(rounded) >= ldexp(1, top) ? copysign(INFINITY, v) : rounded;
 }
 
+/* As a float type stores it. */
+static inline double round_to_type(adj_dtype dtype, double v)
+{
+    switch (dtype) {
+    case ADJ_F32: return round_to(v, 24, -126, 128);
+    case ADJ_F16: return round_to(v, 11, -14, 16);
+    case ADJ_BF16: return round_to(v, 8, -126, 128);
+    default: return v;
+    }
+}
+
 #endif

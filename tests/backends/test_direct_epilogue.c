@@ -16,11 +16,7 @@ TestSuite(direct_epilogue, .init = plan_as_usual);
 
 enum { BIAS = 1, ADDEND = 2, RELU = 4, KINDS = 8, MAX_NODES = 5 };
 
-typedef struct { /* a type as round_to takes it */
-    adj_dtype dtype;
-    int bits, min, top;
-} half_type;
-static const half_type halves[] = {{ADJ_BF16, 8, -126, 128}, {ADJ_F16, 11, -14, 16}};
+static const adj_dtype halves[] = {ADJ_BF16, ADJ_F16};
 
 typedef struct {
     fixture *f;
@@ -84,8 +80,8 @@ static void expect_cast(const problem *p, test_backend *t, int n, const adj_node
     scoped(release) double *rounded = malloc((size_t)count * sizeof *rounded);
     for (int k = 0; k < 2; k++) {
         for (int64_t i = 0; i < count; i++)
-            rounded[i] = round_to(want[i], halves[k].bits, halves[k].min, halves[k].top);
-        node[n] = adj_cast((adj_node *)node[n - 1], halves[k].dtype);
+            rounded[i] = round_to_type(halves[k], want[i]);
+        node[n] = adj_cast((adj_node *)node[n - 1], halves[k]);
         expect_kernel(p->f, t, "gemm", n + 1, node, rounded, 0, text);
     }
 }

@@ -6,17 +6,9 @@
 
 static double as(adj_dtype dtype, double v)
 {
-    switch (dtype) {
-    case ADJ_F32: return round_to(v, 24, -126, 128);
-    case ADJ_F16: return round_to(v, 11, -14, 16);
-    case ADJ_BF16: return round_to(v, 8, -126, 128);
-    case ADJ_I32:
-        return isnan(v)             ? 0
-               : v >= 2147483647    ? 2147483647
-               : v <= -2147483648.0 ? -2147483648.0
-                                    : trunc(v);
-    default: return v;
-    }
+    if (dtype != ADJ_I32)
+        return round_to_type(dtype, v);
+    return isnan(v) ? 0 : trunc(fmin(fmax(v, -2147483648.0), 2147483647));
 }
 
 /* Halfway cases of every type, what rounding twice gets wrong, the ends of every range: the second

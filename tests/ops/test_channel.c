@@ -95,16 +95,6 @@ Test(bias_add, gradient_against_differences)
     }
 }
 
-/* 4096 ones: sums kept in half precision would stop at 2048 or 256. */
-Test(bias_add, half_sums_are_kept_in_float)
-{
-    for (int p = 0; p < N_PRECISIONS; p++) {
-        scoped(fixture_free) fixture f = fixture_new();
-        adj_node *dy = given_integers(&f, precisions[p].dtype, (adj_shape){2, {4096, 1}}, 1, 1);
-        expect_exact(&f, adj_bias_add_grad(dy, ADJ_NHWC), (double[]){4096});
-    }
-}
-
 Test(bias_add, refusals)
 {
     scoped(fixture_free) fixture f = fixture_new();
@@ -256,18 +246,6 @@ Test(prelu, zero_nan_and_infinity)
         expect_exact(&f, adj_prelu_grad(d, at, slope, ADJ_NHWC), dx);
         expect_exact(&f, adj_prelu_grad_slope(d, at, 6, ADJ_NHWC),
                      (double[]){0, 0, NAN, 0, -INFINITY, 0});
-    }
-}
-
-/* 4096 times -1: sums kept in half precision would stop at 2048 or 256. */
-Test(prelu, half_sums_are_kept_in_float)
-{
-    const adj_shape column = {2, {4096, 1}};
-    for (int p = 0; p < N_PRECISIONS; p++) {
-        scoped(fixture_free) fixture f = fixture_new();
-        adj_node *dy = given_integers(&f, precisions[p].dtype, column, 1, 1);
-        adj_node *x = given_integers(&f, precisions[p].dtype, column, -1, -1);
-        expect_exact(&f, adj_prelu_grad_slope(dy, x, 1, ADJ_NHWC), (double[]){-4096});
     }
 }
 

@@ -106,6 +106,21 @@ Test(reduce, literal_numbers)
     }
 }
 
+/* 4096 ones: sums kept in half precision would stop at 2048 or 256. */
+Test(reduce, half_sums_are_kept_in_float)
+{
+    for (int p = 0; p < N_PRECISIONS; p++) {
+        scoped(fixture_free) fixture f = fixture_new();
+        adj_node *column = given_integers(&f, precisions[p].dtype, (adj_shape){2, {4096, 1}}, 1, 1);
+        adj_node *minus =
+            given_integers(&f, precisions[p].dtype, (adj_shape){2, {4096, 1}}, -1, -1);
+        expect_exact(&f, adj_reduce_sum(column, all), (double[]){4096});
+        expect_exact(&f, adj_bias_add_grad(column, ADJ_NHWC), (double[]){4096});
+        expect_exact(&f, adj_matmul(column, column, ADJ_TRANSPOSE_A), (double[]){4096});
+        expect_exact(&f, adj_prelu_grad_slope(column, minus, 1, ADJ_NHWC), (double[]){-4096});
+    }
+}
+
 /* Number k of the 24 orders of four axes. */
 static void order(int k, int perm[4])
 {
