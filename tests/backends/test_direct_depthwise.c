@@ -111,14 +111,6 @@ static void unread(const char *isa)
 
 Test(direct_depthwise, unread) { for_each_isa(N_ISA, all_isas, unread); }
 
-/* Filter gradients are added up in one order, whatever the threads. */
-Test(direct_depthwise, same_bits_for_any_threads)
-{
-    static const tested_kernel ours = {.first = ORACLE_DW, .last = ORACLE_DW};
-    const oracle_conv row = {5, 19, 21, 24, 3, 3, 1, .padding = ADJ_SAME, .depthwise = 1};
-    expect_same_bits_for_any_threads(&ours, row, ADJ_F32, best_isa());
-}
-
 /* Unsupported problems are refused with the reason. */
 Test(direct_depthwise, refused)
 {

@@ -276,12 +276,3 @@ Test(onednn_winograd, errors_are_small_and_opted_for, .init = plan_as_usual)
     if (offered == 0)
         printf("[SKIP] this oneDNN has no Winograd kernel on this CPU: its errors are not seen\n");
 }
-
-/* An option that is neither is an error, not a guess. */
-Test(onednn_winograd, unknown_math)
-{
-    scoped(release_graph) adj_graph *g = adj_graph_new();
-    adj_node *y = adj_fill(g, ADJ_F32, (adj_shape){0}, 1);
-    adj_exec_opts o = {.n_fetch = 1, .fetch = &y, .math = (adj_math)7};
-    expect_no_plan(g, &o, ADJ_EARG, "math is wrong (got 7");
-}

@@ -200,6 +200,7 @@ Test(executor, refuses_with_a_sentence)
         {{.n_fetch = 1, .fetch = &y, .backend = "naive,relo=naive"}, "\"relo\""},
         {{.n_fetch = 1, .fetch = &y, .backend = "naive,relu="}, "backend"},
         {{.n_fetch = 1, .fetch = &y, .threads = -1}, "threads"},
+        {{.n_fetch = 1, .fetch = &y, .math = (adj_math)7}, "math is wrong (got 7"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         cr_assert_eq(adj_exec_new(g, &bad[i].o, &e), ADJ_EARG);

@@ -1,5 +1,5 @@
-/* test_layer_norm.c - layer norm against PyTorch's numbers, over one, two and all axes; as ConvNeXt
- * writes it; and what is refused. Its ops are group norm's, whose test has the rest. */
+/* test_layer_norm.c - layer norm against PyTorch's numbers, over one, two and all axes; and what is
+ * refused. Its ops are group norm's, whose test has the rest. */
 #include "ops/norm_cases.h"
 
 /* torch.nn.functional.layer_norm, PyTorch 1.13 in float64, of [2, 3, 4] over the last two axes;
@@ -76,36 +76,6 @@ Test(layer_norm, torch_numbers)
         expect_values(&f, dx[0], "naive", want.dx, r, 2 * r);
         expect_values(&f, dx[1], "naive", want.sums, 2e-6, 2e-6);
         expect_values(&f, dx[2], "naive", want.sums + elems_of(gamma), 2e-6, 2e-6);
-    }
-}
-
-/* ConvNeXt: each pixel of an NHWC image over its channels, on every backend. */
-Test(layer_norm, channels_of_a_pixel)
-{
-    enum { PIXELS = 2 * 5 * 3, C = 24 };
-    const norm_problem pixels = {{2, {PIXELS, C}}, 1, 1e-6, ADJ_NHWC};
-    scoped(fixture_free) fixture f = fixture_new();
-    adj_node *x = given_random(&f, ADJ_F32, (adj_shape){4, {2, 5, 3, C}}, -1, 5);
-    adj_node *gamma = given_random(&f, ADJ_F32, (adj_shape){1, {C}}, -2, 2);
-    adj_node *beta = given_random(&f, ADJ_F32, (adj_shape){1, {C}}, -2, 2);
-    scoped(norm_answers_free) norm_answers want =
-        norm_reference(&pixels, f.value[0], f.value[1], f.value[2], f.value[0]);
-    adj_node *y = adj_layer_norm(x, gamma, beta, 1e-6);
-    expect_values(&f, y, "naive", want.y, 1e-6, 1e-6);
-    expect_values(&f, y, "onednn", want.y, 3e-6, 3e-6);
-}
-
-Test(layer_norm, gradients)
-{
-    for (int order = 1; order <= 2; order++) {
-        scoped(fixture_free) fixture f = fixture_new();
-        adj_node *x = given_random(&f, ADJ_F64, (adj_shape){4, {2, 2, 2, 3}}, -1, 2), *dx;
-        adj_node *gamma = given_random(&f, ADJ_F64, (adj_shape){2, {2, 3}}, 0.5, 2);
-        adj_node *beta = given_random(&f, ADJ_F64, (adj_shape){2, {2, 3}}, -1, 1);
-        adj_node *dy = given_random(&f, ADJ_F64, (adj_shape){4, {2, 2, 2, 3}}, -1, 1);
-        adj_node *y = adj_layer_norm(x, gamma, beta, eps);
-        dx = gradient_of(y, dy, x);
-        expect_gradient(&f, order == 1 ? y : dx, 1e-5, 1e-5, 1e-6);
     }
 }
 
