@@ -195,7 +195,8 @@ static void expect_sum(int op, adj_dtype dtype, int64_t channels)
     case 1: y[1] = adj_batch_norm_stats(h, ADJ_NHWC); break;
     case 2: y[1] = adj_batch_norm_grad_sums(h, stats, a, epsilon, ADJ_NHWC); break;
     case 3: y[1] = adj_prelu_grad_slope(h, a, channels, ADJ_NHWC); break;
-    default: y[1] = adj_prelu_grad_slope(h, a, 1, ADJ_NHWC); break;
+    case 4: y[1] = adj_prelu_grad_slope(h, a, 1, ADJ_NHWC); break;
+    default: y[1] = adj_bias_add_grad(y[0] = adj_relu_grad(h, a), ADJ_NHWC); break;
     }
     char label[80];
     snprintf(label, sizeof label, "%s: sum %d %s %d", getenv("ADJOINT_MAX_ISA"), op,
@@ -207,7 +208,7 @@ static void expect_sums(const char *isa)
 {
     static const int64_t channels[] = {3, 16};
     (void)isa;
-    for (int op = 0; op < 5; op++)
+    for (int op = 0; op < 6; op++)
         for (int d = 0; d < N_DTYPE; d++)
             for (int c = 0; c < 2; c++)
                 expect_sum(op, dtypes[d], channels[c]);

@@ -123,31 +123,6 @@ static void in_place(adj_dtype dtype, int64_t pixels, int64_t channels, int thre
 
 Test(direct_fused_pointwise, in_place) { in_every_way(in_place); }
 
-/* dz = relu_grad(d1 + d2, y) and db = its sum per channel, both fetched, in one step. */
-static void masked_sum(adj_dtype dtype, int64_t pixels, int64_t channels, int threads)
-{
-    scoped(fixture_free) fixture f = fixture_new();
-    const adj_shape full = {2, {pixels, channels}};
-    adj_node *y = given_integers(&f, dtype, full, -1, 1);
-    adj_node *d1 = given_integers(&f, dtype, full, -1, 1),
-             *d2 = given_integers(&f, dtype, full, 0, 1);
-    adj_node *dz = adj_relu_grad(adj_add(d1, d2), y);
-    scoped(discard) fetched got = {.n = 2, .node = {dz, adj_bias_add_grad(dz, ADJ_NHWC)}};
-    fetch(&f, threads, &got);
-    cr_assert_eq(got.steps, 1);
-    for (int64_t k = 0; k < channels; k++) {
-        double sum = 0;
-        for (int64_t i = k; i < pixels * channels; i += channels) {
-            double d = f.value[0][i] > 0 ? f.value[1][i] + f.value[2][i] : 0;
-            cr_assert_eq(got.value[0][i], d);
-            sum += d;
-        }
-        cr_assert_eq(got.value[1][k], as_stored(dtype, sum), "channel %d", (int)k);
-    }
-}
-
-Test(direct_fused_pointwise, masked_sum) { in_every_way(masked_sum); }
-
 /* One channel's mean is far from zero. */
 static void batch_norm(adj_dtype dtype, int64_t pixels, int64_t channels, int threads)
 {
