@@ -56,6 +56,26 @@ static inline adj_node *input(fixture *f, const char *type)
     return adj_input(f->g, name, dtype, shape);
 }
 
+/* ---- calls that are refused, each in a graph of its own ---- */
+
+static fixture refusals; /* the graph of the next call */
+
+/* An operand of that call. */
+static inline adj_node *of_type(const char *type)
+{
+    if (refusals.g == NULL)
+        refusals = fixture_new();
+    return input(&refusals, type);
+}
+
+/* The call's result y is NULL, and its graph has failed with this status and the words. */
+static inline void expect_refused(const adj_node *y, adj_status status, const char *words)
+{
+    expect_refusal(&refusals, y, status, "%s", words);
+}
+
+/* ---- oracles ---- */
+
 static inline adj_node *scalar(fixture *f, adj_dtype dtype, double value)
 {
     return given(f, dtype, (adj_shape){0}, &value);

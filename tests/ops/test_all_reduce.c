@@ -57,10 +57,7 @@ Test(all_reduce, in_two_steps)
 
 Test(all_reduce, refusals)
 {
-    scoped(fixture_free) fixture f = fixture_new();
-    expect_refusal(&f, adj_all_reduce(input(&f, "i32[3]"), ADJ_REDUCE_SUM), ADJ_EDTYPE,
-                   "all_reduce");
-    expect_refusal(&f, adj_all_reduce(input(&f, "f32[3]"), (adj_reduction)7), ADJ_EARG,
-                   "all_reduce");
+    expect_refused(adj_all_reduce(of_type("i32[3]"), ADJ_REDUCE_SUM), ADJ_EDTYPE, "all_reduce");
+    expect_refused(adj_all_reduce(of_type("f32[3]"), (adj_reduction)7), ADJ_EARG, "all_reduce");
     cr_assert_null(adj_all_reduce(NULL, ADJ_REDUCE_SUM));
 }

@@ -145,34 +145,27 @@ Test(batch_norm, empty)
 
 static const char image[] = "f16[2, 3, 3, 4]";
 
-static adj_node *norm(fixture *f, const char *stats, const char *gamma, double epsilon,
-                      adj_format format)
+static adj_node *norm(const char *stats, const char *gamma, double epsilon, adj_format format)
 {
-    return adj_batch_norm(input(f, image), input(f, stats), input(f, gamma), input(f, "f32[4]"),
+    return adj_batch_norm(of_type(image), of_type(stats), of_type(gamma), of_type("f32[4]"),
                           epsilon, format);
 }
 
 Test(batch_norm, refused)
 {
-    scoped(fixture_free) fixture f = fixture_new();
-    expect_refusal(&f, adj_batch_norm_stats(input(&f, "f32[4]"), ADJ_NHWC), ADJ_ESHAPE,
+    expect_refused(adj_batch_norm_stats(of_type("f32[4]"), ADJ_NHWC), ADJ_ESHAPE,
                    "batch_norm_stats|rank");
-    expect_refusal(&f, norm(&f, "f32[2, 4]", "f32[3]", eps, ADJ_NHWC), ADJ_ESHAPE,
+    expect_refused(norm("f32[2, 4]", "f32[3]", eps, ADJ_NHWC), ADJ_ESHAPE,
                    "batch_norm|gamma|shape");
-    expect_refusal(&f, norm(&f, "f32[4]", "f32[4]", eps, ADJ_NHWC), ADJ_ESHAPE,
-                   "batch_norm|stats|shape");
-    expect_refusal(&f, norm(&f, "f32[2, 4]", "f16[4]", eps, ADJ_NHWC), ADJ_EDTYPE, "gamma|type");
-    expect_refusal(&f, norm(&f, "f32[2, 4]", "f32[4]", -1, ADJ_NHWC), ADJ_EARG, "epsilon|-1");
-    expect_refusal(&f, norm(&f, "f32[2, 4]", "f32[4]", eps, (adj_format)7), ADJ_EARG,
-                   "data_format");
-    expect_refusal(&f,
-                   adj_batch_norm_grad_sums(input(&f, image), input(&f, "f32[2, 4]"),
-                                            input(&f, "f16[4]"), eps, ADJ_NHWC),
+    expect_refused(norm("f32[4]", "f32[4]", eps, ADJ_NHWC), ADJ_ESHAPE, "batch_norm|stats|shape");
+    expect_refused(norm("f32[2, 4]", "f16[4]", eps, ADJ_NHWC), ADJ_EDTYPE, "gamma|type");
+    expect_refused(norm("f32[2, 4]", "f32[4]", -1, ADJ_NHWC), ADJ_EARG, "epsilon|-1");
+    expect_refused(norm("f32[2, 4]", "f32[4]", eps, (adj_format)7), ADJ_EARG, "data_format");
+    expect_refused(adj_batch_norm_grad_sums(of_type(image), of_type("f32[2, 4]"), of_type("f16[4]"),
+                                            eps, ADJ_NHWC),
                    ADJ_ESHAPE, "dy|shape");
-    expect_refusal(&f,
-                   adj_batch_norm_grad(input(&f, image), input(&f, "f32[2, 4]"),
-                                       input(&f, "f32[4]"), input(&f, image), input(&f, "f32[4]"),
-                                       eps, ADJ_NHWC),
+    expect_refused(adj_batch_norm_grad(of_type(image), of_type("f32[2, 4]"), of_type("f32[4]"),
+                                       of_type(image), of_type("f32[4]"), eps, ADJ_NHWC),
                    ADJ_ESHAPE, "sums|shape");
     cr_assert_null(adj_batch_norm_stats(NULL, ADJ_NHWC));
     cr_assert_null(adj_batch_norm(NULL, NULL, NULL, NULL, eps, ADJ_NHWC));

@@ -125,8 +125,7 @@ Test(cast, fills_keep_their_rounding)
 
 Test(cast, refusals)
 {
-    scoped(fixture_free) fixture f = fixture_new();
-    expect_refusal(&f, adj_cast(input(&f, "f32[4]"), (adj_dtype)9), ADJ_EARG, "cast|dtype|9");
+    expect_refused(adj_cast(of_type("f32[4]"), (adj_dtype)9), ADJ_EARG, "cast|dtype|9");
     cr_assert_null(adj_cast(NULL, ADJ_F32));
     cr_assert_null(adj_stop_gradient(NULL));
 }

@@ -97,21 +97,19 @@ Test(bias_add, gradient_against_differences)
 
 Test(bias_add, refusals)
 {
-    scoped(fixture_free) fixture f = fixture_new();
-    expect_refusal(&f, adj_bias_add(input(&f, "f32[3]"), input(&f, "f32[3]"), ADJ_NHWC), ADJ_ESHAPE,
+    expect_refused(adj_bias_add(of_type("f32[3]"), of_type("f32[3]"), ADJ_NHWC), ADJ_ESHAPE,
                    "bias_add|input|[3]");
-    expect_refusal(&f, adj_bias_add_grad(input(&f, "f32[1, 1, 1, 1, 1, 1]"), ADJ_NCHW), ADJ_ESHAPE,
+    expect_refused(adj_bias_add_grad(of_type("f32[1, 1, 1, 1, 1, 1]"), ADJ_NCHW), ADJ_ESHAPE,
                    "bias_add_grad|out_backprop|rank 2 to 5");
-    expect_refusal(&f, adj_bias_add(input(&f, "f32[2, 3, 4]"), input(&f, "f32[4]"), ADJ_NCHW),
-                   ADJ_ESHAPE, "bias|[4]|[3]");
-    expect_refusal(&f, adj_bias_add(input(&f, "f32[2, 3]"), input(&f, "f32[3, 1]"), ADJ_NHWC),
-                   ADJ_ESHAPE, "bias|[3, 1]");
-    expect_refusal(&f, adj_bias_add_grad(input(&f, "f32[]"), ADJ_NHWC), ADJ_ESHAPE,
-                   "out_backprop|[]");
-    expect_refusal(&f, adj_bias_add_grad(input(&f, "f32[2, 3]"), (adj_format)7), ADJ_EARG,
+    expect_refused(adj_bias_add(of_type("f32[2, 3, 4]"), of_type("f32[4]"), ADJ_NCHW), ADJ_ESHAPE,
+                   "bias|[4]|[3]");
+    expect_refused(adj_bias_add(of_type("f32[2, 3]"), of_type("f32[3, 1]"), ADJ_NHWC), ADJ_ESHAPE,
+                   "bias|[3, 1]");
+    expect_refused(adj_bias_add_grad(of_type("f32[]"), ADJ_NHWC), ADJ_ESHAPE, "out_backprop|[]");
+    expect_refused(adj_bias_add_grad(of_type("f32[2, 3]"), (adj_format)7), ADJ_EARG,
                    "data_format|7");
-    expect_refusal(&f, adj_bias_add(input(&f, "f32[2, 3]"), input(&f, "bf16[3]"), ADJ_NHWC),
-                   ADJ_EDTYPE, "bias_add|f32|bf16");
+    expect_refused(adj_bias_add(of_type("f32[2, 3]"), of_type("bf16[3]"), ADJ_NHWC), ADJ_EDTYPE,
+                   "bias_add|f32|bf16");
     cr_assert_null(adj_bias_add(NULL, NULL, ADJ_NHWC));
     cr_assert_null(adj_bias_add_grad(NULL, ADJ_NHWC));
 }
@@ -251,27 +249,23 @@ Test(prelu, zero_nan_and_infinity)
 
 Test(prelu, refusals)
 {
-    scoped(fixture_free) fixture f = fixture_new();
-    expect_refusal(&f, adj_prelu(input(&f, "f32[3]"), input(&f, "f32[3]"), ADJ_NHWC), ADJ_ESHAPE,
+    expect_refused(adj_prelu(of_type("f32[3]"), of_type("f32[3]"), ADJ_NHWC), ADJ_ESHAPE,
                    "prelu: x|[3]|rank 2 to 5");
-    expect_refusal(&f, adj_prelu(input(&f, "f32[2, 3, 4]"), input(&f, "f32[4]"), ADJ_NCHW),
-                   ADJ_ESHAPE, "prelu: slope|[4]|[3] or [1]");
-    expect_refusal(&f,
-                   adj_prelu_grad(input(&f, "f32[2, 3]"), input(&f, "f32[2, 3]"),
-                                  input(&f, "f32[]"), ADJ_NHWC),
-                   ADJ_ESHAPE, "prelu_grad|slope|[]");
-    expect_refusal(&f,
-                   adj_prelu_grad(input(&f, "f32[3, 2]"), input(&f, "f32[2, 3]"),
-                                  input(&f, "f32[3]"), ADJ_NHWC),
-                   ADJ_ESHAPE, "prelu_grad|[3, 2]|[2, 3]");
-    expect_refusal(
-        &f, adj_prelu_grad_slope(input(&f, "f32[2, 3]"), input(&f, "f32[2, 3]"), 2, ADJ_NHWC),
-        ADJ_EARG, "prelu_grad_slope: slopes|got 2|3 or 1");
-    expect_refusal(
-        &f, adj_prelu_grad_slope(input(&f, "f32[2, 3]"), input(&f, "f32[2, 3]"), 1, (adj_format)7),
+    expect_refused(adj_prelu(of_type("f32[2, 3, 4]"), of_type("f32[4]"), ADJ_NCHW), ADJ_ESHAPE,
+                   "prelu: slope|[4]|[3] or [1]");
+    expect_refused(
+        adj_prelu_grad(of_type("f32[2, 3]"), of_type("f32[2, 3]"), of_type("f32[]"), ADJ_NHWC),
+        ADJ_ESHAPE, "prelu_grad|slope|[]");
+    expect_refused(
+        adj_prelu_grad(of_type("f32[3, 2]"), of_type("f32[2, 3]"), of_type("f32[3]"), ADJ_NHWC),
+        ADJ_ESHAPE, "prelu_grad|[3, 2]|[2, 3]");
+    expect_refused(adj_prelu_grad_slope(of_type("f32[2, 3]"), of_type("f32[2, 3]"), 2, ADJ_NHWC),
+                   ADJ_EARG, "prelu_grad_slope: slopes|got 2|3 or 1");
+    expect_refused(
+        adj_prelu_grad_slope(of_type("f32[2, 3]"), of_type("f32[2, 3]"), 1, (adj_format)7),
         ADJ_EARG, "prelu_grad_slope|data_format|7");
-    expect_refusal(&f, adj_prelu(input(&f, "f32[2, 3]"), input(&f, "bf16[3]"), ADJ_NHWC),
-                   ADJ_EDTYPE, "prelu|f32|bf16");
+    expect_refused(adj_prelu(of_type("f32[2, 3]"), of_type("bf16[3]"), ADJ_NHWC), ADJ_EDTYPE,
+                   "prelu|f32|bf16");
     cr_assert_null(adj_prelu(NULL, NULL, ADJ_NHWC));
     cr_assert_null(adj_prelu_grad(NULL, NULL, NULL, ADJ_NHWC));
     cr_assert_null(adj_prelu_grad_slope(NULL, NULL, 1, ADJ_NHWC));

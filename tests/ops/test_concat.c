@@ -95,14 +95,14 @@ Test(concat, gradient_against_differences)
     expect_gradient(&f, adj_concat(10, ten, 1), 0.5, 1e-12, 1e-12);
 }
 
-static adj_node *pair(fixture *f, const char *a, const char *b, int axis)
+static adj_node *pair(const char *a, const char *b, int axis)
 {
-    return adj_concat(2, (adj_node *[]){input(f, a), input(f, b)}, axis);
+    return adj_concat(2, (adj_node *[]){of_type(a), of_type(b)}, axis);
 }
 
-static adj_node *too_large(fixture *f)
+static adj_node *too_large(void)
 {
-    adj_node *x = adj_input(f->g, "x", ADJ_F32, (adj_shape){1, {INT64_C(1) << 43}}), *many[16];
+    adj_node *x = of_type("f32[8796093022208]"), *many[16];
     for (int i = 0; i < 16; i++)
         many[i] = x;
     return adj_concat(16, many, 0);
@@ -110,17 +110,13 @@ static adj_node *too_large(fixture *f)
 
 Test(concat, refusals)
 {
-    scoped(fixture_free) fixture f = fixture_new();
-    expect_refusal(&f, pair(&f, "f32[2, 3]", "f32[2, 3]", 2), ADJ_EARG,
-                   "concat: axis|got 2|-2 to 1");
-    expect_refusal(&f, pair(&f, "f32[2, 3]", "f32[3, 3]", 1), ADJ_ESHAPE,
+    expect_refused(pair("f32[2, 3]", "f32[2, 3]", 2), ADJ_EARG, "concat: axis|got 2|-2 to 1");
+    expect_refused(pair("f32[2, 3]", "f32[3, 3]", 1), ADJ_ESHAPE,
                    "concat: values[1]|[3, 3]|[2, 3]");
-    expect_refusal(&f, pair(&f, "f32[2, 3]", "f32[3]", 1), ADJ_ESHAPE,
-                   "concat: values[1]|[3]|[2, 3]");
-    expect_refusal(&f, pair(&f, "f32[2, 3]", "i32[2, 3]", 1), ADJ_EDTYPE,
-                   "concat: values[1]|i32|f32");
-    expect_refusal(&f, pair(&f, "f32[]", "f32[]", 0), ADJ_EARG, "concat: axis|got 0");
-    expect_refusal(&f, too_large(&f), ADJ_ESHAPE, "concat|too large");
+    expect_refused(pair("f32[2, 3]", "f32[3]", 1), ADJ_ESHAPE, "concat: values[1]|[3]|[2, 3]");
+    expect_refused(pair("f32[2, 3]", "i32[2, 3]", 1), ADJ_EDTYPE, "concat: values[1]|i32|f32");
+    expect_refused(pair("f32[]", "f32[]", 0), ADJ_EARG, "concat: axis|got 0");
+    expect_refused(too_large(), ADJ_ESHAPE, "concat|too large");
     cr_assert_null(adj_concat(0, NULL, 0));
     cr_assert_null(adj_concat(1, (adj_node *[]){NULL}, 0));
 }
@@ -235,31 +231,30 @@ Test(pad, simplified)
     expect_exact(&f, first, (double[]){0.1f});
 }
 
-static adj_node *six(fixture *f) { return input(f, "f32[2, 3]"); }
+static adj_node *six(void) { return of_type("f32[2, 3]"); }
 
 Test(pad, refusals)
 {
     const adj_shape huge = {2, {1, INT64_MAX}};
-    scoped(fixture_free) fixture f = fixture_new();
-    expect_refusal(&f, adj_pad(six(&f), (adj_shape){2, {1, 1}}, (adj_shape){1, {1}}), ADJ_ESHAPE,
+    expect_refused(adj_pad(six(), (adj_shape){2, {1, 1}}, (adj_shape){1, {1}}), ADJ_ESHAPE,
                    "pad: paddings|got 1|expected 2");
-    expect_refusal(&f, adj_pad(six(&f), (adj_shape){2, {1, -1}}, (adj_shape){2, {1, 1}}), ADJ_EARG,
+    expect_refused(adj_pad(six(), (adj_shape){2, {1, -1}}, (adj_shape){2, {1, 1}}), ADJ_EARG,
                    "pad: paddings|negative|-1");
-    expect_refusal(&f, adj_pad(six(&f), huge, huge), ADJ_ESHAPE, "pad: paddings|overflow");
-    expect_refusal(&f, adj_pad(six(&f), (adj_shape){2, {1 << 30, 1 << 30}}, (adj_shape){2, {0, 0}}),
+    expect_refused(adj_pad(six(), huge, huge), ADJ_ESHAPE, "pad: paddings|overflow");
+    expect_refused(adj_pad(six(), (adj_shape){2, {1 << 30, 1 << 30}}, (adj_shape){2, {0, 0}}),
                    ADJ_ESHAPE, "pad|too large");
-    expect_refusal(&f, adj_slice(six(&f), (adj_shape){2, {1, 1}}, (adj_shape){2, {1, 3}}),
-                   ADJ_ESHAPE, "slice: begin and size|axis 1|got 1 and 3");
-    expect_refusal(&f, adj_slice(six(&f), (adj_shape){2, {3, 0}}, (adj_shape){2, {0, 0}}),
-                   ADJ_ESHAPE, "slice: begin|axis 0|got 3 and 0");
-    expect_refusal(&f, adj_slice(six(&f), (adj_shape){2, {1, 1}}, huge), ADJ_ESHAPE,
+    expect_refused(adj_slice(six(), (adj_shape){2, {1, 1}}, (adj_shape){2, {1, 3}}), ADJ_ESHAPE,
+                   "slice: begin and size|axis 1|got 1 and 3");
+    expect_refused(adj_slice(six(), (adj_shape){2, {3, 0}}, (adj_shape){2, {0, 0}}), ADJ_ESHAPE,
+                   "slice: begin|axis 0|got 3 and 0");
+    expect_refused(adj_slice(six(), (adj_shape){2, {1, 1}}, huge), ADJ_ESHAPE,
                    "slice: begin and size|axis 1");
-    expect_refusal(&f, adj_slice(six(&f), (adj_shape){2, {-1, 0}}, (adj_shape){2, {1, 1}}),
-                   ADJ_EARG, "slice: begin|negative");
-    expect_refusal(&f, adj_slice(six(&f), (adj_shape){2, {0, 0}}, (adj_shape){2, {1, -1}}),
-                   ADJ_EARG, "slice: size|negative");
-    expect_refusal(&f, adj_slice(six(&f), (adj_shape){.rank = 9}, (adj_shape){2, {1, 1}}),
-                   ADJ_ESHAPE, "slice: begin|got 9");
+    expect_refused(adj_slice(six(), (adj_shape){2, {-1, 0}}, (adj_shape){2, {1, 1}}), ADJ_EARG,
+                   "slice: begin|negative");
+    expect_refused(adj_slice(six(), (adj_shape){2, {0, 0}}, (adj_shape){2, {1, -1}}), ADJ_EARG,
+                   "slice: size|negative");
+    expect_refused(adj_slice(six(), (adj_shape){.rank = 9}, (adj_shape){2, {1, 1}}), ADJ_ESHAPE,
+                   "slice: begin|got 9");
     cr_assert_null(adj_pad(NULL, (adj_shape){0}, (adj_shape){0}));
     cr_assert_null(adj_slice(NULL, (adj_shape){0}, (adj_shape){0}));
 }

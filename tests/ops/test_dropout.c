@@ -79,19 +79,18 @@ Test(dropout, nan)
     expect_exact(&f, adj_dropout(x, step_of(&f, 0), 0.5, 0), (double[]){0, NAN});
 }
 
-static adj_node *dropped(fixture *f, const char *x, const char *step, double rate)
+static adj_node *dropped(const char *x, const char *step, double rate)
 {
-    return adj_dropout(input(f, x), input(f, step), rate, 0);
+    return adj_dropout(of_type(x), of_type(step), rate, 0);
 }
 
 Test(dropout, refused)
 {
-    scoped(fixture_free) fixture f = fixture_new();
-    expect_refusal(&f, dropped(&f, "f32[4]", "i32[]", 1), ADJ_EARG, "rate|got 1");
-    expect_refusal(&f, dropped(&f, "f32[4]", "i32[]", -0.1), ADJ_EARG, "rate|-0.1");
-    expect_refusal(&f, dropped(&f, "f32[4]", "i32[]", NAN), ADJ_EARG, "rate|nan");
-    expect_refusal(&f, dropped(&f, "f32[4]", "f32[4]", 0.5), ADJ_EDTYPE, "step|i32");
-    expect_refusal(&f, dropped(&f, "f32[4]", "i32[4]", 0.5), ADJ_ESHAPE, "step|scalar");
-    expect_refusal(&f, dropped(&f, "i32[4]", "i32[]", 0.5), ADJ_EDTYPE, "x|i32");
+    expect_refused(dropped("f32[4]", "i32[]", 1), ADJ_EARG, "rate|got 1");
+    expect_refused(dropped("f32[4]", "i32[]", -0.1), ADJ_EARG, "rate|-0.1");
+    expect_refused(dropped("f32[4]", "i32[]", NAN), ADJ_EARG, "rate|nan");
+    expect_refused(dropped("f32[4]", "f32[4]", 0.5), ADJ_EDTYPE, "step|i32");
+    expect_refused(dropped("f32[4]", "i32[4]", 0.5), ADJ_ESHAPE, "step|scalar");
+    expect_refused(dropped("i32[4]", "i32[]", 0.5), ADJ_EDTYPE, "x|i32");
     cr_assert_null(adj_dropout(NULL, NULL, 0.5, 0));
 }

@@ -71,9 +71,8 @@ Test(elementwise_unary, first_and_second_derivative_against_differences)
 
 Test(elementwise_unary, refusals)
 {
-    scoped(fixture_free) fixture f = fixture_new();
-    expect_refusal(&f, adj_exp(input(&f, "i32[4]")), ADJ_EDTYPE, "exp|i32");
-    expect_refusal(&f, adj_scale(input(&f, "f32[4]"), NAN), ADJ_EARG, "scale|factor|nan");
+    expect_refused(adj_exp(of_type("i32[4]")), ADJ_EDTYPE, "exp|i32");
+    expect_refused(adj_scale(of_type("f32[4]"), NAN), ADJ_EARG, "scale|factor|nan");
     for (int k = 0; k < N_UNARY; k++)
         cr_assert_null(unary_ops[k].build(NULL));
 }
@@ -356,16 +355,12 @@ Test(elementwise_binary, other_constants_are_not_left_out)
 
 Test(elementwise_binary, refusals)
 {
-    scoped(fixture_free) fixture f = fixture_new();
-    expect_refusal(&f, adj_add(input(&f, "f32[2, 3]"), input(&f, "f32[4]")), ADJ_ESHAPE,
-                   "add|[2, 3]|[4]");
-    expect_refusal(&f, adj_mul(input(&f, "f32[2, 0]"), input(&f, "f32[2, 2]")), ADJ_ESHAPE,
+    expect_refused(adj_add(of_type("f32[2, 3]"), of_type("f32[4]")), ADJ_ESHAPE, "add|[2, 3]|[4]");
+    expect_refused(adj_mul(of_type("f32[2, 0]"), of_type("f32[2, 2]")), ADJ_ESHAPE,
                    "mul|[2, 0]|[2, 2]");
-    expect_refusal(&f, adj_div(input(&f, "f32[4]"), input(&f, "f64[4]")), ADJ_EDTYPE,
-                   "div|f32|f64");
-    expect_refusal(&f, adj_maximum(input(&f, "i32[4]"), input(&f, "i32[4]")), ADJ_EDTYPE,
-                   "maximum|i32");
-    expect_refusal(&f, adj_sub(input(&f, "f32[1073741824, 1]"), input(&f, "f32[1, 1073741824]")),
+    expect_refused(adj_div(of_type("f32[4]"), of_type("f64[4]")), ADJ_EDTYPE, "div|f32|f64");
+    expect_refused(adj_maximum(of_type("i32[4]"), of_type("i32[4]")), ADJ_EDTYPE, "maximum|i32");
+    expect_refused(adj_sub(of_type("f32[1073741824, 1]"), of_type("f32[1, 1073741824]")),
                    ADJ_ESHAPE, "sub|too large");
     for (int k = 0; k < N_OPS; k++)
         cr_assert_null(ops[k].build(NULL, NULL));

@@ -314,42 +314,33 @@ Test(group_norm, empty)
     }
 }
 
-static adj_node *norm(fixture *f, const char *x, const char *gamma, const char *beta,
-                      int64_t groups)
+static adj_node *norm(const char *x, const char *gamma, const char *beta, int64_t groups)
 {
-    return adj_group_norm(input(f, x), input(f, gamma), input(f, beta), groups, eps, ADJ_NHWC);
+    return adj_group_norm(of_type(x), of_type(gamma), of_type(beta), groups, eps, ADJ_NHWC);
 }
 
 Test(group_norm, refused)
 {
     const char *const image = "f16[2, 3, 3, 4]";
-    scoped(fixture_free) fixture f = fixture_new();
-    expect_refusal(&f, norm(&f, "f32[4]", "f32[4]", "f32[4]", 1), ADJ_ESHAPE,
-                   "group_norm|rank|[4]");
-    expect_refusal(&f, norm(&f, image, "f32[3]", "f32[4]", 1), ADJ_ESHAPE, "gamma|shape|[3]|[4]");
-    expect_refusal(&f, norm(&f, image, "f32[4]", "f32[3]", 1), ADJ_ESHAPE, "beta|shape|[3]|[4]");
-    expect_refusal(&f, norm(&f, image, "f16[4]", "f32[4]", 1), ADJ_EDTYPE, "gamma|type|f16|f32");
-    expect_refusal(
-        &f,
-        adj_group_norm(input(&f, image), input(&f, "f32[4]"), input(&f, "f32[4]"), 1, -1, ADJ_NHWC),
+    expect_refused(norm("f32[4]", "f32[4]", "f32[4]", 1), ADJ_ESHAPE, "group_norm|rank|[4]");
+    expect_refused(norm(image, "f32[3]", "f32[4]", 1), ADJ_ESHAPE, "gamma|shape|[3]|[4]");
+    expect_refused(norm(image, "f32[4]", "f32[3]", 1), ADJ_ESHAPE, "beta|shape|[3]|[4]");
+    expect_refused(norm(image, "f16[4]", "f32[4]", 1), ADJ_EDTYPE, "gamma|type|f16|f32");
+    expect_refused(
+        adj_group_norm(of_type(image), of_type("f32[4]"), of_type("f32[4]"), 1, -1, ADJ_NHWC),
         ADJ_EARG, "epsilon|-1");
-    expect_refusal(&f,
-                   adj_group_norm(input(&f, image), input(&f, "f32[4]"), input(&f, "f32[4]"), 1,
-                                  eps, (adj_format)7),
-                   ADJ_EARG, "data_format");
-    expect_refusal(&f, norm(&f, image, "f32[4]", "f32[4]", 3), ADJ_EARG,
-                   "groups|got 3|divisor of the 4");
-    expect_refusal(&f,
-                   adj_group_norm_grad(input(&f, image), input(&f, "f32[4]"), input(&f, image), 0,
-                                       eps, ADJ_NHWC),
-                   ADJ_EARG, "groups|got 0");
-    expect_refusal(&f,
-                   adj_group_norm_grad(input(&f, image), input(&f, "f32[4]"), input(&f, "f16[4]"),
-                                       1, eps, ADJ_NHWC),
-                   ADJ_ESHAPE, "group_norm_grad|dy|shape");
-    expect_refusal(
-        &f,
-        adj_group_norm_grad_sums(input(&f, image), input(&f, "f32[2, 3, 3, 4]"), 1, eps, ADJ_NHWC),
+    expect_refused(
+        adj_group_norm(of_type(image), of_type("f32[4]"), of_type("f32[4]"), 1, eps, (adj_format)7),
+        ADJ_EARG, "data_format");
+    expect_refused(norm(image, "f32[4]", "f32[4]", 3), ADJ_EARG, "groups|got 3|divisor of the 4");
+    expect_refused(
+        adj_group_norm_grad(of_type(image), of_type("f32[4]"), of_type(image), 0, eps, ADJ_NHWC),
+        ADJ_EARG, "groups|got 0");
+    expect_refused(
+        adj_group_norm_grad(of_type(image), of_type("f32[4]"), of_type("f16[4]"), 1, eps, ADJ_NHWC),
+        ADJ_ESHAPE, "group_norm_grad|dy|shape");
+    expect_refused(
+        adj_group_norm_grad_sums(of_type(image), of_type("f32[2, 3, 3, 4]"), 1, eps, ADJ_NHWC),
         ADJ_EDTYPE, "group_norm_grad_sums|dy|type");
     cr_assert_null(adj_group_norm(NULL, NULL, NULL, 1, eps, ADJ_NHWC));
     cr_assert_null(adj_group_norm_grad_sums(NULL, NULL, 1, eps, ADJ_NHWC));

@@ -95,22 +95,21 @@ Test(layer_norm, empty)
     }
 }
 
-static adj_node *norm(fixture *f, const char *gamma, const char *beta, double epsilon)
+static adj_node *norm(const char *gamma, const char *beta, double epsilon)
 {
-    return adj_layer_norm(input(f, "f32[2, 3, 5]"), input(f, gamma), input(f, beta), epsilon);
+    return adj_layer_norm(of_type("f32[2, 3, 5]"), of_type(gamma), of_type(beta), epsilon);
 }
 
 Test(layer_norm, refused)
 {
-    scoped(fixture_free) fixture f = fixture_new();
-    expect_refusal(&f, norm(&f, "f32[4]", "f32[5]", eps), ADJ_ESHAPE,
+    expect_refused(norm("f32[4]", "f32[5]", eps), ADJ_ESHAPE,
                    "layer_norm|gamma|got [4]|expected [5]");
-    expect_refusal(&f, norm(&f, "f32[5]", "f32[5, 1]", eps), ADJ_ESHAPE,
+    expect_refused(norm("f32[5]", "f32[5, 1]", eps), ADJ_ESHAPE,
                    "layer_norm|beta|got [5, 1]|expected [5]");
-    expect_refusal(&f, norm(&f, "f32[]", "f32[]", eps), ADJ_ESHAPE, "layer_norm|gamma|rank|got []");
-    expect_refusal(&f, norm(&f, "f32[1, 2, 3, 5]", "f32[1, 2, 3, 5]", eps), ADJ_ESHAPE,
+    expect_refused(norm("f32[]", "f32[]", eps), ADJ_ESHAPE, "layer_norm|gamma|rank|got []");
+    expect_refused(norm("f32[1, 2, 3, 5]", "f32[1, 2, 3, 5]", eps), ADJ_ESHAPE,
                    "layer_norm|gamma|rank|1 to 3");
-    expect_refusal(&f, norm(&f, "f64[5]", "f32[5]", eps), ADJ_EDTYPE, "gamma|type|f64|f32");
-    expect_refusal(&f, norm(&f, "f32[5]", "f32[5]", (double)NAN), ADJ_EARG, "epsilon|nan");
+    expect_refused(norm("f64[5]", "f32[5]", eps), ADJ_EDTYPE, "gamma|type|f64|f32");
+    expect_refused(norm("f32[5]", "f32[5]", (double)NAN), ADJ_EARG, "epsilon|nan");
     cr_assert_null(adj_layer_norm(NULL, NULL, NULL, eps));
 }

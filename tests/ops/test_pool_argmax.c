@@ -240,20 +240,19 @@ Test(pool_argmax, wrong_numbers)
 Test(pool_argmax, refused)
 {
     const adj_pool pool = {.ksize = {1, 2, 2, 1}}, single = {.ksize = {1, 1, 1, 1}};
-    scoped(fixture_free) fixture f = fixture_new();
     for (int i = 0; i < 4; i++) {
-        adj_node *x = input(&f, "f32[1, 4, 4, 3]"), *y = adj_max_pool(x, &pool);
+        adj_node *x = of_type("f32[1, 4, 4, 3]"), *y = adj_max_pool(x, &pool);
         adj_node *argmax = argmax_of(y), *wide = argmax_of(adj_max_pool(x, &single));
         const struct {
             adj_node *argmax, *grad;
             adj_status status;
-            const char *word;
-        } wrong[] = {{argmax, argmax, ADJ_EDTYPE, "argmax"},
-                     {y, y, ADJ_EDTYPE, "argmax"},
-                     {wide, y, ADJ_ESHAPE, "argmax"},
-                     {argmax, x, ADJ_ESHAPE, "grad"}};
-        expect_refusal(&f, argmax_gradient(y, wrong[i].argmax, wrong[i].grad), wrong[i].status,
-                       "max_pool_grad_argmax|%s", wrong[i].word);
+            const char *words;
+        } wrong[] = {{argmax, argmax, ADJ_EDTYPE, "max_pool_grad_argmax|argmax"},
+                     {y, y, ADJ_EDTYPE, "max_pool_grad_argmax|argmax"},
+                     {wide, y, ADJ_ESHAPE, "max_pool_grad_argmax|argmax"},
+                     {argmax, x, ADJ_ESHAPE, "max_pool_grad_argmax|grad"}};
+        expect_refused(argmax_gradient(y, wrong[i].argmax, wrong[i].grad), wrong[i].status,
+                       wrong[i].words);
     }
 }
 
@@ -270,44 +269,41 @@ Test(pool_refused, pools)
         {{.ksize = {1, 2, 2, 1}, .padding = (adj_padding)9}, "padding|9"},
         {{.ksize = {1, 2, 2, 1}, .format = (adj_format)9}, "data_format|9"},
     };
-    scoped(fixture_free) fixture f = fixture_new();
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        expect_refusal(&f, adj_max_pool(input(&f, "f32[2, 4, 4, 3]"), &bad[i].a), ADJ_EARG, "%s",
-                       bad[i].words);
+        expect_refused(adj_max_pool(of_type("f32[2, 4, 4, 3]"), &bad[i].a), ADJ_EARG, bad[i].words);
 }
 
 static const adj_pool halves = {.ksize = {1, 2, 2, 1}};
 static const char *const x_type = "f32[1, 4, 4, 2]", *const y_type = "f32[1, 2, 2, 2]",
                          *const wrong = "f32[1, 1, 2, 4]";
 
-static adj_node *max_grad(fixture *f, const char *y, const char *dy)
+static adj_node *max_grad(const char *y, const char *dy)
 {
-    return adj_max_pool_grad(input(f, x_type), input(f, y), input(f, dy), &halves);
+    return adj_max_pool_grad(of_type(x_type), of_type(y), of_type(dy), &halves);
 }
 
-static adj_node *max_grad_grad(fixture *f, const char *y, const char *e)
+static adj_node *max_grad_grad(const char *y, const char *e)
 {
-    return adj_max_pool_grad_grad(input(f, x_type), input(f, y), input(f, e), &halves);
+    return adj_max_pool_grad_grad(of_type(x_type), of_type(y), of_type(e), &halves);
 }
 
 /* Gradients: every operand's shape and type is checked against what the attributes give. */
 Test(pool_refused, gradients)
 {
     const adj_shape x = {4, {1, 4, 4, 2}}, negative = {4, {1, -4, 4, 2}};
-    scoped(fixture_free) fixture f = fixture_new();
-    expect_refusal(&f, max_grad(&f, wrong, y_type), ADJ_ESHAPE, "orig_output");
-    expect_refusal(&f, max_grad(&f, y_type, wrong), ADJ_ESHAPE, "grad");
-    expect_refusal(&f, max_grad(&f, "f16[1, 2, 2, 2]", y_type), ADJ_EDTYPE, "f16");
-    expect_refusal(&f, max_grad_grad(&f, wrong, x_type), ADJ_ESHAPE, "orig_output");
-    expect_refusal(&f, max_grad_grad(&f, y_type, y_type), ADJ_ESHAPE, "grad");
-    expect_refusal(&f, adj_avg_pool_grad(x, input(&f, wrong), &halves), ADJ_ESHAPE, "grad");
-    expect_refusal(&f, adj_avg_pool_grad((adj_shape){2, {4, 4}}, input(&f, y_type), &halves),
-                   ADJ_ESHAPE, "orig_input_shape");
-    expect_refusal(&f, adj_avg_pool_grad(negative, input(&f, y_type), &halves), ADJ_ESHAPE,
+    expect_refused(max_grad(wrong, y_type), ADJ_ESHAPE, "orig_output");
+    expect_refused(max_grad(y_type, wrong), ADJ_ESHAPE, "grad");
+    expect_refused(max_grad("f16[1, 2, 2, 2]", y_type), ADJ_EDTYPE, "f16");
+    expect_refused(max_grad_grad(wrong, x_type), ADJ_ESHAPE, "orig_output");
+    expect_refused(max_grad_grad(y_type, y_type), ADJ_ESHAPE, "grad");
+    expect_refused(adj_avg_pool_grad(x, of_type(wrong), &halves), ADJ_ESHAPE, "grad");
+    expect_refused(adj_avg_pool_grad((adj_shape){2, {4, 4}}, of_type(y_type), &halves), ADJ_ESHAPE,
                    "orig_input_shape");
-    expect_refusal(&f, adj_avg_pool_grad(x, input(&f, y_type), NULL), ADJ_EARG, "ksize");
+    expect_refused(adj_avg_pool_grad(negative, of_type(y_type), &halves), ADJ_ESHAPE,
+                   "orig_input_shape");
+    expect_refused(adj_avg_pool_grad(x, of_type(y_type), NULL), ADJ_EARG, "ksize");
     const adj_pool large = {.ksize = {1, 2, 9, 1}, .stride = {1, 1, 1, 1}};
-    expect_refusal(&f, adj_avg_pool_grad(x, input(&f, "f32[1, 3, 0, 2]"), &large), ADJ_ESHAPE,
+    expect_refused(adj_avg_pool_grad(x, of_type("f32[1, 3, 0, 2]"), &large), ADJ_ESHAPE,
                    "avg_pool_grad|width");
     cr_assert_null(adj_max_pool(NULL, &halves));
     cr_assert_null(adj_avg_pool_grad(x, NULL, &halves));

@@ -161,37 +161,30 @@ Test(reshape, two_permutations_against_index_arithmetic)
             check_two_permutations(shapes[s], of_three[i / 6], of_three[i % 6]);
 }
 
-static adj_node *six(fixture *f) { return input(f, "f32[2, 3]"); }
+static adj_node *six(void) { return of_type("f32[2, 3]"); }
 
 Test(reshape, refusals)
 {
     const int64_t large = INT64_C(1) << 40;
     const adj_shape negative = {3, {-2, -3, -1}};
-    scoped(fixture_free) fixture f = fixture_new();
-    expect_refusal(&f, adj_reshape(six(&f), (adj_shape){2, {2, 2}}), ADJ_ESHAPE,
-                   "reshape|[2, 2]|[2, 3]");
-    expect_refusal(&f, adj_reshape(six(&f), (adj_shape){2, {-1, -1}}), ADJ_EARG,
+    expect_refused(adj_reshape(six(), (adj_shape){2, {2, 2}}), ADJ_ESHAPE, "reshape|[2, 2]|[2, 3]");
+    expect_refused(adj_reshape(six(), (adj_shape){2, {-1, -1}}), ADJ_EARG,
                    "reshape: shape|more than one -1|[-1, -1]");
-    expect_refusal(&f, adj_reshape(six(&f), (adj_shape){2, {4, -1}}), ADJ_ESHAPE,
+    expect_refused(adj_reshape(six(), (adj_shape){2, {4, -1}}), ADJ_ESHAPE,
                    "reshape|[4, -1]|[2, 3]");
-    expect_refusal(&f, adj_reshape(six(&f), (adj_shape){2, {0, -1}}), ADJ_ESHAPE,
-                   "reshape|[0, -1]");
-    expect_refusal(&f, adj_reshape(six(&f), negative), ADJ_ESHAPE, "reshape: shape|negative");
-    expect_refusal(&f, adj_reshape(six(&f), (adj_shape){.rank = 7}), ADJ_ESHAPE,
-                   "reshape: shape|rank|7");
-    expect_refusal(&f, adj_reshape(six(&f), (adj_shape){.rank = -1}), ADJ_ESHAPE,
+    expect_refused(adj_reshape(six(), (adj_shape){2, {0, -1}}), ADJ_ESHAPE, "reshape|[0, -1]");
+    expect_refused(adj_reshape(six(), negative), ADJ_ESHAPE, "reshape: shape|negative");
+    expect_refused(adj_reshape(six(), (adj_shape){.rank = 7}), ADJ_ESHAPE, "reshape: shape|rank|7");
+    expect_refused(adj_reshape(six(), (adj_shape){.rank = -1}), ADJ_ESHAPE,
                    "reshape: shape|rank|-1");
-    expect_refusal(&f, adj_reshape(six(&f), (adj_shape){3, {large, large, -1}}), ADJ_ESHAPE,
+    expect_refused(adj_reshape(six(), (adj_shape){3, {large, large, -1}}), ADJ_ESHAPE,
                    "reshape: shape|too large");
-    expect_refusal(&f, adj_transpose(six(&f), 2, (int[]){0, 0}), ADJ_EARG,
-                   "transpose: perm|got 0 at 1");
-    expect_refusal(&f, adj_transpose(six(&f), 2, (int[]){0, 2}), ADJ_EARG,
-                   "transpose: perm|got 2 at 1");
-    expect_refusal(&f, adj_transpose(six(&f), 2, (int[]){-1, 0}), ADJ_EARG,
+    expect_refused(adj_transpose(six(), 2, (int[]){0, 0}), ADJ_EARG, "transpose: perm|got 0 at 1");
+    expect_refused(adj_transpose(six(), 2, (int[]){0, 2}), ADJ_EARG, "transpose: perm|got 2 at 1");
+    expect_refused(adj_transpose(six(), 2, (int[]){-1, 0}), ADJ_EARG,
                    "transpose: perm|got -1 at 0");
-    expect_refusal(&f, adj_transpose(six(&f), 2, NULL), ADJ_EARG,
-                   "transpose: perm|NULL|expected 2");
-    expect_refusal(&f, adj_transpose(six(&f), 1, (int[]){0}), ADJ_EARG,
+    expect_refused(adj_transpose(six(), 2, NULL), ADJ_EARG, "transpose: perm|NULL|expected 2");
+    expect_refused(adj_transpose(six(), 1, (int[]){0}), ADJ_EARG,
                    "transpose: perm|got 1|expected 2");
     cr_assert_null(adj_reshape(NULL, (adj_shape){0}));
     cr_assert_null(adj_transpose(NULL, 0, NULL));
@@ -297,17 +290,15 @@ Test(broadcast, simplified)
 Test(broadcast, refusals)
 {
     const adj_shape negative = {3, {-1, 2, 3}};
-    scoped(fixture_free) fixture f = fixture_new();
-    expect_refusal(&f, adj_broadcast_to(six(&f), (adj_shape){2, {4, 3}}), ADJ_ESHAPE,
+    expect_refused(adj_broadcast_to(six(), (adj_shape){2, {4, 3}}), ADJ_ESHAPE,
                    "broadcast_to: input|[2, 3]|[4, 3]");
-    expect_refusal(&f, adj_broadcast_to(six(&f), (adj_shape){1, {3}}), ADJ_ESHAPE,
+    expect_refused(adj_broadcast_to(six(), (adj_shape){1, {3}}), ADJ_ESHAPE,
                    "broadcast_to: input|[2, 3]|[3]");
-    expect_refusal(&f, adj_broadcast_to(six(&f), negative), ADJ_ESHAPE,
-                   "broadcast_to: shape|negative");
-    expect_refusal(&f, adj_broadcast_to(six(&f), (adj_shape){.rank = 7}), ADJ_ESHAPE,
+    expect_refused(adj_broadcast_to(six(), negative), ADJ_ESHAPE, "broadcast_to: shape|negative");
+    expect_refused(adj_broadcast_to(six(), (adj_shape){.rank = 7}), ADJ_ESHAPE,
                    "broadcast_to: shape|rank");
-    expect_refusal(&f, adj_broadcast_to(six(&f), (adj_shape){4, {1 << 30, 1 << 30, 2, 3}}),
-                   ADJ_ESHAPE, "broadcast_to: shape|too large");
+    expect_refused(adj_broadcast_to(six(), (adj_shape){4, {1 << 30, 1 << 30, 2, 3}}), ADJ_ESHAPE,
+                   "broadcast_to: shape|too large");
     cr_assert_null(adj_broadcast_to(NULL, (adj_shape){0}));
     cr_assert_null(adj_sum_to(NULL, (adj_shape){0}));
 }

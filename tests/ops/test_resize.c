@@ -181,32 +181,29 @@ Test(resize, nan_stays_where_it_is)
     }
 }
 
-static adj_node *small(fixture *f) { return input(f, "f32[1, 3, 4, 1]"); }
+static adj_node *small(void) { return of_type("f32[1, 3, 4, 1]"); }
 
 Test(resize, refusals)
 {
     const adj_sampling mode = {.mode = (adj_resize_mode)2};
     const adj_sampling coordinates = {.coordinates = (adj_coordinates)3};
     const adj_sampling format = {.format = (adj_format)7};
-    scoped(fixture_free) fixture f = fixture_new();
-    expect_refusal(&f, adj_resize(input(&f, "f32[3, 4, 1]"), 2, 2, NULL), ADJ_ESHAPE,
+    expect_refused(adj_resize(of_type("f32[3, 4, 1]"), 2, 2, NULL), ADJ_ESHAPE,
                    "resize: x|[3, 4, 1]|rank 4");
-    expect_refusal(&f, adj_resize(small(&f), 0, 2, NULL), ADJ_ESHAPE,
+    expect_refused(adj_resize(small(), 0, 2, NULL), ADJ_ESHAPE,
                    "resize|the result must be at least 1|got 0 and 2");
-    expect_refusal(&f, adj_resize_grad(small(&f), 3, -4, NULL), ADJ_ESHAPE,
+    expect_refused(adj_resize_grad(small(), 3, -4, NULL), ADJ_ESHAPE,
                    "resize_grad|the result|got 3 and -4");
-    expect_refusal(&f, adj_resize(small(&f), 2, 1LL << 31, NULL), ADJ_ESHAPE,
-                   "resize|int32|2147483648");
-    expect_refusal(&f, adj_resize(input(&f, "f32[1, 0, 4, 1]"), 2, 2, NULL), ADJ_ESHAPE,
+    expect_refused(adj_resize(small(), 2, 1LL << 31, NULL), ADJ_ESHAPE, "resize|int32|2147483648");
+    expect_refused(adj_resize(of_type("f32[1, 0, 4, 1]"), 2, 2, NULL), ADJ_ESHAPE,
                    "resize|x|got 0 and 4");
-    expect_refusal(&f, adj_resize(input(&f, "f32[4, 1, 1, 1]"), INT32_MAX, INT32_MAX, NULL),
-                   ADJ_ESHAPE, "resize|the result");
-    expect_refusal(&f, adj_resize(small(&f), 2, 2, &mode), ADJ_EARG, "resize|mode|got 2");
-    expect_refusal(&f, adj_resize_grad(small(&f), 2, 2, &coordinates), ADJ_EARG,
+    expect_refused(adj_resize(of_type("f32[4, 1, 1, 1]"), INT32_MAX, INT32_MAX, NULL), ADJ_ESHAPE,
+                   "resize|the result");
+    expect_refused(adj_resize(small(), 2, 2, &mode), ADJ_EARG, "resize|mode|got 2");
+    expect_refused(adj_resize_grad(small(), 2, 2, &coordinates), ADJ_EARG,
                    "resize_grad|coordinates|got 3");
-    expect_refusal(&f, adj_resize(small(&f), 2, 2, &format), ADJ_EARG, "resize|data_format|7");
-    expect_refusal(&f, adj_resize(input(&f, "i32[1, 3, 4, 1]"), 2, 2, NULL), ADJ_EDTYPE,
-                   "resize|i32");
+    expect_refused(adj_resize(small(), 2, 2, &format), ADJ_EARG, "resize|data_format|7");
+    expect_refused(adj_resize(of_type("i32[1, 3, 4, 1]"), 2, 2, NULL), ADJ_EDTYPE, "resize|i32");
     cr_assert_null(adj_resize(NULL, 1, 1, NULL));
     cr_assert_null(adj_resize_grad(NULL, 1, 1, NULL));
 }

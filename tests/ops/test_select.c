@@ -92,19 +92,17 @@ Test(select, gradient_against_differences)
     }
 }
 
-static adj_node *selected(fixture *f, const char *cond, const char *a, const char *b)
+static adj_node *selected(const char *cond, const char *a, const char *b)
 {
-    return adj_select(input(f, cond), input(f, a), input(f, b));
+    return adj_select(of_type(cond), of_type(a), of_type(b));
 }
 
 Test(select, refusals)
 {
-    scoped(fixture_free) fixture f = fixture_new();
-    expect_refusal(&f, selected(&f, "f32[4]", "f32[4]", "f32[4]"), ADJ_ESHAPE,
-                   "select: cond|[4]|scalar");
-    expect_refusal(&f, selected(&f, "i32[]", "f32[4]", "f32[4]"), ADJ_EDTYPE,
+    expect_refused(selected("f32[4]", "f32[4]", "f32[4]"), ADJ_ESHAPE, "select: cond|[4]|scalar");
+    expect_refused(selected("i32[]", "f32[4]", "f32[4]"), ADJ_EDTYPE,
                    "select: cond is not a float|i32");
-    expect_refusal(&f, selected(&f, "f32[]", "f32[4]", "f32[3]"), ADJ_ESHAPE, "select: b|[3]|[4]");
-    expect_refusal(&f, selected(&f, "f32[]", "f32[4]", "f16[4]"), ADJ_EDTYPE, "select: b|f16|f32");
+    expect_refused(selected("f32[]", "f32[4]", "f32[3]"), ADJ_ESHAPE, "select: b|[3]|[4]");
+    expect_refused(selected("f32[]", "f32[4]", "f16[4]"), ADJ_EDTYPE, "select: b|f16|f32");
     cr_assert_null(adj_select(NULL, NULL, NULL));
 }
