@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "adjoint_nn.h"
 #include "exec/report.h"
 #include "graph/op.h"
 #include "ops/grad.h"
@@ -35,38 +36,24 @@ static adj_status small_network(counter *c, const char *backend)
     scoped(release_graph) adj_graph *g = adj_graph_new_with(ADJ_VERSION, &go);
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {2, 6, 6, 1}});
     adj_node *labels = adj_input(g, "labels", ADJ_I32, (adj_shape){1, {2}});
-    adj_node *lr = adj_input(g, "lr", ADJ_F32, (adj_shape){0});
-    adj_node *p[] = {adj_param(g, "w", ADJ_F32, (adj_shape){4, {3, 3, 1, 4}},
-                               (adj_init){.kind = ADJ_INIT_UNIFORM, .a = -1, .b = 1}),
-                     adj_param(g, "b", ADJ_F32, (adj_shape){1, {4}}, (adj_init){0}),
-                     adj_param(g, "d", ADJ_F32, (adj_shape){2, {36, 3}},
-                               (adj_init){.kind = ADJ_INIT_NORMAL, .b = 1})};
-    adj_conv same = {.padding = ADJ_SAME};
-    adj_pool half = {.ksize = {1, 2, 2, 1}};
-    adj_node *h =
-        adj_max_pool(adj_relu(adj_bias_add(adj_conv2d(x, p[0], &same), p[1], ADJ_NHWC)), &half);
-    h = adj_matmul(adj_reshape(h, (adj_shape){2, {2, 36}}), p[2], 0);
-    adj_node *loss = adj_reduce_mean(adj_sparse_softmax_cross_entropy(h, labels, 0),
-                                     (adj_axes){.n = ADJ_ALL}),
-             *dp[3];
-    adj_status status = adj_grad(loss, NULL, 3, p, dp);
-    adj_updates *u = adj_updates_new(g);
-    for (int i = 0; i < 3; i++)
-        adj_updates_add(u, p[i], adj_sgd_step(p[i], dp[i], lr, 0));
+    const adj_conv_layer conv = {.filters = 4, .padding = ADJ_SAME};
+    adj_node *h = adj_layer_max_pool(adj_relu(adj_layer_conv2d(x, "conv", &conv)), 2);
+    adj_node *loss = adj_loss_softmax(adj_layer_dense(h, "dense", 3, NULL), labels, NULL);
+    adj_updates *u = adj_optimizer(loss, NULL);
+    adj_status status = adj_graph_status(g);
     scoped(release_exec) adj_exec *e = NULL;
     adj_exec_opts o = {.n_fetch = 1, .fetch = &loss, .updates = u, .backend = backend};
-    if (adj_graph_status(g) == ADJ_OK) {
+    if (status == ADJ_OK) {
         status = adj_exec_new(g, &o, &e);
         if (status == ADJ_ENOMEM)
             plan_again(g, &o, c);
-    } else
-        status = adj_graph_status(g);
+    }
     if (status == ADJ_OK) {
         float image[72] = {1, 2, 3, 4}, rate = 0.1F, value;
         const long calls_before_run = c->calls;
         adj_set(e, x, image, sizeof image);
         adj_set(e, labels, (int32_t[]){0, 2}, 8);
-        adj_set(e, lr, &rate, 4);
+        adj_set(e, adj_find(g, "learning_rate"), &rate, 4);
         for (int i = 0; i < 3 && status == ADJ_OK; i++)
             status = adj_run(e);
         cr_assert_eq(status, ADJ_OK, "%s", adj_exec_message(e));
