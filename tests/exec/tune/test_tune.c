@@ -63,25 +63,6 @@ Test(tune, the_fast_candidate_is_selected_and_cached)
     remove_folder();
 }
 
-/* A file that only its owner may read stays so; a symbolic link goes on leading to it. */
-Test(tune, the_file_keeps_its_mode_and_its_link)
-{
-    char place[128];
-    struct stat s;
-    make_folder();
-    snprintf(place, sizeof place, "%s/place", folder);
-    plan(tuned(), 64);
-    cr_assert_eq(chmod(file, 0600), 0);
-    cr_assert_eq(rename(file, place), 0);
-    cr_assert_eq(symlink("place", file), 0);
-    cr_assert_eq(plan(tuned(), 65).timed, 2);
-    cr_expect(lstat(file, &s) == 0 && S_ISLNK(s.st_mode));
-    cr_expect(stat(place, &s) == 0 && (s.st_mode & 0777) == 0600, "mode %o", s.st_mode & 0777);
-    cr_expect_eq(plan(tuned(), 65).cached, 1);
-    unlink(place);
-    remove_folder();
-}
-
 Test(tune, the_environment_names_the_file)
 {
     make_folder();
