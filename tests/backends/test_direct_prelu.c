@@ -1,7 +1,6 @@
 /* test_direct_prelu.c - prelu, its gradient and that of its slopes in fused pointwise groups, for
  * every instruction set: over the whole range of floats and all of both half types, bit by bit;
- * slopes for channels and one for all; sums together with others. And dropout against the Philox of
- * tests/oracle.h, to the bit, wherever blocks, vectors and jobs begin and end. */
+ * slopes for channels and one for all; sums together with others. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -11,7 +10,6 @@
 #include "ops/grad.h"
 #include "tests/backends/activation_values.h"
 #include "tests/isa.h"
-#include "tests/oracle.h"
 #include "tests/plan.h"
 
 TestSuite(direct_prelu, .init = plan_as_usual);
@@ -194,91 +192,3 @@ static void many_slopes(const char *isa)
 }
 
 Test(direct_prelu, many_slopes) { for_each_isa(N_ISA, all_isas, many_slopes); }
-
-/* ---- dropout ---- */
-
-static const adj_dtype dtypes[] = {ADJ_F32, ADJ_BF16, ADJ_F16};
-enum { DTYPES = 3, MAX_N = 20001, STEP = -7 };
-
-/* Numbers that times 4 are exact in all types; NaNs and infinities. */
-static double number(int64_t i)
-{
-    static const double special[] = {NAN, -INFINITY, INFINITY};
-    return i % 61 < 3 ? special[i % 61] : (double)(i % 61) - 30;
-}
-
-/* Returns dropout of x by direct, malloc'ed. */
-static double *drop_out(const char *impl, adj_dtype dtype, int64_t n, const adj_dropout_attrs *a,
-                        int threads, const double *x)
-{
-    scoped(fixture_free) fixture f = fixture_new();
-    adj_node *in = given(&f, dtype, (adj_shape){1, {n}}, x);
-    adj_node *step = given(&f, ADJ_I32, (adj_shape){0}, (double[]){STEP});
-    adj_node *y = adj_node_new2(&adj_op_dropout, in, step, a);
-    return evaluate_by(&f, y, a->rate > 0 ? impl : "", threads); /* of rate 0 it is x */
-}
-
-static void expect_dropout(const char *isa, adj_dtype dtype, int64_t n, const adj_dropout_attrs *a,
-                           int threads)
-{
-    double x[MAX_N];
-    for (int64_t i = 0; i < n; i++)
-        x[i] = number(i);
-    char impl[32];
-    snprintf(impl, sizeof impl, "dropout:%s", isa);
-    scoped(release) double *got = drop_out(impl, dtype, n, a, threads, x);
-    for (int64_t i = 0; i < n; i++) {
-        const double want = dropped_out(x[i], a, STEP, i);
-        cr_assert(got[i] == want || (isnan(got[i]) && isnan(want)),
-                  "%d of %d from %lld, rate %g: %g, not %g", (int)i, (int)n, (long long)a->first,
-                  a->rate, got[i], want);
-        cr_assert(!signbit(got[i]) || !(x[i] >= 0));
-    }
-}
-
-/* Also those whose block numbers pass 2^32 within a vector. */
-static void expect_every_place(const char *isa)
-{
-    static const int64_t sizes[] = {1, 3, 4, 31, 2047, 2048, 2049, 8193, MAX_N},
-                         firsts[] = {0, 1, 6, 2047, (INT64_C(1) << 34) - 10, INT64_C(1) << 53};
-    for (int t = 0; t < DTYPES; t++)
-        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-            for (size_t j = 0; j < sizeof firsts / sizeof *firsts; j++) {
-                const adj_dropout_attrs a = {
-                    .rate = 0.75, .seed = 0xdeadbeefcafe1234u, .first = firsts[j]};
-                expect_dropout(isa, dtypes[t], sizes[i], &a, (int)(i % 3) + 1);
-            }
-}
-
-Test(direct_dropout, every_place) { for_each_isa(N_ISA, all_isas, expect_every_place); }
-
-/* The next number below 1 keeps none; above 0 nearly all. */
-static void expect_every_rate(const char *isa)
-{
-    static const double rates[] = {0, 0x1p-40, 0.5, 0x1.fffffffffffffp-1};
-    for (int t = 0; t < DTYPES; t++)
-        for (size_t i = 0; i < sizeof rates / sizeof *rates; i++) {
-            if (rates[i] == 0x1p-40 && dtypes[t] != ADJ_F32)
-                continue;
-            expect_dropout(isa, dtypes[t], 5000, &(adj_dropout_attrs){.rate = rates[i], .seed = 3},
-                           2);
-        }
-}
-
-Test(direct_dropout, every_rate) { for_each_isa(N_ISA, all_isas, expect_every_rate); }
-
-/* A threshold that is an element's word, and one between that and the next. */
-Test(direct_dropout, a_word_that_is_the_threshold)
-{
-    const uint32_t word = philox_word(5, (uint32_t)STEP, 3, 2); /* element 22 */
-    double x[32] = {0}, kept[2];
-    for (int i = 0; i < 32; i++)
-        x[i] = 1;
-    for (int more = 0; more < 2; more++) {
-        const adj_dropout_attrs a = {.rate = ((double)word + 0.5 * more) * 0x1p-32, .seed = 3};
-        scoped(release) double *y = drop_out("dropout:", ADJ_F32, 32, &a, 1, x);
-        kept[more] = y[22];
-    }
-    cr_expect_gt(kept[0], 0, "at the threshold: kept");
-    cr_expect_eq(kept[1], 0, "below it: dropped");
-}
