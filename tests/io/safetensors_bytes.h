@@ -26,7 +26,7 @@ static inline file_bytes safetensors_of(const char *header, size_t data_bytes)
 
 /* A header for 24 bytes of data. */
 static const char good_header[] =
-    "{\"__metadata__\":{\"k\":\"v\"},"
+    "{\"__metadata__\":{\"k\":\"v\",\"l\":\"w\"},"
     "\"b\":{\"dtype\":\"F32\",\"shape\":[2,1],\"data_offsets\":[6,14]},"
     "\"a\":{\"dtype\":\"BF16\",\"shape\":[3],\"data_offsets\":[0,6]},"
     "\"s\":{\"dtype\":\"F64\",\"shape\":[],\"data_offsets\":[14,22]},"

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "adjoint_io.h"
 #include "io/folder.h"
@@ -143,6 +144,63 @@ Test(replace, owner_may_write_until_the_end)
     cr_expect_eq(stat_of(path.s).st_mode & 0777, 0440);
 }
 
+/* A file left by a killed process is taken over; what is none, or leads to another one, is not
+ * written to. */
+Test(replace, left_behind)
+{
+    static char rubbish[100000];
+    const file_name path = in_folder(&here, "w"), partial = in_folder(&here, "w.partial"),
+                    other = in_folder(&here, "other");
+    put_file(partial.s, rubbish, sizeof rubbish);
+    cr_expect_eq(write_tensors(path.s), ADJ_OK);
+    expect_tensors(path.s);
+    cr_expect_eq(files_in(&here), 1);
+
+    put_file(other.s, "precious", 8);
+    for (int kind = 0; kind < 3; kind++) {
+        cr_assert_eq(kind == 0   ? symlink(other.s, partial.s)
+                     : kind == 1 ? mkfifo(partial.s, 0600)
+                                 : mkdir(partial.s, 0700),
+                     0);
+        cr_expect_eq(write_tensors(path.s), ADJ_EIO, "%d", kind);
+        cr_assert_eq(remove(partial.s), 0);
+    }
+    char text[9] = "";
+    cr_expect_eq(get_file(other.s, text, sizeof text), 8);
+    cr_expect_str_eq(text, "precious");
+}
+
+/* Several processes write one file at once: each succeeds, and what is there is always whole. */
+Test(replace, many_writers)
+{
+    enum { WRITERS = 8, TIMES = 250, N = 500 };
+    const file_name path = in_folder(&here, "w");
+    static float x[N];
+    for (int i = 0; i < WRITERS; i++)
+        if (fork() == 0) {
+            int bad = 0;
+            for (int k = 0; k < N; k++)
+                x[k] = (float)i;
+            const adj_tensor tensor = {"x", ADJ_ELEM_F32, {1, {N - 50 * i}}, x};
+            for (int k = 0; k < TIMES; k++) {
+                scoped(release_tensors) adj_tensors *t = NULL;
+                bad += adj_tensors_write(path.s, 1, &tensor, 0, NULL, NULL) != ADJ_OK;
+                bad += adj_tensors_read(path.s, &t) != ADJ_OK;
+                adj_tensor y = t->tensor[0];
+                const float *v = y.data;
+                for (int64_t j = 0; v != NULL && j < y.shape.dim[0]; j++)
+                    bad += v[j] != (float)(N - y.shape.dim[0]) / 50;
+            }
+            _exit(bad != 0);
+        }
+    for (int i = 0; i < WRITERS; i++) {
+        int status = 1;
+        wait(&status);
+        cr_expect_eq(status, 0);
+    }
+    cr_expect_eq(files_in(&here), 1);
+}
+
 /* An existing FILE.partial is not written to: it may have another name, or belong to another user.
  */
 Test(replace, foreign_partial)
@@ -218,7 +276,11 @@ Test(replace, check_refuses, .timeout = 60)
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         cr_expect_eq(check(bad[i], 0), ADJ_EIO, "%s", bad[i]);
         cr_expect_eq(check(bad[i], 1), i < 4 ? ADJ_EIO : ADJ_OK, "%s", bad[i]);
+        cr_expect_eq(write_tensors(bad[i]), ADJ_EIO, "%s", bad[i]);
     }
+    adj_error error = {0};
+    cr_expect_eq(adj_tensors_write(pipe.s, 0, NULL, 0, NULL, &error), ADJ_EIO);
+    expect_text(error.message, "not a regular file");
     cr_expect_eq(check("", 0), ADJ_EARG);
     cr_expect_eq(check(NULL, 0), ADJ_EARG);
     cr_expect_eq(files_in(&here), 1);

@@ -5,7 +5,7 @@
 #include "io/weights/net.h"
 #include "io/weights/weights.h"
 #include "tests/io/scoped.h"
-#include "tests/plan.h"
+#include "tests/training.h"
 
 TestSuite(load, .init = enter_weights, .fini = leave_folder);
 TestSuite(card, .init = enter_weights, .fini = leave_folder);
@@ -165,6 +165,95 @@ Test(load, elements_that_cannot_be_had)
     write_weights(2, t);
     cr_expect_eq(adj_weights_load(e, path.s, NULL, &error), ADJ_ESHAPE);
     expect_text(error.message, "got i64 [2], expected f32 [2]");
+}
+
+/* A parameter and a state, which differ with the seed. */
+static adj_exec *executor(adj_graph *g, uint64_t seed, int64_t width)
+{
+    const adj_init normal = {.kind = ADJ_INIT_NORMAL, .b = 1};
+    adj_node *w = adj_param(g, "fc/w", ADJ_F32, (adj_shape){2, {3, width}}, normal);
+    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){2, {1, 3}});
+    adj_node *s = adj_state(g, "fc/s", ADJ_F32, (adj_shape){2, {1, width}}, normal);
+    adj_node *y = adj_add(adj_matmul(x, w, 0), s);
+    return plan_of(g,
+                   &(adj_exec_opts){.n_fetch = 1, .fetch = &y, .backend = "naive", .seed = seed});
+}
+
+/* Both, one after the other. */
+typedef struct {
+    char bytes[64];
+} values;
+
+static values values_of(adj_exec *e)
+{
+    values v = {{0}};
+    copy_all_params(e, v.bytes, sizeof v.bytes);
+    return v;
+}
+
+static int has_values(adj_exec *e, const values *v)
+{
+    const values now = values_of(e);
+    return memcmp(&now, v, sizeof now) == 0;
+}
+
+Test(load, what_was_saved)
+{
+    enum { N = 4 };
+    static const int64_t width[N] = {2, 2, 2, 4};
+    adj_graph *g[N];
+    adj_exec *e[N];
+    values own[N];
+    adj_error error = {0};
+    for (int i = 0; i < N; i++) {
+        g[i] = adj_graph_new();
+        e[i] = executor(g[i], (uint64_t)i + 1, width[i]);
+        own[i] = values_of(e[i]);
+        cr_assert(i == 0 || !has_values(e[0], &own[i]));
+    }
+    cr_assert_eq(adj_weights_save(e[0], path.s, 1, &(adj_metadata){"model", "m"}, &error), ADJ_OK,
+                 "%s", error.message);
+    cr_assert_eq(adj_weights_load(e[1], path.s, NULL, &error), ADJ_OK, "%s", error.message);
+    cr_expect(has_values(e[1], &own[0]));
+
+    uint8_t bytes[1024];
+    scoped(release_tensors) adj_tensors *t = NULL;
+    const size_t n = get_file(path.s, bytes, sizeof bytes);
+    cr_assert_eq(adj_tensors_from_memory(bytes, n, &t), ADJ_OK, "%s", t->message);
+    cr_expect_eq(adj_weights_set(e[2], t, NULL, &error), ADJ_OK, "%s", error.message);
+    cr_expect(has_values(e[2], &own[0]));
+    cr_expect_eq(adj_weights_set(e[2], NULL, NULL, &error), ADJ_EARG);
+
+    /* another shape: refused, nothing set */
+    cr_expect_eq(adj_weights_load(e[3], path.s, NULL, &error), ADJ_ESHAPE);
+    expect_text(error.message, "got f32 [3, 2], expected f32 [3, 4]");
+    cr_expect(has_values(e[3], &own[3]));
+    /* a parameter missing */
+    cr_assert_eq(adj_tensors_write(path.s, 0, NULL, 0, NULL, NULL), ADJ_OK);
+    cr_expect_eq(adj_weights_load(e[1], path.s, NULL, &error), ADJ_EIO);
+    expect_text(error.message, "no tensor fc/");
+    cr_expect_eq(adj_weights_load(e[1], in_folder(&here, "none").s, NULL, &error), ADJ_EIO);
+    /* no executor, and one without a plan: the file stays */
+    scoped(release_exec) adj_exec *failed = NULL;
+    adj_node *w = adj_find(g[0], "fc/w");
+    const adj_exec_opts unknown = {.n_fetch = 1, .fetch = &w, .backend = "typo"};
+    cr_assert_eq(adj_exec_new(g[0], &unknown, &failed), ADJ_EARG);
+    cr_expect_eq(adj_exec_stats(failed).threads, 0);
+    cr_assert_eq(adj_weights_save(e[0], path.s, 0, NULL, &error), ADJ_OK);
+    adj_exec *const none[] = {NULL, failed};
+    static const char *const why[] = {"weights: the executor is NULL",
+                                      "weights: adj_exec_new: unknown backend"};
+    for (int i = 0; i < 2; i++) {
+        cr_expect_eq(adj_weights_save(none[i], path.s, 0, NULL, &error), ADJ_EARG);
+        expect_text(error.message, why[i]);
+        cr_expect_eq(adj_weights_load(none[i], path.s, NULL, &error), ADJ_EARG);
+        expect_text(error.message, why[i]);
+    }
+    cr_expect_eq(adj_weights_load(e[0], path.s, NULL, &error), ADJ_OK, "%s", error.message);
+    for (int i = 0; i < N; i++) {
+        adj_exec_free(e[i]);
+        adj_graph_free(g[i]);
+    }
 }
 
 /* ---- model cards ---- */
