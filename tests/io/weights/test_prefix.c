@@ -1,5 +1,6 @@
 /* test_prefix.c - weights whose names stand in another program's wrappers: prefixes, Keras's own
- * numbering and its files' nesting. The logits are PyTorch's, and Keras's layouts are ours. */
+ * spelling and numbering and its files' nesting. The logits are PyTorch's, and Keras's layouts are
+ * ours. */
 #include "io/tensors/formats.h"
 #include "io/weights/net.h"
 #include "io/weights/weights.h"
@@ -7,20 +8,36 @@
 
 TestSuite(prefix, .init = enter_weights, .fini = leave_folder);
 
-enum { ROOM = 2 * DICT };
+enum { OTHERS = 300, ROOM = OTHERS + DICT };
 
-typedef struct {
+/* What is written, empty when a test begins. */
+static struct {
     adj_tensor tensor[ROOM];
     char name[ROOM][96];
     int n;
-} named;
+} all;
 
-static void add(named *all, const char *prefix, const adj_tensor *t)
+static const float zeros[MOST];
+
+static void add(const char *prefix, const adj_tensor *t)
 {
-    char *name = all->name[all->n];
-    snprintf(name, sizeof all->name[0], "%s%s", prefix, t->name);
-    all->tensor[all->n] = *t;
-    all->tensor[all->n++].name = name;
+    char *name = all.name[all.n];
+    snprintf(name, sizeof all.name[0], "%s%s", prefix, t->name);
+    all.tensor[all.n] = *t;
+    all.tensor[all.n++].name = name;
+}
+
+static void add_torch(const char *prefix)
+{
+    for (int k = 0; k < DICT; k++)
+        add(prefix, &torch.tensor[k]);
+}
+
+/* Writes the file, and forgets what was added. */
+static void put_all(void)
+{
+    write_weights(all.n, all.tensor);
+    all.n = 0;
 }
 
 /* torch.compile, DataParallel, both, a model that owns this one, and a head beside it. */
@@ -34,10 +51,9 @@ Test(prefix, pytorch)
                                               {"backbone.", ""},
                                               {"", ""}};
     for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
-        named all = {.n = 0};
         for (int k = 0; k < DICT; k++)
-            add(&all, prefixes[i][strncmp(torch.tensor[k].name, "fc2.", 4) == 0], &torch.tensor[k]);
-        write_weights(all.n, all.tensor);
+            add(prefixes[i][strncmp(torch.tensor[k].name, "fc2.", 4) == 0], &torch.tensor[k]);
+        put_all();
         expect_torch_weights("pytorch", ADJ_NHWC);
     }
 }
@@ -52,10 +68,8 @@ Test(prefix, map_file)
     cr_assert_eq(adj_weights_print_map(lines, n.g, "pytorch", &error), ADJ_OK, "%s", error.message);
     fclose(lines);
     for (int wrapped = 0; wrapped < 2; wrapped++) {
-        named all = {.n = 0};
-        for (int k = 0; k < DICT; k++)
-            add(&all, wrapped ? "module." : "", &torch.tensor[k]);
-        write_weights(all.n, all.tensor);
+        add_torch(wrapped ? "module." : "");
+        put_all();
         expect_torch_weights(map.s, ADJ_NHWC);
     }
 }
@@ -63,16 +77,14 @@ Test(prefix, map_file)
 /* If names occur twice, those without a prefix are used; two prefixes are refused. */
 Test(prefix, two_sets)
 {
-    static const float zeros[MOST];
     for (int has_prefix = 0; has_prefix < 2; has_prefix++) {
-        named all = {.n = 0};
         for (int k = 0; k < DICT; k++) {
             adj_tensor other = torch.tensor[k];
             other.data = zeros;
-            add(&all, "teacher.", &other);
-            add(&all, has_prefix ? "student." : "", &torch.tensor[k]);
+            add("teacher.", &other);
+            add(has_prefix ? "student." : "", &torch.tensor[k]);
         }
-        write_weights(all.n, all.tensor);
+        put_all();
         if (!has_prefix)
             expect_torch_weights("pytorch", ADJ_NHWC);
     }
@@ -86,20 +98,15 @@ Test(prefix, two_sets)
 /* A prefix is found behind any number of others, each of one name. */
 Test(prefix, behind_many_others)
 {
-    enum { OTHERS = 300 };
-    static adj_tensor tensor[OTHERS + DICT];
-    static char name[OTHERS + DICT][96];
-    static const float zeros[MOST];
-    for (int i = 0; i < OTHERS + DICT; i++) {
-        tensor[i] = torch.tensor[i < OTHERS ? 0 : i - OTHERS];
-        tensor[i].data = i < OTHERS ? zeros : tensor[i].data;
-        if (i < OTHERS)
-            snprintf(name[i], sizeof name[i], "block%d.%s", i, tensor[i].name);
-        else
-            snprintf(name[i], sizeof name[i], "module.%s", tensor[i].name);
-        tensor[i].name = name[i];
+    adj_tensor other = torch.tensor[0];
+    other.data = zeros;
+    for (int i = 0; i < OTHERS; i++) {
+        char prefix[16];
+        snprintf(prefix, sizeof prefix, "block%d.", i);
+        add(prefix, &other);
     }
-    write_weights(OTHERS + DICT, tensor);
+    add_torch("module.");
+    put_all();
     expect_torch_weights("pytorch", ADJ_NHWC);
 }
 
@@ -108,9 +115,7 @@ Test(prefix, npz_and_a_missing_map)
 {
     path = in_folder(&here, "w.npz");
     adj_error error = {0};
-    named all = {.n = 0};
-    for (int k = 0; k < DICT; k++)
-        add(&all, "module.", &torch.tensor[k]);
+    add_torch("module.");
     cr_assert_eq(adj_tensors_write_npz(path.s, all.n, all.tensor, &error), ADJ_OK);
     scoped(net_free) small_net n = net_of(ADJ_NHWC, ADJ_F32);
     cr_expect_eq(load_weights(&n, NULL, &error), ADJ_EIO);
@@ -126,9 +131,17 @@ static const char *const ours[PARTS] = {"conv1/w",     "conv1/b",     "bn1/gamma
                                         "bn1/running", "bn1/running", "dw/w",      "fc1/w",
                                         "fc1/b",       "logits/w",    "logits/b"};
 
-/* Names as Keras 3.15 writes them: h5py's of save_weights, of a model that was given names for some
- * layers, of the older .h5; v.path of a second model in a process. */
+/* Three spellings of v.path, and names as Keras 3.15 writes them: h5py's of save_weights, of a
+ * model that was given names for some layers, of the older .h5; v.path of a second model in a
+ * process. */
 static const char *const theirs[][PARTS] = {
+    {"conv1/kernel", "conv1/bias", "bn1/gamma", "bn1/beta", "bn1/moving_mean",
+     "bn1/moving_variance", "dw/kernel", "fc1/kernel", "fc1/bias", "dense/kernel", "dense/bias"},
+    {"conv1/kernel:0", "conv1/bias:0", "bn1/gamma:0", "bn1/beta:0", "bn1/moving_mean:0",
+     "bn1/moving_variance:0", "dw/kernel:0", "fc1/kernel:0", "fc1/bias:0", "dense/kernel:0",
+     "dense/bias:0"},
+    {"conv1.kernel", "conv1.bias", "bn1.gamma", "bn1.beta", "bn1.moving_mean",
+     "bn1.moving_variance", "dw.kernel", "fc1.kernel", "fc1.bias", "dense.kernel", "dense.bias"},
     {"layers/conv2d/vars/0", "layers/conv2d/vars/1", "layers/batch_normalization/vars/0",
      "layers/batch_normalization/vars/1", "layers/batch_normalization/vars/2",
      "layers/batch_normalization/vars/3", "layers/depthwise_conv2d/vars/0", "layers/dense/vars/0",
@@ -181,7 +194,6 @@ Test(prefix, keras)
         put_keras(&from, theirs[i], PARTS);
         scoped(net_free) small_net to = net_of(ADJ_NHWC, ADJ_F32);
         for (int k = 0; k < PARTS; k++) {
-            static const float zeros[MOST];
             const adj_node *p = adj_find(to.g, ours[k]);
             cr_assert_eq(adj_set(to.e, p, zeros, adj_type_bytes(adj_node_type(p))), ADJ_OK);
         }
@@ -191,7 +203,7 @@ Test(prefix, keras)
     }
     /* one layer of two is ambiguous */
     adj_error error = {0};
-    put_keras(&from, theirs[0], PARTS - 2);
+    put_keras(&from, theirs[3], PARTS - 2);
     scoped(net_free) small_net to = net_of(ADJ_NHWC, ADJ_F32);
     cr_expect_eq(load_weights(&to, "keras", &error), ADJ_EIO);
     expect_text(error.message, "no tensor ");
