@@ -27,7 +27,28 @@ static inline adj_dataset *dataset_of(const char *path, adj_dataset_part part,
 {
     adj_dataset *d = NULL;
     cr_assert_eq(adj_dataset_open(path, part, o, &d), ADJ_OK, "%s", d->message);
+    cr_assert_str_empty(d->message);
     return d;
+}
+
+/* Expects a data set to be refused with a message that has this part. */
+static inline void expect_no_data(const char *path, adj_dataset_part part,
+                                  const adj_dataset_opts *o, const char *words)
+{
+    scoped(release_dataset) adj_dataset *d = NULL;
+    cr_expect_neq(adj_dataset_open(path, part, o, &d), ADJ_OK, "%s", words);
+    cr_expect(d->n == 0 && d->images == NULL && d->labels == NULL);
+    expect_text(d->message, words);
+}
+
+/* Images and classes of a data set. */
+static inline void expect_sizes(const adj_dataset *d, int64_t n, int64_t h, int64_t w, int64_t c,
+                                int classes)
+{
+    cr_expect(d->n == n && d->size.h == h && d->size.w == w && d->size.c == c &&
+                  d->classes == classes,
+              "%d images of %dx%dx%d, %d classes", (int)d->n, (int)d->size.h, (int)d->size.w,
+              (int)d->size.c, d->classes);
 }
 
 static inline adj_predictor *predictor_from(const char *path)
