@@ -1,5 +1,6 @@
 /* test_loader.c - batches prepared ahead are adj_batch's, for any number of threads, in any order
  * of time, from any place on; readers that fail, threads that end. */
+#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <time.h>
@@ -109,47 +110,38 @@ static adj_dataset *new_uneven(uneven *u)
     return d;
 }
 
-static void expect_same(const adj_loader_batch *a, const adj_loader_batch *b)
+static void expect_same(const adj_loader_batch *a, const adj_loader_batch *b, int64_t batch)
 {
+    const size_t labels = (size_t)batch * sizeof *a->labels;
     cr_assert(a->epoch == b->epoch && a->step == b->step && a->count == b->count);
     cr_assert_eq(memcmp(&a->mix, &b->mix, sizeof a->mix), 0);
-    cr_assert_eq(memcmp(a->x, b->x, (size_t)(BATCH * H * W * C) * sizeof *a->x), 0);
-    cr_assert_eq(memcmp(a->labels, b->labels, BATCH * sizeof *a->labels), 0);
-    cr_assert_eq(memcmp(a->other_labels, b->other_labels, BATCH * sizeof *a->labels), 0);
+    cr_assert_eq(memcmp(a->x, b->x, (size_t)(batch * H * W * C) * sizeof *a->x), 0);
+    cr_assert_eq(memcmp(a->labels, b->labels, labels), 0);
+    cr_assert_eq(memcmp(a->other_labels, b->other_labels, labels), 0);
+}
+
+/* The first n batches are those of a loader without threads. */
+static void expect_as_alone(const adj_dataset *d, int64_t batch, int threads, int n)
+{
+    adj_loader_opts o = {.batch = batch, .seed = 4, .shuffle = 1, .augment = everything};
+    scoped(release_loader) adj_loader *alone = new_loader(d, &o);
+    o.threads = threads;
+    scoped(release_loader) adj_loader *l = new_loader(d, &o);
+    for (int i = 0; i < n; i++) {
+        adj_loader_batch a = next_batch(alone), b = next_batch(l);
+        expect_same(&a, &b, batch);
+        if (i % 5 == 0) /* sometimes the ring is full, sometimes empty */
+            pause_for(3000);
+    }
 }
 
 Test(loader, threads_change_nothing)
 {
     uneven u = {.failing = N};
     scoped(release_dataset) adj_dataset *d = new_uneven(&u);
-
-    for (int threads = 1; threads <= 3; threads++) {
-        adj_loader_opts o = {.batch = BATCH, .seed = 4, .shuffle = 1, .augment = everything};
-        scoped(release_loader) adj_loader *alone = new_loader(d, &o);
-        o.threads = threads;
-        scoped(release_loader) adj_loader *l = new_loader(d, &o);
-        for (int i = 0; i < 4 * STEPS; i++) {
-            adj_loader_batch a = next_batch(alone), b = next_batch(l);
-            expect_same(&a, &b);
-            if (i % 5 == 0) /* sometimes the ring is full, sometimes empty */
-                pause_for(3000);
-        }
-    }
-}
-
-Test(loader, epochs_of_one_batch)
-{
-    uneven u = {.failing = N};
-    scoped(release_dataset) adj_dataset *d = new_uneven(&u);
-    adj_loader_opts o = {.batch = N, .seed = 4, .shuffle = 1, .augment = everything};
-    scoped(release_loader) adj_loader *alone = new_loader(d, &o);
-    o.threads = 5;
-    scoped(release_loader) adj_loader *l = new_loader(d, &o);
-    for (int i = 0; i < 12; i++) {
-        adj_loader_batch a = next_batch(alone), b = next_batch(l);
-        cr_assert(a.epoch == i && b.epoch == i);
-        cr_assert_eq(memcmp(a.x, b.x, (size_t)(N * H * W * C) * sizeof *a.x), 0, "epoch %d", i);
-    }
+    for (int threads = 1; threads <= 3; threads++)
+        expect_as_alone(d, BATCH, threads, 4 * STEPS);
+    expect_as_alone(d, N, 5, 12); /* epochs of one batch */
 }
 
 Test(loader, seek)
@@ -177,7 +169,7 @@ Test(loader, seek)
             seek(l, places[i].epoch, places[i].step);
             for (int k = 0; k < 3; k++) {
                 adj_loader_batch a = next_batch(fresh), b = next_batch(l);
-                expect_same(&a, &b);
+                expect_same(&a, &b, BATCH);
             }
             adj_loader_free(fresh);
         }
@@ -345,6 +337,18 @@ Test(loader, refused)
         {{.batch = 1, .size.w = 1 << 16}, ADJ_ESHAPE, "got 7x65536x3"},
         {{.batch = 1, .size.c = 1}, ADJ_ESHAPE, "images of 7x5x3 cannot become 7x5x1: mean and"},
         {{.batch = 1, .size.c = 5}, ADJ_ESHAPE, "got 7x5x5"},
+        {{.batch = 2, .augment.shift = 9},
+         ADJ_EARG,
+         "shift is out of range (got 9, expected 0 to 8)"},
+        {{.batch = 2, .augment.shift = -1},
+         ADJ_EARG,
+         "shift is out of range (got -1, expected 0 to 8)"},
+        {{.batch = 2, .augment.cutout = -1}, ADJ_EARG, "cutout is out of range (got -1"},
+        {{.batch = 2, .augment.jitter = -0.1}, ADJ_EARG, "jitter is out of range (got -0.1"},
+        {{.batch = 2, .augment.jitter = NAN}, ADJ_EARG, "jitter is out of range (got nan"},
+        {{.batch = 2, .augment.mixup = NAN}, ADJ_EARG, "mixup is out of range (got nan"},
+        {{.batch = 2, .augment.mixup = 1e-9}, ADJ_EARG, "mixup is out of range (got 1e-09"},
+        {{.batch = 2, .augment.mixup = -1}, ADJ_EARG, "mixup is out of range (got -1"},
     };
     scoped(release_dataset) adj_dataset *d = new_dataset(N, H, W, C);
     scoped(release_loader) adj_loader *l = NULL;
