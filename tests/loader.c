@@ -1,5 +1,5 @@
-/* loader.c - a loader whose threads race with seeks and with its end: the batches are those of one
- * without threads.
+/* loader.c - a loader of drawn digits whose threads race with seeks and with its end: the batches
+ * are those of one without threads.
  *
  * A program, not a Criterion test, so that ThreadSanitizer can run it. Prints "N passed, M failed".
  */
@@ -9,7 +9,7 @@
 
 #include "adjoint_data.h"
 
-enum { N = 50, SIDE = 8, BATCH = 6, ELEMS = BATCH * SIDE * SIDE, ROUNDS = 40, MAX_THREADS = 4 };
+enum { N = 50, SIDE = 28, BATCH = 6, ELEMS = BATCH * SIDE * SIDE, ROUNDS = 40, MAX_THREADS = 4 };
 
 static int passed, failed;
 
@@ -58,15 +58,8 @@ static void check(const adj_dataset *d, int threads)
 
 int main(void)
 {
-    static uint8_t images[N * SIDE * SIDE];
-    static int32_t labels[N];
     adj_dataset *d = NULL;
-
-    for (int i = 0; i < N * SIDE * SIDE; i++)
-        images[i] = (uint8_t)(i * 53 + 17);
-    for (int i = 0; i < N; i++)
-        labels[i] = i % 3;
-    if (adj_dataset_new(N, SIDE, SIDE, 1, 3, images, labels, 0, &d) != ADJ_OK)
+    if (adj_dataset_digits(ADJ_TRAIN, N, 1, &d) != ADJ_OK)
         return 1;
     for (int threads = 1; threads <= MAX_THREADS; threads++)
         check(d, threads);
