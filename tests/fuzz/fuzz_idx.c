@@ -31,15 +31,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     size_t n = (size_t)data[1] << 8 | data[2];
     n = n < size - 3 ? n : size - 3;
-    memory_file images = file_of(data + 3, n, data[0] & 1);
-    memory_file labels = file_of(data + 3 + n, size - 3 - n, data[0] & 2);
-
-    put_link("train-images-idx3-ubyte", &images);
-    put_link("train-labels-idx1-ubyte", &labels);
-    read_data(linked_folder(), ADJ_TRAIN, NULL, "idx: ");
-    remove_link("train-images-idx3-ubyte");
-    remove_link("train-labels-idx1-ubyte");
-    memory_file_free(&images);
-    memory_file_free(&labels);
+    static const char *const names[2] = {"train-images-idx3-ubyte", "train-labels-idx1-ubyte"};
+    const memory_file files[2] = {file_of(data + 3, n, data[0] & 1),
+                                  file_of(data + 3 + n, size - 3 - n, data[0] & 2)};
+    read_pair(names, files, NULL, "idx: ");
     return 0;
 }

@@ -36,4 +36,18 @@ static inline void read_data(const char *path, adj_dataset_part part, const adj_
     adj_dataset_free(d);
 }
 
+/* Opens each split of a folder that has these two files, which are then closed. */
+static inline void read_pair(const char *const names[2], const memory_file files[2],
+                             const adj_dataset_opts *o, const char *format)
+{
+    for (int i = 0; i < 2; i++)
+        put_link(names[i], &files[i]);
+    for (int part = ADJ_TRAIN; part <= ADJ_VALIDATION; part++)
+        read_data(linked_folder(), (adj_dataset_part)part, o, format);
+    for (int i = 0; i < 2; i++) {
+        remove_link(names[i]);
+        memory_file_free(&files[i]);
+    }
+}
+
 #endif
