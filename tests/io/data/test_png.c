@@ -7,6 +7,7 @@
 
 #include "adjoint_data.h"
 #include "io/data/origin.h"
+#include "io/sample.h"
 #include "tests/plan.h"
 
 enum { MAX_SIDE = 9, PALETTE = 200, GRAY = 0, RGB = 2, INDEXED = 3, GRAY_ALPHA = 4, RGBA = 6 };
@@ -30,7 +31,7 @@ static unsigned scatter(unsigned i)
 }
 
 /* Returns sample c of pixel (y, x), as it is stored. */
-static unsigned sample(const kind *k, int y, int x, int c)
+static unsigned stored_sample(const kind *k, int y, int x, int c)
 {
     unsigned all = (1u << k->depth) - 1, v = scatter((unsigned)((y * MAX_SIDE + x) * 4 + c)) & all;
     if (k->color == INDEXED && v >= PALETTE)
@@ -50,7 +51,7 @@ static void expected_pixel(const kind *k, int y, int x, float rgba[4])
     const int n = stored_channels(k), is_gray = k->color == GRAY || k->color == GRAY_ALPHA;
     int is_key = k->transparent;
     for (int c = 0; c < 3; c++) {
-        unsigned v = sample(k, y, x, is_gray || k->color == INDEXED ? 0 : c);
+        unsigned v = stored_sample(k, y, x, is_gray || k->color == INDEXED ? 0 : c);
         is_key &= v == 1;
         rgba[c] = k->color == INDEXED ? palette(v, c)
                   : k->depth == 16    ? (float)v / 257
@@ -58,10 +59,10 @@ static void expected_pixel(const kind *k, int y, int x, float rgba[4])
     }
     rgba[3] = is_key && k->color != INDEXED ? 0 : 255;
     if (k->transparent && k->color == INDEXED)
-        rgba[3] = palette(sample(k, y, x, 0), 3);
+        rgba[3] = palette(stored_sample(k, y, x, 0), 3);
     if (n == 2 || n == 4)
-        rgba[3] = k->depth == 16 ? (float)sample(k, y, x, n - 1) / 257
-                                 : (float)sample(k, y, x, n - 1) * scale;
+        rgba[3] = k->depth == 16 ? (float)stored_sample(k, y, x, n - 1) / 257
+                                 : (float)stored_sample(k, y, x, n - 1) * scale;
 }
 
 /* ---- the file ---- */
@@ -98,7 +99,7 @@ static void put_rows(file *f, const kind *k, int y0, int x0, int dy, int dx)
         f->bytes[f->n++] = 0;
         for (int x = x0; x < k->w; x += dx)
             for (int c = 0; c < stored_channels(k); c++) {
-                bits = bits << k->depth | sample(k, y, x, c);
+                bits = bits << k->depth | stored_sample(k, y, x, c);
                 n_bits += k->depth;
                 if (n_bits >= 8) {
                     put_number(f, bits, n_bits / 8);
@@ -253,20 +254,7 @@ Test(png, every_kind)
 /* ---- a file of another program, once read wrongly: its pixels as Pillow reads them, divided by
  * 257 and rounded to 3 decimals ---- */
 
-static const uint8_t png16_gray_interlaced[] = {
-    137, 80,  78,  71,  13,  10,  26,  10,  0,   0,   0,   13,  73,  72,  68,  82,  0,   0,   0,
-    9,   0,   0,   0,   7,   16,  0,   0,   0,   1,   216, 103, 212, 105, 0,   0,   0,   151, 73,
-    68,  65,  84,  120, 156, 1,   140, 0,   115, 255, 0,   23,  106, 43,  253, 0,   187, 184, 0,
-    94,  69,  25,  157, 147, 62,  0,   44,  249, 153, 0,   0,   18,  110, 124, 152, 0,   233, 224,
-    247, 172, 5,   167, 77,  248, 241, 81,  0,   59,  94,  21,  149, 214, 206, 214, 28,  86,  54,
-    0,   6,   152, 230, 131, 99,  200, 99,  21,  0,   246, 148, 250, 93,  25,  142, 14,  26,  0,
-    27,  104, 118, 97,  166, 106, 185, 251, 0,   234, 49,  129, 127, 253, 244, 31,  119, 0,   74,
-    147, 118, 202, 171, 107, 91,  249, 198, 169, 222, 138, 155, 149, 244, 119, 253, 166, 0,   133,
-    218, 10,  150, 99,  66,  201, 2,   31,  191, 173, 60,  50,  129, 15,  179, 3,   90,  0,   42,
-    7,   123, 248, 44,  171, 30,  33,  89,  123, 181, 79,  80,  176, 215, 37,  28,  20,  172, 132,
-    61,  25,  157, 228, 229, 134, 0,   0,   0,   0,   73,  69,  78,  68,  174, 66,  96,  130,
-};
-static const float png16_gray_interlaced_pixels[] = {
+static const float gray16_pixels[] = {
     23.323f,  6.568f,   44.798f,  229.615f, 186.988f, 99.393f,  152.405f, 98.696f,  43.817f,
     74.284f,  118.327f, 170.751f, 91.615f,  197.887f, 221.673f, 154.977f, 243.514f, 252.661f,
     232.965f, 245.619f, 246.708f, 249.389f, 5.630f,   25.455f,  77.665f,  14.047f,  240.377f,
@@ -280,14 +268,13 @@ Test(png, file_of_another_program)
 {
     enum { PIXELS = 7 * 9 };
     const adj_image_opts o = {.size = {7, 9, 1}};
+    const sample file = sample_of("gray16_interlaced.png");
     float got[PIXELS];
     adj_error error = {0};
-    cr_assert_eq(adj_image_decode(png16_gray_interlaced, sizeof png16_gray_interlaced, "a.png", &o,
-                                  got, NULL, &error),
-                 ADJ_OK, "%s", error.message);
+    cr_assert_eq(adj_image_decode(file.bytes, file.n, "a.png", &o, got, NULL, &error), ADJ_OK, "%s",
+                 error.message);
     for (int i = 0; i < PIXELS; i++)
-        cr_expect_float_eq(got[i], png16_gray_interlaced_pixels[i], 1e-3, "%d: %g", i,
-                           (double)got[i]);
+        cr_expect_float_eq(got[i], gray16_pixels[i], 1e-3, "%d: %g", i, (double)got[i]);
 }
 
 /* Every file is refused wherever it ends before its last pixel. */
