@@ -259,25 +259,21 @@ TestSuite(after_pass, .init = plan_as_usual);
 Test(after_pass, graphs)
 {
     for (int none = 0; none < 2; none++) {
-        scoped(release_graph) adj_graph *g = adj_graph_new();
-        adj_node *x = adj_input(g, "x", ADJ_F64, (adj_shape){1, {2}});
+        scoped(fixture_free) fixture f = fixture_new();
+        adj_node *x = given(&f, ADJ_F64, (adj_shape){1, {2}}, (double[]){1, -2});
         adj_node *y = adj_scale(adj_scale(x, 1), 3);
         seen s = {.y = y};
-        const double v[2] = {1, -2};
-        double w[2];
         const adj_exec_internal internal = {.after_pass = look, .pass_user = &s};
         const adj_exec_opts o = {.n_fetch = 1,
                                  .fetch = &y,
                                  .backend = "naive",
                                  .debug =
                                      &(adj_exec_debug){.no_passes = none, .internal = &internal}};
-        scoped(release_exec) adj_exec *e = plan_of(g, &o);
+        scoped(release_exec) adj_exec *e = fixture_run(&f, &o);
         cr_expect_eq(strstr(s.names, " simplify") == NULL, none, "%s", s.names);
         cr_expect_eq(s.scales, none ? 2 : 1);
         cr_expect_eq(adj_exec_step_count(e), none ? 2 : 1);
-        cr_assert_eq(adj_set(e, x, v, sizeof v), ADJ_OK);
-        cr_assert_eq(adj_run(e), ADJ_OK);
-        cr_assert_eq(adj_get(e, y, w, sizeof w), ADJ_OK);
-        cr_expect(w[0] == 3 && w[1] == -6);
+        scoped(release) double *got = fixture_get(e, y);
+        cr_expect(got[0] == 3 && got[1] == -6);
     }
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "graph/op.h"
+#include "tests/harness.h"
 #include "tests/training.h"
 
 enum { BATCH = 4 };
@@ -174,45 +175,30 @@ Test(mixed_precision, a_step_is_close)
 Test(mixed_precision, exact_on_integers)
 {
     static const char *const backends[] = {"naive", "direct", "onednn"};
-    enum { ELEMS = 2 * 6 * 6 * 16, FILTER = 3 * 3 * 16 * 16 };
-    scoped(release_graph) adj_graph *g = adj_graph_new();
-    const adj_shape image = {4, {2, 6, 6, 16}}, filter = {4, {3, 3, 16, 16}};
     const adj_conv same = {.padding = ADJ_SAME};
     const adj_pool half = {.ksize = {1, 2, 2, 1}, .padding = ADJ_SAME};
-    adj_node *x = adj_input(g, "x", ADJ_F32, image), *w = adj_input(g, "w", ADJ_F32, filter);
-    adj_node *b = adj_input(g, "b", ADJ_F32, (adj_shape){1, {16}});
-    adj_node *y = adj_bias_add(adj_conv2d(x, w, &same), b, ADJ_NHWC);
+    scoped(fixture_free) fixture f = fixture_new();
+    adj_node *x = given_integers(&f, ADJ_F32, (adj_shape){4, {2, 6, 6, 16}}, -1, 1);
+    adj_node *w = given_integers(&f, ADJ_F32, (adj_shape){4, {3, 3, 16, 16}}, 0, 1);
+    adj_node *b = given_integers(&f, ADJ_F32, (adj_shape){1, {16}}, 0, 2), *fetch[4];
+    adj_node *y = fetch[3] = adj_bias_add(adj_conv2d(x, w, &same), b, ADJ_NHWC);
     adj_node *loss = adj_reduce_sum(adj_max_pool(adj_relu(y), &half), (adj_axes){.n = ADJ_ALL});
-    adj_node *of[] = {x, w, b}, *dx[3];
-    cr_assert_eq(adj_grad(loss, NULL, 3, of, dx), ADJ_OK, "%s", adj_graph_message(g));
-    static float xs[ELEMS], ws[FILTER], bs[16], got[3][4][FILTER];
-    for (int i = 0; i < ELEMS; i++)
-        xs[i] = (float)(i * 5 % 3 - 1);
-    for (int i = 0; i < FILTER; i++)
-        ws[i] = (float)(i * 7 % 11 == 0);
-    for (int i = 0; i < 16; i++)
-        bs[i] = (float)(i % 3);
-    adj_node *fetch[] = {y, dx[0], dx[1], dx[2]};
-    for (int k = 0; k < 3; k++)
-        for (int p = 0; p < 3; p++) {
-            adj_exec_opts o = {.n_fetch = 4,
-                               .fetch = fetch,
-                               .backend = backends[k],
-                               .precision = (adj_precision)p,
-                               .debug = &(adj_exec_debug){.canaries = 1}};
-            scoped(release_exec) adj_exec *e = plan_of(g, &o);
-            adj_set(e, x, xs, sizeof xs);
-            adj_set(e, w, ws, sizeof ws);
-            adj_set(e, b, bs, sizeof bs);
-            cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
-            for (int i = 0; i < 4; i++) {
-                size_t n = (size_t)adj_shape_elems(adj_node_type(fetch[i]).shape);
-                cr_assert_eq(adj_get(e, fetch[i], got[p][i], n * sizeof(float)), ADJ_OK);
-                for (size_t j = 0; j < n && p > 0; j++)
-                    cr_assert_eq(got[p][i][j], got[0][i][j], "%s: fetch %d, element %zu: %g %g",
-                                 backends[k], i, j, got[p][i][j], got[0][i][j]);
-            }
+    cr_assert_eq(adj_grad(loss, NULL, 3, f.in, fetch), ADJ_OK, "%s", adj_graph_message(f.g));
+    for (int k = 0; k < 9; k++) {
+        adj_exec_opts o = {.n_fetch = 4,
+                           .fetch = fetch,
+                           .backend = backends[k / 3],
+                           .debug = &(adj_exec_debug){.canaries = 1}};
+        scoped(release_exec) adj_exec *exact = fixture_run(&f, &o);
+        o.precision = (adj_precision)(k % 3);
+        scoped(release_exec) adj_exec *e = fixture_run(&f, &o);
+        for (int i = 0; i < 4; i++) {
+            scoped(release) double *want = fixture_get(exact, fetch[i]);
+            scoped(release) double *got = fixture_get(e, fetch[i]);
+            expect_close(got, want, adj_shape_elems(adj_node_type(fetch[i]).shape), 0, 0,
+                         backends[k / 3]);
         }
+    }
 }
 
 Test(mixed_precision, unknown_precision)
