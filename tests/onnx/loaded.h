@@ -14,7 +14,7 @@
 #include "adjoint_onnx.h"
 #include "model_text.h"
 #include "temporary.h"
-#include "tests/plan.h"
+#include "tests/harness.h"
 
 static temporary folder;
 static char path[96];
@@ -89,15 +89,10 @@ static inline void expect_refused(Onnx__ModelProto *m, const char *part)
 /* Runs the network on x, once, with the updates of its layers. */
 static inline void run(const double x[])
 {
-    const adj_type t = adj_node_type(net->input[0]);
-    scoped(release) void *data = malloc(adj_type_bytes(t) + 1);
-    for (int64_t i = 0; i < adj_shape_elems(t.shape); i++)
-        adj_store(t.dtype, data, i, x[i]);
     e = plan_of(g, &(adj_exec_opts){.n_fetch = net->n_output,
                                     .fetch = net->output,
                                     .updates = adj_layer_updates(g)});
-    cr_assert_eq(adj_set(e, net->input[0], data, adj_type_bytes(t)), ADJ_OK, "%s",
-                 adj_exec_message(e));
+    set_values(e, net->input[0], x);
     cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
 }
 
@@ -105,12 +100,9 @@ static inline void run(const double x[])
 static inline void expect(const double x[], const double want[], double tolerance)
 {
     run(x);
-    const adj_node *y = net->output[0];
-    for (int64_t i = 0; i < adj_shape_elems(adj_node_type(y).shape); i++) {
-        const double got = adj_load(adj_node_type(y).dtype, adj_data(e, y), i);
-        cr_expect(got == want[i] || fabs(got - want[i]) <= tolerance,
-                  "%s: element %d is %.8g, expected %.8g", model_source(), (int)i, got, want[i]);
-    }
+    scoped(release) double *got = fixture_get(e, net->output[0]);
+    expect_close(got, want, adj_shape_elems(adj_node_type(net->output[0]).shape), 0, tolerance,
+                 model_source());
 }
 
 #endif

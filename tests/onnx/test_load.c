@@ -183,13 +183,11 @@ Test(onnx_load, batch_norm)
 
 Test(onnx_load, batch_norm_in_training)
 {
-    float mean, variance;
     load_text(17, norm_model, &(adj_onnx_opts){.training = 1});
     expect((double[]){1, 3, 5}, (double[]){1 - 2 * 1.2247425, 1, 1 + 2 * 1.2247425}, 1e-6);
-    cr_assert(adj_get(e, adj_find(g, "mean"), &mean, sizeof mean) == ADJ_OK);
-    cr_assert(adj_get(e, adj_find(g, "variance"), &variance, sizeof variance) == ADJ_OK);
-    cr_assert(fabsf(mean - 1.2F) < 1e-6F && fabsf(variance - 4) < 1e-5F, "%g %g", (double)mean,
-              (double)variance);
+    scoped(release) double *mean = fixture_get(e, adj_find(g, "mean"));
+    scoped(release) double *variance = fixture_get(e, adj_find(g, "variance"));
+    cr_assert(fabs(*mean - 1.2) < 1e-6 && fabs(*variance - 4) < 1e-5, "%g %g", *mean, *variance);
 }
 
 /* ---- refusals ---- */

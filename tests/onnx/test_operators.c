@@ -14,7 +14,7 @@ typedef struct {
     double x[25], y[RESULTS]; /* zeros after the last result */
 } values;
 
-static void expect_values(const values list[], size_t n, double tolerance)
+static void expect_models(const values list[], size_t n, double tolerance)
 {
     for (size_t i = 0; i < n; i++) {
         load_text(list[i].opset, list[i].model, NULL);
@@ -112,21 +112,21 @@ Test(onnx_operators, volumes)
          {1, 2},
          {1, 10, 100, 1000, 2, 20, 200, 2000, 0, 0}},
     };
-    expect_values(list, COUNT(list), 1e-5);
+    expect_models(list, COUNT(list), 1e-5);
 }
 
 /* The gradient of a volume's convolution: sum(y) has the sum of each tap's elements as dw. */
 Test(onnx_operators, gradient_of_conv_of_volumes)
 {
-    float dw[2];
     load_text(17, "(float[1,1,3,1,1] x) => (y) <float[1,1,2,1,1] w = {1, 10}> { y = Conv (x, w) }",
               NULL);
-    adj_node *leaf = adj_find(g, "w"), *grad;
     adj_node *sum = adj_reduce_sum(net->output[0], (adj_axes){.n = ADJ_ALL});
-    cr_assert(adj_grad(sum, NULL, 1, &leaf, &grad) == ADJ_OK, "%s", adj_graph_message(g));
+    adj_node *grad = gradient_of(sum, NULL, adj_find(g, "w"));
     e = plan_of(g, &(adj_exec_opts){.n_fetch = 1, .fetch = &grad});
-    cr_assert(adj_set(e, net->input[0], (float[]){1, 2, 4}, 12) == ADJ_OK && adj_run(e) == ADJ_OK);
-    cr_assert(adj_get(e, grad, dw, sizeof dw) == ADJ_OK && dw[0] == 3 && dw[1] == 6);
+    set_values(e, net->input[0], (double[]){1, 2, 4});
+    cr_assert_eq(adj_run(e), ADJ_OK);
+    scoped(release) double *dw = fixture_get(e, grad);
+    cr_assert(dw[0] == 3 && dw[1] == 6);
 }
 
 /* ---- results beside the first, integers ---- */
@@ -161,7 +161,7 @@ Test(onnx_operators, indices_and_integers)
          {-5, -1, 0, 16777217},
          {-1, -1, 0, 16777217}},
     };
-    expect_values(list, COUNT(list), 0);
+    expect_models(list, COUNT(list), 0);
 }
 
 /* Each element is 0 or twice x, and the mask says which. */
@@ -169,18 +169,17 @@ Test(onnx_operators, dropout_mask)
 {
     enum { N = 64 };
     double x[N];
-    float y[N], mask[N];
     int kept = 0;
     for (int i = 0; i < N; i++)
         x[i] = i + 1;
     load_text(17, "(float[64] x) => (y, mask) { y, mask = Dropout (x) }",
               &(adj_onnx_opts){.training = 1});
     run(x);
-    cr_assert_eq(adj_get(e, net->output[0], y, sizeof y), ADJ_OK);
-    cr_assert_eq(adj_get(e, net->output[1], mask, sizeof mask), ADJ_OK);
+    scoped(release) double *y = fixture_get(e, net->output[0]),
+                           *mask = fixture_get(e, net->output[1]);
     for (int i = 0; i < N; i++) {
         cr_assert(mask[i] == 0 || mask[i] == 1);
-        cr_assert((double)y[i] == 2 * x[i] * (double)mask[i], "%g of %g", (double)y[i], x[i]);
+        cr_assert_eq(y[i], 2 * x[i] * mask[i], "%g of %g", y[i], x[i]);
         kept += mask[i] == 1;
     }
     cr_assert(kept > 16 && kept < 48, "%d", kept);
@@ -243,7 +242,7 @@ Test(onnx_operators, quantized_and_resized)
          {1, 2, 4, 8},
          {10, 1.5, 6, 10}},
     };
-    expect_values(list, COUNT(list), 1e-5);
+    expect_models(list, COUNT(list), 1e-5);
 }
 
 /* ---- early opsets, places, signs ---- */
@@ -275,7 +274,7 @@ Test(onnx_operators, early_opsets_and_others)
          {1, 2, 3, 4, 5, 6},
          {-3, 1, 3, 0, -6, -7}},
     };
-    expect_values(list, COUNT(list), 0);
+    expect_models(list, COUNT(list), 0);
 }
 
 /* Rows (1, 0), (0, -1) and (1, 2) of x [2, 3, 2]. */
@@ -313,7 +312,7 @@ Test(onnx_operators, sequences)
          {1, 2, 3, 4, 5, 6},
          {1, 2, 3, 4, 5, 6}},
     };
-    expect_values(list, COUNT(list), 0);
+    expect_models(list, COUNT(list), 0);
 }
 
 /* ---- If ---- */
