@@ -52,9 +52,8 @@ Test(load, in_part)
     torch.tensor[6].name = "other.weight";
     write_weights(DICT + 1, torch.tensor);
     scoped(net_free) small_net n = net_of(ADJ_NHWC, ADJ_F32);
-    float before[15], after[15], conv[72];
     const adj_node *head = adj_find(n.g, "logits/w");
-    cr_assert_eq(adj_get(n.e, head, before, sizeof before), ADJ_OK);
+    scoped(release) double *before = fixture_get(n.e, head);
     adj_weights_opts o = {.map = "pytorch", .report = keep, .user = &all};
     cr_expect_eq(adj_weights_load(n.e, path.s, &o, &error), ADJ_EIO);
     expect_text(error.message, "no tensor dw.weight (for dw/w)");
@@ -63,10 +62,10 @@ Test(load, in_part)
     o.partial = 1;
     o.fresh = "fc1/b,nothing/*";
     cr_assert_eq(adj_weights_load(n.e, path.s, &o, &error), ADJ_OK, "%s", error.message);
-    cr_assert_eq(adj_get(n.e, head, after, sizeof after), ADJ_OK);
-    cr_expect_arr_eq(before, after, sizeof before);
-    cr_assert_eq(adj_get(n.e, adj_find(n.g, "conv1/w"), conv, sizeof conv), ADJ_OK);
-    cr_expect_eq(conv[1], torch.value[0][18]); /* [0][0][0][1] is [1][0][0][0] of theirs */
+    scoped(release) double *after = fixture_get(n.e, head);
+    scoped(release) double *conv = fixture_get(n.e, adj_find(n.g, "conv1/w"));
+    expect_close(after, before, 15, 0, 0, "head");
+    cr_expect_eq(conv[1], (double)torch.value[0][18]); /* [0][0][0][1] is [1][0][0][0] of theirs */
     static const struct {
         const char *name, *tensor, *why;
         adj_weight_fate fate;
@@ -105,10 +104,9 @@ static adj_exec *trainer(adj_graph *g, uint64_t seed)
     adj_updates *u = adj_training_updates(loss, &(adj_optimizer_opts){.momentum = 0.9});
     const adj_exec_opts o = {
         .n_fetch = 1, .fetch = &loss, .updates = u, .backend = "naive", .seed = seed};
-    const float ones[3] = {1, 1, 1}, rate = 0.01F;
     adj_exec *e = plan_of(g, &o);
-    adj_set(e, x, ones, sizeof ones);
-    adj_set(e, lr, &rate, sizeof rate);
+    set_values(e, x, (double[]){1, 1, 1});
+    set_values(e, lr, (double[]){0.01});
     cr_assert_eq(adj_run(e), ADJ_OK);
     return e;
 }

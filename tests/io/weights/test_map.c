@@ -34,10 +34,10 @@ Test(map, halves_are_converted)
     }
     write_weights(DICT, torch.tensor);
     scoped(net_free) small_net n = net_of(ADJ_NHWC, ADJ_F32);
-    float bias[5];
     cr_assert_eq(load_weights(&n, "pytorch", &error), ADJ_OK, "%s", error.message);
-    cr_assert_eq(adj_get(n.e, adj_find(n.g, "fc1/b"), bias, sizeof bias), ADJ_OK);
-    cr_expect_arr_eq(bias, torch.value[8], sizeof bias);
+    scoped(release) double *bias = fixture_get(n.e, adj_find(n.g, "fc1/b"));
+    for (int i = 0; i < 5; i++)
+        cr_expect_eq(bias[i], (double)torch.value[8][i]);
 }
 
 /* The built-in map, written by hand. */
