@@ -205,7 +205,11 @@ Test(optim, everything_frozen)
     scoped(release_graph) adj_graph *g = adj_graph_new();
     adj_node *p = adj_param(g, "p", ADJ_F32, (adj_shape){0}, adj_init_constant(1));
     adj_node *lr = adj_input(g, "learning_rate", ADJ_F32, (adj_shape){0});
-    const adj_optimizer_opts none = {.kind = ADJ_ADAM, .clip_norm = 1, .trained = &p};
+    const adj_loss_scale scale = {0};
+    adj_optimizer_opts none = {.clip_norm = 1, .trained = &p, .loss_scale = &scale};
+    cr_assert_eq(adj_updates_count(adj_optimizer(adj_square(p), &none)), 0);
+    cr_assert_null(adj_find(g, "loss_scale"));
+    none.kind = ADJ_ADAM;
     adj_updates *u = adj_optimizer(adj_square(p), &none);
     cr_assert_eq(adj_updates_count(u), 1);
     cr_assert_str_eq(adj_node_name(adj_updates_leaf_at(u, 0)), "adam/step");
@@ -302,6 +306,18 @@ static const struct {
     {{.clip_norm = INFINITY}, "adj_optimizer|clip_norm|got inf"},
     {{.lr = 1e300}, "adj_optimizer|lr|got 1e+300"},
     {{.n_trained = 1}, "adj_optimizer|trained is NULL|n_trained is 1"},
+    {{.loss_scale = &(adj_loss_scale){.initial = -1}}, "adj_optimizer|initial|got -1"},
+    {{.loss_scale = &(adj_loss_scale){.initial = NAN}}, "initial|nan"},
+    {{.loss_scale = &(adj_loss_scale){.initial = INFINITY}}, "initial|inf"},
+    {{.loss_scale = &(adj_loss_scale){.initial = 1e-8}}, "initial|1e-08"},
+    {{.loss_scale = &(adj_loss_scale){.growth = 0.5}}, "growth|0.5"},
+    {{.loss_scale = &(adj_loss_scale){.growth = NAN}}, "growth|nan"},
+    {{.loss_scale = &(adj_loss_scale){.growth = INFINITY}}, "growth|inf"},
+    {{.loss_scale = &(adj_loss_scale){.backoff = 1}}, "backoff|below 1"},
+    {{.loss_scale = &(adj_loss_scale){.backoff = -0.5}}, "backoff|-0.5"},
+    {{.loss_scale = &(adj_loss_scale){.backoff = NAN}}, "backoff|nan"},
+    {{.loss_scale = &(adj_loss_scale){.interval = -1}}, "interval|got -1"},
+    {{.loss_scale = &(adj_loss_scale){.interval = INT64_MAX}}, "interval|16777216"},
 };
 
 Test(optim, refusals)
