@@ -78,16 +78,12 @@ Test(idx, literal_plain_and_gz)
 Test(idx, truncated_at_every_byte)
 {
     char offset[32];
-    for (size_t n = 0; n < sizeof images; n++) {
-        put_pair(0, images, n);
-        snprintf(offset, sizeof offset, "offset %zu: ", n);
-        expect_refused(image_name, offset);
-    }
-    for (size_t n = 0; n < sizeof labels; n++) {
-        put_pair(1, labels, n);
-        snprintf(offset, sizeof offset, "offset %zu: ", n);
-        expect_refused(label_name, offset);
-    }
+    for (int number = 0; number < 2; number++)
+        for (size_t n = 0; n < (number == 0 ? sizeof images : sizeof labels); n++) {
+            put_pair(number, number == 0 ? images : labels, n);
+            snprintf(offset, sizeof offset, "offset %zu: ", n);
+            expect_refused(number == 0 ? image_name : label_name, offset);
+        }
 }
 
 Test(idx, gz_truncated_and_damaged_at_every_byte)

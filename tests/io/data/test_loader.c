@@ -79,6 +79,7 @@ Test(loader, is_adj_batch)
 /* A source whose images take 0 to 3 tenths of a millisecond, and fail from failing on. */
 typedef struct {
     int64_t failing; /* N: none */
+    int is_silent;   /* fails without a message */
     int slow;        /* each takes so many milliseconds */
     int signals;     /* reads in threads that let a signal through */
     int reads;       /* started */
@@ -95,7 +96,8 @@ static adj_status read_uneven(void *user, int64_t i, float *pixels, adj_error *e
         __atomic_add_fetch(&u->signals, 1, __ATOMIC_RELAXED);
     pause_for(u->slow > 0 ? u->slow * 1000L : i * 7 % 4 * 100);
     if (i >= u->failing)
-        return adj_error_set(error, ADJ_EIO, "image %lld is torn", (long long)i);
+        return u->is_silent ? ADJ_EBACKEND
+                            : adj_error_set(error, ADJ_EIO, "image %lld is torn", (long long)i);
     return adj_dataset_read(u->d, i, pixels, error);
 }
 
@@ -242,26 +244,10 @@ Test(loader, a_reader_fails)
     }
 }
 
-static adj_status fail_silently(void *user, int64_t i, float *pixels, adj_error *error)
-{
-    (void)user;
-    (void)i;
-    (void)pixels;
-    (void)error;
-    return ADJ_EBACKEND;
-}
-
 Test(loader, a_reader_fails_silently)
 {
-    const adj_dataset like = {.n = 2,
-                              .size = {1, 1, 1},
-                              .classes = 2,
-                              .labels = (const int32_t[]){0, 1},
-                              .mean = {1},
-                              .deviation = {1}};
-    scoped(release_dataset) adj_dataset *d = NULL;
-    const adj_source source = {.read = fail_silently};
-    cr_assert_eq(adj_dataset_from_source(&like, &source, &d), ADJ_OK);
+    uneven u = {.is_silent = 1};
+    scoped(release_dataset) adj_dataset *d = new_uneven(&u);
     for (int threads = 0; threads < 2; threads++) {
         scoped(release_loader) adj_loader *l =
             new_loader(d, &(adj_loader_opts){.batch = 1, .threads = threads});
@@ -323,32 +309,46 @@ Test(loader, refused)
         adj_loader_opts o;
         adj_status status;
         const char *says;
+        loader_shards shards;
     } cases[] = {
-        {{0}, ADJ_EARG, "batch is out of range (got 0, expected 1 or more)"},
-        {{.batch = -1}, ADJ_EARG, "batch is out of range (got -1"},
-        {{.batch = INT64_MAX}, ADJ_EARG, "batch is out of range (got 9223372036854775807"},
+        {{0}, ADJ_EARG, "batch is out of range (got 0, expected 1 or more)", {0}},
+        {{.batch = -1}, ADJ_EARG, "batch is out of range (got -1", {0}},
+        {{.batch = INT64_MAX}, ADJ_EARG, "batch is out of range (got 9223372036854775807", {0}},
         {{.batch = 1, .threads = -1},
          ADJ_EARG,
-         "threads is out of range (got -1, expected 0 to 64)"},
-        {{.batch = 1, .threads = 65}, ADJ_EARG, "threads is out of range (got 65"},
+         "threads is out of range (got -1, expected 0 to 64)",
+         {0}},
+        {{.batch = 1, .threads = 65}, ADJ_EARG, "threads is out of range (got 65", {0}},
         {{.batch = 1, .size.h = -1},
          ADJ_ESHAPE,
-         "image size in a batch is out of range (got -1x5x3, expected"},
-        {{.batch = 1, .size.w = 1 << 16}, ADJ_ESHAPE, "got 7x65536x3"},
-        {{.batch = 1, .size.c = 1}, ADJ_ESHAPE, "images of 7x5x3 cannot become 7x5x1: mean and"},
-        {{.batch = 1, .size.c = 5}, ADJ_ESHAPE, "got 7x5x5"},
+         "image size in a batch is out of range (got -1x5x3, expected",
+         {0}},
+        {{.batch = 1, .size.w = 1 << 16}, ADJ_ESHAPE, "got 7x65536x3", {0}},
+        {{.batch = 1, .size.c = 1},
+         ADJ_ESHAPE,
+         "images of 7x5x3 cannot become 7x5x1: mean and",
+         {0}},
+        {{.batch = 1, .size.c = 5}, ADJ_ESHAPE, "got 7x5x5", {0}},
         {{.batch = 2, .augment.shift = 9},
          ADJ_EARG,
-         "shift is out of range (got 9, expected 0 to 8)"},
+         "shift is out of range (got 9, expected 0 to 8)",
+         {0}},
         {{.batch = 2, .augment.shift = -1},
          ADJ_EARG,
-         "shift is out of range (got -1, expected 0 to 8)"},
-        {{.batch = 2, .augment.cutout = -1}, ADJ_EARG, "cutout is out of range (got -1"},
-        {{.batch = 2, .augment.jitter = -0.1}, ADJ_EARG, "jitter is out of range (got -0.1"},
-        {{.batch = 2, .augment.jitter = NAN}, ADJ_EARG, "jitter is out of range (got nan"},
-        {{.batch = 2, .augment.mixup = NAN}, ADJ_EARG, "mixup is out of range (got nan"},
-        {{.batch = 2, .augment.mixup = 1e-9}, ADJ_EARG, "mixup is out of range (got 1e-09"},
-        {{.batch = 2, .augment.mixup = -1}, ADJ_EARG, "mixup is out of range (got -1"},
+         "shift is out of range (got -1, expected 0 to 8)",
+         {0}},
+        {{.batch = 2, .augment.cutout = -1}, ADJ_EARG, "cutout is out of range (got -1", {0}},
+        {{.batch = 2, .augment.jitter = -0.1}, ADJ_EARG, "jitter is out of range (got -0.1", {0}},
+        {{.batch = 2, .augment.jitter = NAN}, ADJ_EARG, "jitter is out of range (got nan", {0}},
+        {{.batch = 2, .augment.mixup = NAN}, ADJ_EARG, "mixup is out of range (got nan", {0}},
+        {{.batch = 2, .augment.mixup = 1e-9}, ADJ_EARG, "mixup is out of range (got 1e-09", {0}},
+        {{.batch = 2, .augment.mixup = -1}, ADJ_EARG, "mixup is out of range (got -1", {0}},
+        {{.batch = 8}, ADJ_EARG, "cannot be divided into 3", {3, 0, 0}},
+        {{.batch = 8}, ADJ_EARG, "cannot be divided", {-1, 0, 0}},
+        {{.batch = 8}, ADJ_EARG, "shards are out of range", {4, 4, 0}},
+        {{.batch = 8}, ADJ_EARG, "got 3 from 2 on, expected within 4", {4, 2, 3}},
+        {{.batch = 8}, ADJ_EARG, "shards are out of range", {4, -1, 1}},
+        {{.batch = 8}, ADJ_EARG, "shards are out of range", {4, 0, -1}},
     };
     scoped(release_dataset) adj_dataset *d = new_dataset(N, H, W, C);
     scoped(release_loader) adj_loader *l = NULL;
@@ -356,10 +356,12 @@ Test(loader, refused)
     adj_error error = {0};
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        cr_expect_eq(adj_loader_new(d, &cases[i].o, &l, &error), cases[i].status);
+        cr_expect_eq(adj_loader_new_shards(d, &cases[i].o, cases[i].shards, &l, &error),
+                     cases[i].status);
         cr_expect(l == NULL && strstr(error.message, cases[i].says) != NULL, "%s", error.message);
     }
     const adj_loader_opts o = {.batch = BATCH};
+    cr_expect_eq(adj_loader_new(d, &(adj_loader_opts){0}, &l, NULL), ADJ_EARG);
     cr_expect_eq(adj_loader_new(NULL, &o, &l, NULL), ADJ_EARG);
     cr_expect_eq(adj_loader_new(d, NULL, &l, NULL), ADJ_EARG);
     cr_expect_eq(adj_loader_new(d, &o, NULL, NULL), ADJ_EARG);
@@ -421,26 +423,5 @@ Test(loader, parts_are_mixed_by_themselves)
         cr_expect_arr_eq(b.other_labels, a.other_labels + 4, 4 * sizeof *a.labels);
         for (int64_t k = 0; k < 4; k++)
             cr_expect_eq(a.other_labels[k], a.labels[3 - k]);
-    }
-}
-
-Test(loader, no_such_parts)
-{
-    static const struct {
-        int64_t shards, first, n;
-        const char *why;
-    } cases[] = {
-        {3, 0, 0, "cannot be divided into 3"}, {-1, 0, 0, "cannot be divided"},
-        {4, 4, 0, "shards are out of range"},  {4, 2, 3, "got 3 from 2 on, expected within 4"},
-        {4, -1, 1, "shards are out of range"}, {4, 0, -1, "shards are out of range"}};
-    scoped(release_dataset) adj_dataset *d = new_dataset(N, H, W, C);
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        adj_loader *l = NULL;
-        adj_error error = {0};
-        const adj_loader_opts o = {.batch = 8};
-        const loader_shards shards = {cases[i].shards, cases[i].first, cases[i].n};
-        cr_expect_eq(adj_loader_new_shards(d, &o, shards, &l, &error), ADJ_EARG);
-        expect_text(error.message, cases[i].why);
-        cr_expect_null(l);
     }
 }
