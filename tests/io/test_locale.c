@@ -26,13 +26,6 @@ static void end(void) { remove_host_locale(f.path); }
 
 TestSuite(locale, .init = begin, .fini = end);
 
-static char *contents(const char *path)
-{
-    static char text[1 << 16];
-    text[get_file(path, text, sizeof text)] = '\0';
-    return text;
-}
-
 /* Python: "%.9g" % numpy.float32(0.0093). */
 Test(locale, header)
 {
@@ -43,7 +36,8 @@ Test(locale, header)
     static const adj_metadata metadata[] = {{"mean", "[33.25, 0.5]"}};
     const file_name path = in_folder(&f, "w.h");
     cr_assert_eq(adj_tensors_write_header(path.s, "net", 2, tensors, 1, metadata, NULL), ADJ_OK);
-    const char *text = contents(path.s);
+    static char text[1 << 16];
+    get_file(path.s, text, sizeof text);
     expect_text(text, "0.00930000003F, -1.5F, 2.9999999e-20F,");
     expect_text(text, "0.10000000000000001,");
     expect_text(text, "net_mean[2] = {\n    33.25F, 0.5F,");

@@ -206,21 +206,27 @@ static void expect_layer(const char *op, size_t n, const float weights[], const 
               (double)b[1]);
 }
 
+static const float four[] = {2, 10, 4, 20};
+
+static adj_node *wide_conv(void)
+{
+    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {2, 1, 3, 3}});
+    adj_node *w = values("w", (adj_shape){4, {1, 2, 1, 2}}, four);
+    return adj_conv2d(x, w, &(adj_conv){.format = ADJ_NCHW});
+}
+
 /* The filters of channel 0 become 3 / 2 times as large; biases (1 - 7) 3 / 2 + 5 and 2. */
 Test(onnx_save, folds_conv)
 {
-    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {2, 1, 3, 3}});
-    adj_node *w = values("w", (adj_shape){4, {1, 2, 1, 2}}, (float[]){2, 10, 4, 20});
-    const adj_conv a = {.format = ADJ_NCHW};
     flags = ADJ_ONNX_FOLD_BATCH_NORMS;
-    save(norm(adj_conv2d(x, w, &a), ADJ_NCHW));
+    save(norm(wide_conv(), ADJ_NCHW));
     expect_layer("Conv", 4, (float[]){3, 6, 10, 20}, (float[]){-4, 2});
 }
 
-static void fold_product(unsigned transpose, const float w[4], const float folded[4])
+static void fold_product(unsigned transpose, const float folded[4])
 {
     adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){2, {3, 2}});
-    adj_node *y = adj_matmul(x, values("w", (adj_shape){2, {2, 2}}, w), transpose);
+    adj_node *y = adj_matmul(x, values("w", (adj_shape){2, {2, 2}}, four), transpose);
     flags = ADJ_ONNX_FOLD_BATCH_NORMS;
     save(norm(y, ADJ_NHWC));
     expect_layer("Gemm", 4, folded, (float[]){-4, 2});
@@ -228,22 +234,13 @@ static void fold_product(unsigned transpose, const float w[4], const float folde
     cr_assert(transpose == 0 ? p->n_attribute == 0 : strcmp(p->attribute[0]->name, "transB") == 0);
 }
 
-Test(onnx_save, folds_product)
-{
-    fold_product(0, (float[]){2, 10, 4, 20}, (float[]){3, 10, 6, 20});
-}
-
-Test(onnx_save, folds_product_by_rows)
-{
-    fold_product(ADJ_TRANSPOSE_B, (float[]){2, 10, 4, 20}, (float[]){3, 15, 4, 20});
-}
+Test(onnx_save, folds_product) { fold_product(0, (float[]){3, 10, 6, 20}); }
+Test(onnx_save, folds_product_by_rows) { fold_product(ADJ_TRANSPOSE_B, (float[]){3, 15, 4, 20}); }
 
 /* A convolution that something else reads, too, stays. */
 Test(onnx_save, keeps_a_batch_norm_beside_another_reader)
 {
-    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {2, 1, 3, 3}});
-    adj_node *w = values("w", (adj_shape){4, {1, 2, 1, 2}}, (float[]){2, 10, 4, 20});
-    adj_node *y = adj_conv2d(x, w, &(adj_conv){.format = ADJ_NCHW});
+    adj_node *y = wide_conv();
     flags = ADJ_ONNX_FOLD_BATCH_NORMS;
     save(adj_add(y, norm(y, ADJ_NCHW)));
     cr_assert_eq(count_ops("BatchNormalization"), 1);
@@ -315,43 +312,38 @@ static adj_node *add_bias(adj_node *y, adj_format format)
     return adj_bias_add(y, values("b", (adj_shape){1, {2}}, (float[]){1, 2}), format);
 }
 
+/* A convolution of [1, 2, 2, 2] in either format; kind 1: depthwise, 2: transposed. */
+static adj_node *conv_of(adj_format format, int kind)
+{
+    const adj_conv a = {.format = format};
+    const adj_shape s = {4, {1, 2, 2, 2}};
+    adj_node *x = adj_input(g, "x", ADJ_F32, s);
+    adj_node *f = values("w", (adj_shape){4, {1, 1, 2, kind == 1 ? 1 : 2}}, four);
+    return kind == 0   ? adj_conv2d(x, f, &a)
+           : kind == 1 ? adj_depthwise_conv2d_native(x, f, &a)
+                       : adj_conv2d_backprop_input(s, f, x, &a);
+}
+
 Test(onnx_save, bias_of_a_convolution)
 {
-    const float w[] = {2, 10, 4, 20};
-    for (int k = 0; k < 2; k++) {
-        const adj_conv a = {.format = k == 0 ? ADJ_NHWC : ADJ_NCHW};
-        const adj_shape s = {4, {1, 2, 2, 2}};
-        adj_node *x = adj_input(g, "x", ADJ_F32, s);
-        adj_node *f = values("w", (adj_shape){4, {1, 1, 2, 2}}, w);
-        expect_bias(add_bias(adj_conv2d(x, f, &a), a.format), "Conv", 2, 0);
-
-        x = adj_input(g, "x", ADJ_F32, s);
-        f = values("w", (adj_shape){4, {1, 1, 2, 1}}, w);
-        expect_bias(add_bias(adj_depthwise_conv2d_native(x, f, &a), a.format), "Conv", 2, 0);
-
-        x = adj_input(g, "x", ADJ_F32, s);
-        f = values("w", (adj_shape){4, {1, 1, 2, 2}}, w);
-        expect_bias(add_bias(adj_conv2d_backprop_input(s, f, x, &a), a.format), "ConvTranspose", 2,
-                    0);
-    }
+    static const char *const ops[] = {"Conv", "Conv", "ConvTranspose"};
+    for (int format = ADJ_NHWC; format <= ADJ_NCHW; format++)
+        for (int kind = 0; kind < 3; kind++)
+            expect_bias(add_bias(conv_of((adj_format)format, kind), (adj_format)format), ops[kind],
+                        2, 0);
 }
 
 /* A convolution that something else reads, too, stays without the bias, which is still a list. */
 Test(onnx_save, bias_beside_another_reader)
 {
-    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {1, 2, 2, 2}});
-    adj_node *f = values("w", (adj_shape){4, {1, 1, 2, 2}}, (float[]){2, 10, 4, 20});
-    adj_node *y = adj_conv2d(x, f, &(adj_conv){.format = ADJ_NCHW});
+    adj_node *y = conv_of(ADJ_NCHW, 0);
     expect_bias(adj_mul(y, add_bias(y, ADJ_NCHW)), "Reshape", 0, 1);
 }
 
 /* A bias of another format than the convolution's belongs to another axis. */
 Test(onnx_save, bias_of_another_axis)
 {
-    adj_node *x = adj_input(g, "x", ADJ_F32, (adj_shape){4, {1, 2, 2, 2}});
-    adj_node *f = values("w", (adj_shape){4, {1, 1, 2, 2}}, (float[]){2, 10, 4, 20});
-    adj_node *y = adj_conv2d(x, f, &(adj_conv){.format = ADJ_NCHW});
-    expect_bias(add_bias(y, ADJ_NHWC), "Add", 1, 1);
+    expect_bias(add_bias(conv_of(ADJ_NCHW, 0), ADJ_NHWC), "Add", 1, 1);
 }
 
 TestSuite(onnx_save_batch, .init = start, .fini = end);
