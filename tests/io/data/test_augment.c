@@ -40,8 +40,7 @@ typedef struct {
     int h, w;
 } offset;
 
-/* What becomes of an image: it is moved down and to the right, or mirrored, and black in a square.
- */
+/* A change of an image: moved down and to the right, or mirrored, and black in a square. */
 typedef struct {
     offset by, center; /* of the square */
     int side, is_mirrored;

@@ -10,7 +10,7 @@ TestSuite(prefix, .init = enter_weights, .fini = leave_folder);
 
 enum { OTHERS = 300, ROOM = OTHERS + DICT };
 
-/* What is written, empty when a test begins. */
+/* Tensors to be written, none when a test begins. */
 static struct {
     adj_tensor tensor[ROOM];
     char name[ROOM][96];
