@@ -4,7 +4,7 @@
 # FOLDER/corpus/NAME. A crash, a leak, a sanitizer's report or an input that takes too long is a failure;
 # the input stays in FOLDER/found. One target alone: FUZZ_ONLY=NAME. FOLDER/executions has a line for each
 # run: its CPU seconds and executions, of which RECORD.md keeps the sums. Words that a target knows are in
-# NAME.dict; those of the command line are the names of all ops as well.
+# NAME.dict; those of the command line are the names of all ops and options as well.
 #
 # minimize.sh makes the seeds from what runs have found; replay.c runs them without a fuzzer, in
 # `ninja test` and `ninja asan`, so an input that once failed is added to them: tests/fuzz/seeds.sh add NAME found-WHAT.
@@ -21,7 +21,10 @@ if [ "$1" = --one ]; then
     if [ -f "tests/fuzz/$name.dict" ]; then
         dictionary=-dict=$folder/$name.dict
         cp "tests/fuzz/$name.dict" "$folder/$name.dict"
-        [ "$name" != cli ] || sed -n 's/^ *&adj_op_\(.*\),$/"\1"/p' ops/registry.c >>"$folder/$name.dict"
+        [ "$name" != cli ] || {
+            sed -n 's/^ *&adj_op_\(.*\),$/"\1"/p' ops/registry.c
+            grep -rhoE '"--[a-z-]+"' cli | sort -u
+        } >>"$folder/$name.dict"
     fi
     # The mask: what the code under test prints is not wanted, what the fuzzer prints is.
     "$target" -max_total_time="${FUZZ_SECONDS:-20}" -timeout=20 -rss_limit_mb=2048 -max_len=8192 \
