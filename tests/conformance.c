@@ -52,47 +52,27 @@ static const char *word(const json_t *json, const char *key)
     return s != NULL ? s : "?";
 }
 
-/* The whole file, decompressed if it is compressed; NULL with why. */
-static char *read_file(const char *path, size_t *bytes, char why[CASE_TEXT])
+static size_t read_some(void *to, size_t room, void *file)
 {
-    gzFile f = gzopen(path, "rb");
-    char *text = NULL;
-    size_t room = 0;
-    int n = 0, code = Z_OK;
-    *bytes = 0;
-    snprintf(why, CASE_TEXT, "cannot be opened");
-    while (f != NULL) {
-        if (*bytes == room) {
-            room = 2 * room + (1 << 20);
-            char *more = realloc(text, room);
-            if (more == NULL)
-                break;
-            text = more;
-        }
-        n = gzread(f, text + *bytes, (unsigned)(room - *bytes));
-        if (n <= 0)
-            break;
-        *bytes += (size_t)n;
-    }
-    if (f != NULL) {
-        snprintf(why, CASE_TEXT, "%.200s", gzerror(f, &code));
-        if (gzclose(f) != Z_OK || n < 0 || code != Z_OK) {
-            free(text);
-            return NULL;
-        }
-    }
-    return text;
+    const int n = gzread(file, to, (unsigned)room);
+    return n < 0 ? (size_t)-1 : (size_t)n;
 }
 
+/* Reads a file, compressed or not; NULL with why. */
 static json_t *read_cases(const char *path, char why[CASE_TEXT])
 {
     json_error_t error;
-    size_t bytes;
-    char *text = read_file(path, &bytes, why);
-    if (text == NULL)
+    int code = Z_OK;
+    gzFile f = gzopen(path, "rb");
+    snprintf(why, CASE_TEXT, "cannot be opened");
+    if (f == NULL)
         return NULL;
-    json_t *cases = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
-    free(text);
+    json_t *cases = json_load_callback(read_some, f, JSON_REJECT_DUPLICATES, &error);
+    snprintf(why, CASE_TEXT, "%.200s", gzerror(f, &code));
+    if (gzclose(f) != Z_OK || code != Z_OK) {
+        json_decref(cases);
+        return NULL;
+    }
     snprintf(why, CASE_TEXT, "%s", cases == NULL ? error.text : "no list of cases");
     return cases;
 }

@@ -1,6 +1,6 @@
 /* replay.c - a fuzz target without a fuzzer: each of its seeds once, with any compiler. replay_NAME
  * reads the folder corpus/NAME beside it, which ninja unpacks (seeds.sh), or the files given. */
-#include <dirent.h>
+#include <glob.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,20 +37,14 @@ static int replay_corpus(const char *program, int *n)
     const char *name = strstr(program, "replay_");
     if (name == NULL)
         return fprintf(stderr, "%s is not named replay_NAME\n", program), 1;
-    snprintf(path, sizeof path, "%.*scorpus/%s", (int)(name - program), program, name + 7);
-    DIR *folder = opendir(path);
-    if (folder == NULL)
-        return fprintf(stderr, "%s cannot be read\n", path), 1;
-    size_t end = strlen(path);
+    snprintf(path, sizeof path, "%.*scorpus/%s/*", (int)(name - program), program, name + 7);
+    glob_t seeds;
+    if (glob(path, 0, NULL, &seeds) != 0)
+        return fprintf(stderr, "there is no %s\n", path), 1;
     int failed = 0;
-    for (struct dirent *entry; (entry = readdir(folder)) != NULL && !failed;) {
-        snprintf(path + end, sizeof path - end, "/%s", entry->d_name);
-        if (entry->d_name[0] == '.')
-            continue;
-        failed = replay(path);
-        ++*n;
-    }
-    closedir(folder);
+    for (size_t i = 0; i < seeds.gl_pathc && !failed; i++, ++*n)
+        failed = replay(seeds.gl_pathv[i]);
+    globfree(&seeds);
     return failed;
 }
 

@@ -298,9 +298,11 @@ Test(broken, of_the_training_part)
         }
     }
     put_start(&f, "b/1.png", "rgb.png", 50);
-    expect_no_data(f.path, ADJ_TRAIN, &skip, "no image of class b can be read");
+    scoped(release_dataset) adj_dataset *no_b = open_broken(&f, ADJ_TRAIN, &skip);
+    expect_text(no_b->message, "no image of class b can be read");
     put_start(&f, "a/2.png", "rgb.png", 50);
-    expect_no_data(f.path, ADJ_TRAIN, &skip, ", and 3 more of 4 files cannot be read");
+    scoped(release_dataset) adj_dataset *none = open_broken(&f, ADJ_TRAIN, &skip);
+    expect_text(none->message, ", and 3 more of 4 files cannot be read");
 }
 
 static void count_progress(void *user, int64_t done, int64_t n)
