@@ -125,15 +125,16 @@ enum { CONTINUE = -1 };
  * error (which is then printed). Values point into argv, in which lists are split. */
 int parse_options(const usage *u, int argc, char **argv);
 
+/* The name of the sub-command that runs, "train". */
+extern const char *running_command;
 /* These two print a sentence, whose arguments may be any text, on a line of its own (say.c): to the
  * output; as "adjoint COMMAND: sentence" to stderr, which returns status. A sentence that begins
  * with "note:" has no command in front; complain leaves out the name of the library's function in
  * front, "adj_run: ". */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-int complain(const char *command, int status, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+int complain(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Complains of an error. Returns EXIT_USAGE if an argument is wrong, else EXIT_FAILED. */
-int complain_of(const char *command, const adj_error *error);
+int complain_of(const adj_error *error);
 
 /* ---- a command line that repeats a run, quoted for a shell (repeat.c) ---- */
 

@@ -350,6 +350,7 @@ void end_of_kernels(void) { ring_in(0); }
 void announce_hangs(void *user, const adj_node *first, const char *backend, const char *impl,
                     double estimate)
 {
+    (void)user;
     const double limit = kernel_limit(estimate);
     const struct sigaction action = {.sa_handler = tell_hang, .sa_flags = SA_RESTART};
     ring_in(0); /* the note is not read now */
@@ -357,8 +358,8 @@ void announce_hangs(void *user, const adj_node *first, const char *backend, cons
     c_snprintf(note, sizeof note,
                "adjoint %s: note: the last kernel began %.3g s ago: %s%s%s%.60s%s by %.30s %.63s, "
                "estimated at %.2g s (adjoint compare --guard ends one that hangs)\n",
-               (const char *)user, limit, adj_node_op(first), name[0] != '\0' ? " " : "", quote,
-               name, quote, backend, impl, estimate);
+               running_command, limit, adj_node_op(first), name[0] != '\0' ? " " : "", quote, name,
+               quote, backend, impl, estimate);
     sigaction(SIGALRM, &action, NULL);
     ring_in(limit);
 }

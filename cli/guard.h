@@ -19,7 +19,7 @@ adj_status guard_run(void *user, const char *isa, const void *request, size_t by
 void announce_crashes(const char *line);
 
 /* Callback for adj_exec_internal.before_kernel: prints a note if this is the last call for as long
- * as guard.h's kernel_limit. user: the sub-command's name. */
+ * as guard.h's kernel_limit. user: not used. */
 void announce_hangs(void *user, const adj_node *first, const char *backend, const char *impl,
                     double estimate);
 /* The last kernel has ended. */

@@ -71,7 +71,7 @@ int check_variables(const usage *u)
             const size_t length = variables[k].is_list ? strcspn(value, ",") : strlen(value);
             snprintf(word, sizeof word, "%.*s", (int)(length < sizeof word ? length : 63), value);
             if (word_index(words, word) < 0)
-                return complain(u->command, EXIT_USAGE, "%s: got \"%s\", expected %s", name, word,
+                return complain(EXIT_USAGE, "%s: got \"%s\", expected %s", name, word,
                                 list_words(words, list));
             value += length + (value[length] == ',');
         }
@@ -350,7 +350,7 @@ int print_document(const usage *u, const char *form)
 {
     const int i = word_index(FORMS, form);
     if (i < 0)
-        return complain(u->command, EXIT_USAGE, "--document: unknown form %s", form);
+        return complain(EXIT_USAGE, "--document: unknown form %s", form);
     forms[i].section(u);
     return EXIT_OK;
 }

@@ -147,10 +147,10 @@ static int write_page(FILE *f, const void *source)
     return json_write(f, json_incref((json_t *)source), JSON_PAGE, 0);
 }
 
-int json_report(const char *command, const char *path, json_t *j)
+int json_report(const char *path, json_t *j)
 {
     const output_file file = {"--json", path, OUTPUT_REPORT};
-    const int status = write_only(command, &file, write_page, j);
+    const int status = write_only(&file, write_page, j);
     json_decref(j);
     return status;
 }

@@ -28,7 +28,7 @@ enum { JSON_PAGE = JSON_INDENT(1) | JSON_REAL_PRECISION(9) };
 int json_write(FILE *f, json_t *j, size_t flags, int failed);
 /* Writes the object to the file of --json, which is checked first, and frees it; path NULL: only
  * frees it. Returns an exit status. */
-int json_report(const char *command, const char *path, json_t *j);
+int json_report(const char *path, json_t *j);
 /* Prints j as text to standard output: a line for each member, those of an inner object indented,
  * null as "not known". Returns and fails as json_write does. */
 int json_print(json_t *j);

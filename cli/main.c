@@ -61,8 +61,10 @@ static int run(int argc, char **argv)
     if (strcmp(name, "--document") == 0)
         return command_document(argc - 1, argv + 1);
     for (const command *c = commands; c->name != NULL; c++)
-        if (strcmp(name, c->name) == 0)
+        if (strcmp(name, c->name) == 0) {
+            running_command = c->name;
             return c->run(argc - 1, argv + 1);
+        }
     return unknown_command(name);
 }
 

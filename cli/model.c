@@ -62,27 +62,27 @@ static adj_status unknown_model(const char *name, adj_error *error)
 }
 
 /* Complains of a file that is no ONNX file, by what it is. */
-static int complain_of_file(const char *command, const char *path)
+static int complain_of_file(const char *path)
 {
     static const char expected[] = "--model: expected a model's name or an ONNX file";
     adj_tensors *t = NULL;
     if (adj_tensors_read(path, &t) == ADJ_OK)
-        complain(command, EXIT_USAGE, "%s; %s holds weights (set --weights FILE)", expected, path);
+        complain(EXIT_USAGE, "%s; %s holds weights (set --weights FILE)", expected, path);
     else
-        complain(command, EXIT_USAGE, "%s; %s", expected, t != NULL ? t->message : "out of memory");
+        complain(EXIT_USAGE, "%s; %s", expected, t != NULL ? t->message : "out of memory");
     adj_tensors_free(t);
     return EXIT_USAGE;
 }
 
-int check_model(const char *command, const char *name)
+int check_model(const char *name)
 {
     adj_error error = {0};
     if (is_onnx_file(name) || adj_model_find(name, NULL) != NULL)
         return CONTINUE;
     if (strchr(name, '.') != NULL && access(name, R_OK) == 0)
-        return complain_of_file(command, name);
+        return complain_of_file(name);
     unknown_model(name, &error);
-    return complain(command, EXIT_USAGE, "%s", error.message);
+    return complain(EXIT_USAGE, "%s", error.message);
 }
 
 const char *model_hint(const char *model, const char *weights)
@@ -198,11 +198,11 @@ static double batch_norm_epsilon(const char *model)
     return epsilon;
 }
 
-void say_keras_epsilon(const char *command, const char *map, const char *model)
+void say_keras_epsilon(const char *map, const char *model)
 {
     const double epsilon = map != NULL && strcmp(map, "keras") == 0 ? batch_norm_epsilon(model) : 0;
     if (epsilon > 0)
-        complain(command, EXIT_OK,
+        complain(EXIT_OK,
                  "note: batch norm epsilon is %g in %s (Keras's default: 0.001); results match a "
                  "Keras model built with epsilon=%g",
                  epsilon, model, epsilon);
@@ -253,7 +253,7 @@ static int64_t count_parameters(const adj_model *m)
     adj_node *logits = g != NULL ? adj_model_logits(g, m, &(adj_model_opts){.training = 1}) : NULL;
     int64_t n = logits != NULL ? adj_trainable_elems(logits) : -1;
     if (logits == NULL)
-        complain("models", EXIT_FAILED, "%s: %s", m->name, adj_graph_message(g));
+        complain(EXIT_FAILED, "%s: %s", m->name, adj_graph_message(g));
     adj_graph_free(g);
     return n;
 }
@@ -308,5 +308,5 @@ int command_models(int argc, char **argv)
     int status = parse_options(&u, argc, argv);
     if (status != CONTINUE)
         return status;
-    return json != NULL ? json_report("models", json, models_json()) : print_models();
+    return json != NULL ? json_report(json, models_json()) : print_models();
 }

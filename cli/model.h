@@ -19,7 +19,7 @@ typedef struct {
 
 /* Returns CONTINUE if the model exists or is an ONNX file's, which is read later; else prints an
  * error and returns EXIT_USAGE. */
-int check_model(const char *command, const char *name);
+int check_model(const char *name);
 /* Returns what to do about a weights file that cannot be loaded without --model: " (set --model
  * ...)", or "" if --model is given or the file names a built-in model. */
 const char *model_hint(const char *model, const char *weights);
@@ -31,7 +31,7 @@ adj_status model_build(model_graph *m, adj_graph *g, const char *name,
                        const adj_model_opts *options, const adj_optimizer_opts *optimizer);
 /* Prints a note if the map is keras and the model has batch norms, whose epsilon Keras's files do
  * not hold. */
-void say_keras_epsilon(const char *command, const char *map, const char *model);
+void say_keras_epsilon(const char *map, const char *model);
 /* Returns labels for a batch without data, all classes cyclically, to be freed; NULL when out of
  * memory. */
 int32_t *model_labels(const model_graph *m);

@@ -80,7 +80,7 @@ static int find(void *library, const char *name, void *to, size_t size)
     return function != NULL;
 }
 
-static int join(const char *command, double patience, mpirun_group *g)
+static int join(double patience, mpirun_group *g)
 {
     open_function *open;
     ranks_function *ranks;
@@ -93,9 +93,9 @@ static int join(const char *command, double patience, mpirun_group *g)
         !find(g->library, "adj_mpi_abort", &g->abort, sizeof g->abort) ||
         !find(g->library, "adj_mpi_lost_rank", &g->lost_rank, sizeof g->lost_rank) ||
         !find(g->library, "adj_mpi_close", &g->close, sizeof g->close))
-        return complain(command, EXIT_FAILED, "%s has a different version", LIBRARY);
+        return complain(EXIT_FAILED, "%s has a different version", LIBRARY);
     if (open(&group, &error) != ADJ_OK)
-        return complain(command, EXIT_FAILED, "%s", error.message);
+        return complain(EXIT_FAILED, "%s", error.message);
     g->group = group;
     g->ranks = ranks(group);
     if (patience > 0)
@@ -103,23 +103,22 @@ static int join(const char *command, double patience, mpirun_group *g)
     return CONTINUE;
 }
 
-int mpirun_join(const char *command, double patience, mpirun_group *g)
+int mpirun_join(double patience, mpirun_group *g)
 {
     *g = (mpirun_group){0};
     if (!is_started_together())
-        return patience > 0 ? complain(command, EXIT_USAGE, "--parallel timeout requires mpirun")
-                            : CONTINUE;
+        return patience > 0 ? complain(EXIT_USAGE, "--parallel timeout requires mpirun") : CONTINUE;
     g->library = open_library();
     if (g->library == NULL)
-        return complain(command, EXIT_FAILED,
+        return complain(EXIT_FAILED,
                         "started by mpirun, but " LIBRARY
                         " cannot be loaded: %s (build it with ninja mpi)",
                         dlerror());
-    int status = join(command, patience, g);
+    int status = join(patience, g);
     if (status != CONTINUE)
         return status;
     if (ranks_rank(g->ranks) > 0 && freopen("/dev/null", "w", stdout) == NULL)
-        return complain(command, EXIT_FAILED, "/dev/null cannot be opened");
+        return complain(EXIT_FAILED, "/dev/null cannot be opened");
     return CONTINUE;
 }
 
@@ -146,7 +145,7 @@ static void say_places(const place all[], int n)
     free(text);
 }
 
-int mpirun_introduce(const char *command, const mpirun_group *g)
+int mpirun_introduce(const mpirun_group *g)
 {
     const int n = ranks_size(g->ranks);
     place mine = {.pid = getpid()};
@@ -156,12 +155,12 @@ int mpirun_introduce(const char *command, const mpirun_group *g)
     gethostname(mine.host, sizeof mine.host - 1);
     place *all = calloc((size_t)n, sizeof *all);
     if (all == NULL)
-        return complain(command, EXIT_FAILED, "out of memory");
+        return complain(EXIT_FAILED, "out of memory");
     const adj_status status = g->ranks->all_gather(g->group, &mine, sizeof mine, all, &error);
     if (status == ADJ_OK && ranks_rank(g->ranks) == 0)
         say_places(all, n);
     free(all);
-    return status == ADJ_OK ? CONTINUE : complain(command, EXIT_FAILED, "%s", error.message);
+    return status == ADJ_OK ? CONTINUE : complain(EXIT_FAILED, "%s", error.message);
 }
 
 /* MPICH's mpirun drops unread output of processes that it ends. The pause is shorter than other

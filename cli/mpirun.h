@@ -21,14 +21,14 @@ typedef struct {
 /* Joins the others, if mpirun has started this process. patience: seconds until a silent rank
  * counts as lost; 0: the library's default. Output of other ranks than the first is dropped.
  * CONTINUE, or an exit status after a complaint; the caller leaves the group in every case. */
-int mpirun_join(const char *command, double patience, mpirun_group *g);
+int mpirun_join(double patience, mpirun_group *g);
 /* Leaves the group at the end of a command with this status. agreed: the other ranks end with it as
  * well; else a failure ends them. Returns the exit status. */
 int mpirun_leave(mpirun_group *g, int status, int agreed);
 
 /* Prints on the first rank which process each rank is, as MPICH's mpirun names a dead process by
  * its number alone. All ranks call it. Exit status or CONTINUE. */
-int mpirun_introduce(const char *command, const mpirun_group *g);
+int mpirun_introduce(const mpirun_group *g);
 
 /* Returns the rank assigned by mpirun, before joining; 0 for a single process or the first. */
 int mpirun_rank_here(void);

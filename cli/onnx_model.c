@@ -220,20 +220,20 @@ static adj_status make_tensors(const char *path, const void *source, adj_error *
     return status;
 }
 
-int open_onnx(const char *command, input_file *file, int with_card)
+int open_onnx(input_file *file, int with_card)
 {
     const onnx_tensors from = {file->path, with_card};
-    return open_made(command, file, make_tensors, &from);
+    return open_made(file, make_tensors, &from);
 }
 
-int open_weights(const char *command, const char *model, input_file in[2])
+int open_weights(const char *model, input_file in[2])
 {
-    const int status = open_inputs(command, 2, in);
+    const int status = open_inputs(2, in);
     if (status != CONTINUE || in[0].path != NULL || !is_onnx_file(model))
         return status;
     in[0].option = "--model";
     in[0].path = model;
-    return open_onnx(command, &in[0], 1);
+    return open_onnx(&in[0], 1);
 }
 
 /* Returns the size of the images in the model card of a file of tensors; zeros if it has none. */
@@ -249,29 +249,28 @@ static adj_image_size size_in_card(const char *path)
     return size;
 }
 
-int open_predictor(const char *command, named_weights *w, adj_predictor **p)
+int open_predictor(named_weights *w, adj_predictor **p)
 {
     input_file in[] = {{.option = "--weights", .path = w->weights},
                        {.option = "--map", .path = w->map}};
     adj_net net;
     adj_error error = {0};
-    const int status = open_weights(command, w->model, in);
+    const int status = open_weights(w->model, in);
     if (status != CONTINUE)
         return status;
     const adj_image_size size =
         is_onnx_file(w->model) ? size_in_card(in[0].name) : (adj_image_size){0};
     if (net_named(w->model, size, &w->source, &net, &error) != ADJ_OK)
-        return complain(command, EXIT_FAILED, "%s", error.message);
+        return complain(EXIT_FAILED, "%s", error.message);
     w->weights = in[0].path;
     const adj_weights_opts load = {.map = in[1].name};
     const adj_predictor_opts options = {.exec = w->exec, .weights = &load};
     if (adj_predictor_load(in[0].name, &net, &options, p, &error) != ADJ_OK)
-        return complain_of_files(command, 2, in, "", error.message,
-                                 model_hint(w->model, in[0].name));
+        return complain_of_files(2, in, "", error.message, model_hint(w->model, in[0].name));
     const adj_model_card *card = adj_predictor_card(*p);
-    say_keras_epsilon(command, w->map, card->model);
+    say_keras_epsilon(w->map, card->model);
     if (!(card->deviation[0] > 0))
-        complain(command, EXIT_OK,
+        complain(EXIT_OK,
                  "note: %s has no mean or deviation; pixels are used unscaled, 0 to 255 (set them "
                  "with adjoint convert --mean --deviation)",
                  w->weights);

@@ -21,11 +21,11 @@ adj_status onnx_sizes(const char *path, adj_model_opts *sizes, adj_error *error)
 /* Opens an ONNX file as a file of tensors: parameters and states of its net, and as metadata opset,
  * inputs and outputs; or instead, with a card, the model card of a classifier. CONTINUE, or an exit
  * status after a complaint. */
-int open_onnx(const char *command, input_file *file, int with_card);
+int open_onnx(input_file *file, int with_card);
 
 /* Opens the files of --weights and --map. Without weights the ONNX file --model stands for them:
  * opens it with its card. CONTINUE, or an exit status after a complaint. */
-int open_weights(const char *command, const char *model, input_file in[2]);
+int open_weights(const char *model, input_file in[2]);
 
 enum { ONNX_NAME = 160 };
 /* The file of a net, and how training changes it. */
@@ -46,7 +46,7 @@ typedef struct {
 } named_weights;
 /* Opens the weights as a predictor, to be freed, with notes on what the file does not say. Sets
  * w->weights to the file's name. CONTINUE, or an exit status after a complaint. */
-int open_predictor(const char *command, named_weights *w, adj_predictor **p);
+int open_predictor(named_weights *w, adj_predictor **p);
 
 /* Sets *net to that of the name: a built-in model, or that of an ONNX file, whose name without
  * folders is the net's. size: of a symbolic height and width, 0: not known. For another number of

@@ -50,10 +50,9 @@ static int unknown(const usage *u, const char *name)
             names[n++] = option_at(u, i)->name;
     find_inside(u, name, inside);
     if (inside[0] != '\0')
-        return complain(u->command, EXIT_USAGE, "unknown option %s (did you mean %s?)", name,
-                        inside);
+        return complain(EXIT_USAGE, "unknown option %s (did you mean %s?)", name, inside);
     snprintf(otherwise, sizeof otherwise, "see adjoint %s --help", u->command);
-    return complain(u->command, EXIT_USAGE, "unknown option %s%s", name,
+    return complain(EXIT_USAGE, "unknown option %s%s", name,
                     did_you_mean(name, names, n, sizeof *names, otherwise).s);
 }
 
@@ -108,7 +107,7 @@ option_fault option_store(const option *o, const char *text)
 /* ---- lists of items ---- */
 
 /* Prints an error for an unknown item, with the accepted ones: "flip, shift=N or mixup=X". */
-static int unknown_item(const char *command, const option *o, const char *text)
+static int unknown_item(const option *o, const char *text)
 {
     char list[256] = "";
     for (const option *i = o->items; i->name != NULL; i++) {
@@ -116,7 +115,7 @@ static int unknown_item(const char *command, const option *o, const char *text)
         c_append(list, sizeof list, "%s%s%s%s", between, i->name,
                  i->name[0] != '\0' && i->flag == NULL ? "=" : "", i->value);
     }
-    return complain(command, EXIT_USAGE, "%s: got \"%s\", expected %s", o->name, text, list);
+    return complain(EXIT_USAGE, "%s: got \"%s\", expected %s", o->name, text, list);
 }
 
 /* Returns the item of that name; without a value, a flag or the item that is written without a
@@ -133,9 +132,9 @@ static const option *find_item(const option *o, const char *name, int has_value)
     return has_value || name[0] == '\0' ? NULL : unnamed;
 }
 
-static int option_read(const char *command, const option *o, char *text);
+static int option_read(const option *o, char *text);
 
-static int read_item(const char *command, const option *o, char *text)
+static int read_item(const option *o, char *text)
 {
     char name[96], *equals = strchr(text, '=');
     if (equals != NULL)
@@ -144,50 +143,49 @@ static int read_item(const char *command, const option *o, char *text)
     if (item == NULL) {
         if (equals != NULL)
             *equals = '=';
-        return unknown_item(command, o, text);
+        return unknown_item(o, text);
     }
     snprintf(name, sizeof name, "%s%s%s", o->name, item->name[0] != '\0' ? " " : "", item->name);
     if (item->flag != NULL) {
         if (equals != NULL)
-            return complain(command, EXIT_USAGE, "%s: takes no value", name);
+            return complain(EXIT_USAGE, "%s: takes no value", name);
         *item->flag = 1;
         return CONTINUE;
     }
     option named = *item;
     named.name = name;
-    return option_read(command, &named, equals != NULL ? equals + 1 : text);
+    return option_read(&named, equals != NULL ? equals + 1 : text);
 }
 
 /* Reads the items of a list, which ends each of them with a 0, as values point into it. */
-static int read_items(const char *command, const option *o, char *text)
+static int read_items(const option *o, char *text)
 {
     int status = CONTINUE;
     for (char *next; text != NULL && status == CONTINUE; text = next) {
         next = strchr(text, ',');
         if (next != NULL)
             *next++ = '\0';
-        status = read_item(command, o, text);
+        status = read_item(o, text);
     }
     return status;
 }
 
 /* Stores the option's value; CONTINUE, or an exit status after a complaint. */
-static int option_read(const char *command, const option *o, char *text)
+static int option_read(const option *o, char *text)
 {
     char list[WORD_LIST];
     if (o->items != NULL)
-        return read_items(command, o, text);
+        return read_items(o, text);
     switch (option_store(o, text)) {
     case NO_SUCH_WORD:
-        return complain(command, EXIT_USAGE, "%s: got \"%s\", expected %s", o->name, text,
+        return complain(EXIT_USAGE, "%s: got \"%s\", expected %s", o->name, text,
                         list_words(o->words, list));
     case NO_NUMBER:
-        return complain(command, EXIT_USAGE, "%s: not a%s number (got \"%s\", expected %g to %g)",
-                        o->name, o->integer != NULL ? " whole" : "", text, o->range[0],
-                        o->range[1]);
+        return complain(EXIT_USAGE, "%s: not a%s number (got \"%s\", expected %g to %g)", o->name,
+                        o->integer != NULL ? " whole" : "", text, o->range[0], o->range[1]);
     case OUT_OF_RANGE:
-        return complain(command, EXIT_USAGE, "%s: out of range (got %s, expected %g to %g)",
-                        o->name, text, o->range[0], o->range[1]);
+        return complain(EXIT_USAGE, "%s: out of range (got %s, expected %g to %g)", o->name, text,
+                        o->range[0], o->range[1]);
     default: return CONTINUE;
     }
 }
@@ -235,7 +233,7 @@ static int ambiguous(const usage *u, const char *name, size_t length, int n)
         c_append(list, sizeof list, "%s%s", o->name, n > 2 ? ", " : n == 2 ? " or " : "");
         n--;
     }
-    return complain(u->command, EXIT_USAGE, "ambiguous option %.*s (%s)", (int)length, name, list);
+    return complain(EXIT_USAGE, "ambiguous option %.*s (%s)", (int)length, name, list);
 }
 
 /* ---- one word after another ---- */
@@ -243,7 +241,7 @@ static int ambiguous(const usage *u, const char *name, size_t length, int n)
 static int take_argument(const usage *u, const char *word)
 {
     if (u->arguments == NULL || *u->n_argument == u->max_arguments)
-        return complain(u->command, EXIT_USAGE, "unexpected argument \"%s\"", word);
+        return complain(EXIT_USAGE, "unexpected argument \"%s\"", word);
     u->argument[(*u->n_argument)++] = word;
     return CONTINUE;
 }
@@ -259,10 +257,10 @@ static int is_value(const usage *u, const char *next)
 static int take_option(const usage *u, const option *o, char **argv, int *i, char *equals)
 {
     if (o->instead != NULL)
-        return complain(u->command, EXIT_USAGE, "%s: %s", o->name, o->instead);
+        return complain(EXIT_USAGE, "%s: %s", o->name, o->instead);
     if (o->flag != NULL) {
         if (equals != NULL)
-            return complain(u->command, EXIT_USAGE, "%s: takes no value", o->name);
+            return complain(EXIT_USAGE, "%s: takes no value", o->name);
         *o->flag = 1;
         return CONTINUE;
     }
@@ -272,8 +270,8 @@ static int take_option(const usage *u, const option *o, char **argv, int *i, cha
     if (text == NULL)
         text = argv[++*i]; /* argv ends with NULL */
     if (text == NULL)
-        return complain(u->command, EXIT_USAGE, "%s: value %s is missing", o->name, o->value);
-    return option_read(u->command, o, text);
+        return complain(EXIT_USAGE, "%s: value %s is missing", o->name, o->value);
+    return option_read(o, text);
 }
 
 /* Takes argv[*i], and the next word if it is the value of this one. *taken: the option, or NULL. */
@@ -321,12 +319,11 @@ static int check_effect(const usage *u, const char is_given[MAX_OPTIONS])
         const int needs = number_of(u, o->needs), excludes = number_of(u, o->excludes);
         if (is_given[i] && needs >= 0 && !is_given[needs]) {
             const char *value = option_at(u, needs)->value;
-            return complain(u->command, EXIT_USAGE, "%s requires %s%s%s", o->name, o->needs,
+            return complain(EXIT_USAGE, "%s requires %s%s%s", o->name, o->needs,
                             value[0] != '\0' ? " " : "", value);
         }
         if (is_given[i] && excludes >= 0 && is_given[excludes])
-            return complain(u->command, EXIT_USAGE, "%s cannot be combined with %s", o->name,
-                            o->excludes);
+            return complain(EXIT_USAGE, "%s cannot be combined with %s", o->name, o->excludes);
     }
     return CONTINUE;
 }

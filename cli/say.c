@@ -42,10 +42,13 @@ static void put_plain(FILE *f, const char *text)
     }
 }
 
+const char *running_command = "";
+
 /* Returns the rank; 0 for commands that do not run on several ranks. */
-static int rank_of(const char *command)
+static int own_rank(void)
 {
-    const int is_shared = strcmp(command, "train") == 0 || strcmp(command, "bench") == 0;
+    const int is_shared =
+        strcmp(running_command, "train") == 0 || strcmp(running_command, "bench") == 0;
     return is_shared ? mpirun_rank_here() : 0;
 }
 
@@ -58,9 +61,9 @@ static void let_others_speak(int rank)
         usleep((useconds_t)(MICROSECONDS + MORE * (rank < MAX_RANKS ? rank : MAX_RANKS)));
 }
 
-int complain(const char *command, int status, const char *format, ...)
+int complain(int status, const char *format, ...)
 {
-    const int rank = rank_of(command);
+    const int rank = own_rank();
     if (rank > 0 && status == EXIT_OK) /* a warning, which all have */
         return status;
     let_others_speak(rank);
@@ -73,7 +76,7 @@ int complain(const char *command, int status, const char *format, ...)
     va_list args;
     va_start(args, format);
     if (strncmp(format, "note:", strlen("note:")) != 0) /* a note has no prefix */
-        fprintf(said, "adjoint %s: ", command);
+        fprintf(said, "adjoint %s: ", running_command);
     if (rank > 0)
         fprintf(said, "rank %d: ", rank);
     vput_escaped(to, FOR_TERMINAL, format, args);
@@ -88,8 +91,7 @@ int complain(const char *command, int status, const char *format, ...)
     return status;
 }
 
-int complain_of(const char *command, const adj_error *error)
+int complain_of(const adj_error *error)
 {
-    return complain(command, error->status == ADJ_EARG ? EXIT_USAGE : EXIT_FAILED, "%s",
-                    error->message);
+    return complain(error->status == ADJ_EARG ? EXIT_USAGE : EXIT_FAILED, "%s", error->message);
 }

@@ -58,68 +58,68 @@ static int is_replaced(const output_file *f)
 
 /* Opens a pipe and keeps it open, since closing it before the command writes would end the stream
  * for its reader. */
-static int hold_pipe(const char *command, const output_file *f)
+static int hold_pipe(const output_file *f)
 {
     struct stat s;
     if (stat(f->path, &s) != 0 || !S_ISFIFO(s.st_mode) ||
         open(f->path, O_WRONLY | O_NONBLOCK | O_CLOEXEC) >= 0)
         return CONTINUE;
-    return complain(command, EXIT_FAILED, "%s: %s: %s", f->option, f->path,
+    return complain(EXIT_FAILED, "%s: %s: %s", f->option, f->path,
                     errno == ENXIO ? "is a pipe without a reader" : strerror(errno));
 }
 
-static int check(const char *command, const output_file *f)
+static int check(const output_file *f)
 {
     adj_error error;
     if (adj_file_check(f->path, !is_replaced(f), &error) != ADJ_OK)
-        return complain(command, EXIT_FAILED, "%s: %s", f->option, error.message);
-    return is_replaced(f) ? CONTINUE : hold_pipe(command, f);
+        return complain(EXIT_FAILED, "%s: %s", f->option, error.message);
+    return is_replaced(f) ? CONTINUE : hold_pipe(f);
 }
 
-static int identify(const char *command, const output_file *f, int partial, adj_file_id *id)
+static int identify(const output_file *f, int partial, adj_file_id *id)
 {
     adj_error error;
     if (adj_file_identify(f->path, partial, id, &error) != ADJ_OK)
-        return complain(command, EXIT_FAILED, "%s: %s", f->option, error.message);
+        return complain(EXIT_FAILED, "%s: %s", f->option, error.message);
     return CONTINUE;
 }
 
 /* Fails if the file is the other one or the other's temporary file. */
-static int compare(const char *command, const output_file *f, const output_file *other)
+static int compare(const output_file *f, const output_file *other)
 {
     adj_file_id id, of_other;
     if (is_device(f->path) || (f->kind == INPUT && other->kind == INPUT))
         return CONTINUE;
     int names = is_replaced(other) ? 2 : 1;
-    int status = identify(command, f, 0, &id);
+    int status = identify(f, 0, &id);
     for (int partial = 0; partial < names && status == CONTINUE; partial++) {
-        status = identify(command, other, partial, &of_other);
+        status = identify(other, partial, &of_other);
         if (status == CONTINUE && memcmp(&id, &of_other, sizeof id) == 0)
             status =
-                complain(command, EXIT_USAGE, "%s and %s name the same file (%s%s)", other->option,
+                complain(EXIT_USAGE, "%s and %s name the same file (%s%s)", other->option,
                          f->option, f->path, partial ? ", the temporary name of the first" : "");
     }
     return status;
 }
 
-int refuse_standard(const char *command, const char *option, const char *path)
+int refuse_standard(const char *option, const char *path)
 {
     if (!is_stdout(path))
         return CONTINUE;
-    return complain(command, EXIT_USAGE,
+    return complain(EXIT_USAGE,
                     "%s: expected a file, not standard input or output (./- names a file called -)",
                     option);
 }
 
 /* Fails if more than one file is standard output. */
-static int check_stdout(const char *command, int n, const output_file file[])
+static int check_stdout(int n, const output_file file[])
 {
     const char *first = NULL;
     for (int i = 0; i < n; i++) {
         if (!is_the_output(&file[i]))
             continue;
         if (first != NULL)
-            return complain(command, EXIT_USAGE, "%s and %s cannot both be standard output", first,
+            return complain(EXIT_USAGE, "%s and %s cannot both be standard output", first,
                             file[i].option);
         first = file[i].option;
     }
@@ -153,7 +153,7 @@ static int begins_like_output(const char *path)
 }
 
 /* Refuses to write into a folder of input where a file is that no command wrote. */
-static int compare_with_folder(const char *command, const output_file *f, const output_file *input)
+static int compare_with_folder(const output_file *f, const output_file *input)
 {
     struct stat s;
     if (input->path == NULL || stat(input->path, &s) != 0 || !S_ISDIR(s.st_mode) ||
@@ -163,26 +163,26 @@ static int compare_with_folder(const char *command, const output_file *f, const 
     const int is_input =
         folder == NULL || is_below(dirname(folder), input->path) || is_below(f->path, input->path);
     free(folder);
-    return is_input ? complain(command, EXIT_USAGE, "%s: %s: belongs to the input %s", f->option,
-                               f->path, input->option)
+    return is_input ? complain(EXIT_USAGE, "%s: %s: belongs to the input %s", f->option, f->path,
+                               input->option)
                     : CONTINUE;
 }
 
-int check_outputs(const char *command, int n, const output_file file[])
+int check_outputs(int n, const output_file file[])
 {
-    int status = check_stdout(command, n, file);
+    int status = check_stdout(n, file);
     for (int i = 0; i < n && status == CONTINUE; i++) {
         if (!is_file(&file[i]))
             continue;
         if (file[i].path[0] == '\0')
-            return complain(command, EXIT_USAGE, "%s: the file's name is empty", file[i].option);
-        if (refuse_standard(command, file[i].option, file[i].path) != CONTINUE)
+            return complain(EXIT_USAGE, "%s: the file's name is empty", file[i].option);
+        if (refuse_standard(file[i].option, file[i].path) != CONTINUE)
             return EXIT_USAGE;
         for (int k = 0; k < i && status == CONTINUE; k++)
             if (is_file(&file[k])) {
-                status = compare(command, &file[i], &file[k]);
+                status = compare(&file[i], &file[k]);
                 if (status == CONTINUE && is_replaced(&file[i]))
-                    status = compare(command, &file[k], &file[i]);
+                    status = compare(&file[k], &file[i]);
             }
     }
     for (int i = 0; i < n && status == CONTINUE; i++) {
@@ -190,9 +190,9 @@ int check_outputs(const char *command, int n, const output_file file[])
             continue;
         for (int k = 0; k < n && status == CONTINUE; k++)
             if (file[k].kind == INPUT)
-                status = compare_with_folder(command, &file[i], &file[k]);
+                status = compare_with_folder(&file[i], &file[k]);
         if (status == CONTINUE)
-            status = check(command, &file[i]);
+            status = check(&file[i]);
     }
     return status;
 }
@@ -208,8 +208,8 @@ static int write_new(FILE *f, void *user)
     return w->write(f, w->source) != 0 || ferror(f);
 }
 
-int write_output(const char *command, const output_file *file,
-                 int (*write)(FILE *f, const void *source), const void *source)
+int write_output(const output_file *file, int (*write)(FILE *f, const void *source),
+                 const void *source)
 {
     writer w = {write, source};
     adj_error error;
@@ -220,21 +220,20 @@ int write_output(const char *command, const output_file *file,
     if (is_replaced(file))
         return adj_file_replace(file->path, write_new, &w, &error) == ADJ_OK
                    ? EXIT_OK
-                   : complain(command, EXIT_FAILED, "%s: %s", file->option, error.message);
+                   : complain(EXIT_FAILED, "%s: %s", file->option, error.message);
     FILE *f = fopen(file->path, "w");
     int failed = f == NULL || write_new(f, &w) != 0;
     if (f != NULL)
         failed |= fclose(f) != 0;
-    return failed ? complain(command, EXIT_FAILED, "%s: %s: cannot be written", file->option,
-                             file->path)
+    return failed ? complain(EXIT_FAILED, "%s: %s: cannot be written", file->option, file->path)
                   : EXIT_OK;
 }
 
-int write_only(const char *command, const output_file *file,
-               int (*write)(FILE *f, const void *source), const void *source)
+int write_only(const output_file *file, int (*write)(FILE *f, const void *source),
+               const void *source)
 {
-    int status = check_outputs(command, 1, file);
-    return status == CONTINUE ? write_output(command, file, write, source) : status;
+    int status = check_outputs(1, file);
+    return status == CONTINUE ? write_output(file, write, source) : status;
 }
 
 /* ---- "-" for library functions, which need the name of a file ---- */
@@ -256,31 +255,30 @@ static int copy(FILE *from, FILE *to)
 }
 
 /* Gives f the name of a temporary file and closes it, if it was written; NULL: it was not. */
-static int take_file(const char *command, input_file *f, FILE *all)
+static int take_file(input_file *f, FILE *all)
 {
     const int fd = all != NULL ? dup(fileno(all)) : -1; /* stays open: the name is its own */
     if (all != NULL)
         fclose(all);
     if (fd < 0)
-        return complain(command, EXIT_FAILED, "%s: cannot copy %s to a temporary file: %s",
-                        f->option, is_stdout(f->path) ? "standard input" : f->path,
-                        strerror(errno));
+        return complain(EXIT_FAILED, "%s: cannot copy %s to a temporary file: %s", f->option,
+                        is_stdout(f->path) ? "standard input" : f->path, strerror(errno));
     snprintf(f->own, sizeof f->own, "/proc/self/fd/%d", fd);
     f->name = f->own;
     return CONTINUE;
 }
 
-static int keep(const char *command, input_file *f)
+static int keep(input_file *f)
 {
     FILE *all = tmpfile();
     if (all != NULL && copy(stdin, all) != 0) {
         fclose(all);
         all = NULL;
     }
-    return take_file(command, f, all);
+    return take_file(f, all);
 }
 
-int open_inputs(const char *command, int n, input_file file[])
+int open_inputs(int n, input_file file[])
 {
     input_file *standard = NULL;
     for (int i = 0; i < n; i++) {
@@ -288,35 +286,35 @@ int open_inputs(const char *command, int n, input_file file[])
         if (!is_stdout(file[i].path))
             continue;
         if (standard != NULL)
-            return complain(command, EXIT_USAGE, "%s and %s cannot both be standard input",
-                            standard->option, file[i].option);
+            return complain(EXIT_USAGE, "%s and %s cannot both be standard input", standard->option,
+                            file[i].option);
         standard = &file[i];
     }
-    return standard != NULL ? keep(command, standard) : CONTINUE;
+    return standard != NULL ? keep(standard) : CONTINUE;
 }
 
-int complain_of_files(const char *command, int n, const input_file file[], const char *before,
-                      const char *message, const char *after)
+int complain_of_files(int n, const input_file file[], const char *before, const char *message,
+                      const char *after)
 {
     for (int i = 0; i < n; i++) {
         const char *at = file[i].own[0] != '\0' ? strstr(message, file[i].own) : NULL;
         if (at != NULL)
-            return complain(command, EXIT_FAILED, "%s%.*s%s%s%s", before, (int)(at - message),
-                            message, is_stdout(file[i].path) ? "standard input" : file[i].path,
+            return complain(EXIT_FAILED, "%s%.*s%s%s%s", before, (int)(at - message), message,
+                            is_stdout(file[i].path) ? "standard input" : file[i].path,
                             at + strlen(file[i].own), after);
     }
-    return complain(command, EXIT_FAILED, "%s%s%s", before, message, after);
+    return complain(EXIT_FAILED, "%s%s%s", before, message, after);
 }
 
-int read_tensors(const char *command, const input_file *file, adj_tensors **t)
+int read_tensors(const input_file *file, adj_tensors **t)
 {
     char option[40] = "";
     if (file->option[0] == '-')
         snprintf(option, sizeof option, "%s: ", file->option);
     if (adj_tensors_read(file->name, t) != ADJ_OK)
-        return complain_of_files(command, 1, file, option, (*t)->message, "");
+        return complain_of_files(1, file, option, (*t)->message, "");
     return (*t)->n > 0 ? CONTINUE
-                       : complain(command, EXIT_FAILED, "%s%s: has no tensors", option, file->path);
+                       : complain(EXIT_FAILED, "%s%s: has no tensors", option, file->path);
 }
 
 const char *tensor_name(const input_file *file, const char *name)
@@ -349,7 +347,7 @@ static int show(const char *path, FILE *output)
     return failed;
 }
 
-int replace_output(const char *command, const output_file *file, FILE *output,
+int replace_output(const output_file *file, FILE *output,
                    adj_status (*write)(const char *path, const void *source, adj_error *error),
                    const void *source)
 {
@@ -357,36 +355,36 @@ int replace_output(const char *command, const output_file *file, FILE *output,
     if (!is_stdout(file->path))
         return write(file->path, source, &error) == ADJ_OK
                    ? EXIT_OK
-                   : complain(command, EXIT_FAILED, "%s: %s", file->option, error.message);
+                   : complain(EXIT_FAILED, "%s: %s", file->option, error.message);
     char folder[256], path[sizeof folder + 8];
     if (!temporary_folder_new(folder, sizeof folder))
-        return complain(command, EXIT_FAILED, "%s: cannot create the temporary folder %s: %s",
-                        file->option, folder, strerror(errno));
+        return complain(EXIT_FAILED, "%s: cannot create the temporary folder %s: %s", file->option,
+                        folder, strerror(errno));
     snprintf(path, sizeof path, "%s/file", folder);
     int status = EXIT_OK;
     if (write(path, source, &error) != ADJ_OK)
         status = strncmp(error.message, file->option, strlen(file->option)) == 0
-                     ? complain(command, EXIT_FAILED, "%s", error.message)
-                     : complain(command, EXIT_FAILED, "%s: %s", file->option, error.message);
+                     ? complain(EXIT_FAILED, "%s", error.message)
+                     : complain(EXIT_FAILED, "%s: %s", file->option, error.message);
     else if (show(path, output) != 0)
         status = output == stdout /* main.c reports its failure at the end */
                      ? EXIT_FAILED
-                     : complain(command, EXIT_FAILED, "%s: standard output cannot be written: %s",
+                     : complain(EXIT_FAILED, "%s: standard output cannot be written: %s",
                                 file->option, strerror(errno));
     unlink(path);
     rmdir(folder);
     return status;
 }
 
-int open_made(const char *command, input_file *file,
+int open_made(input_file *file,
               adj_status (*make)(const char *path, const void *source, adj_error *error),
               const void *source)
 {
     FILE *all = tmpfile();
     const output_file out = {file->path, "-", OUTPUT_REPLACED_OR_STDOUT};
-    if (all != NULL && replace_output(command, &out, all, make, source) != EXIT_OK) {
+    if (all != NULL && replace_output(&out, all, make, source) != EXIT_OK) {
         fclose(all);
         return EXIT_FAILED;
     }
-    return take_file(command, file, all);
+    return take_file(file, all);
 }

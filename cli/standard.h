@@ -28,13 +28,13 @@ typedef struct {
 
 /* CONTINUE, or wrong usage after an error for "-", which cannot name a file that is read again or
  * replaced. path NULL: the option was not given. */
-int refuse_standard(const char *command, const char *option, const char *path);
+int refuse_standard(const char *option, const char *path);
 
 /* Prints an error and returns an exit status, or returns CONTINUE. Wrong usage: an empty name, two
  * options that name the same file (unless both are inputs), and an existing file of an input folder
  * that no command wrote. Failures: a file to replace that is not regular, a folder to write in
  * place, a pipe without a reader. Pipes stay open from here on. */
-int check_outputs(const char *command, int n, const output_file file[]);
+int check_outputs(int n, const output_file file[]);
 
 /* True if the file is standard output, or standard input, where its kind allows that. */
 int is_stdout(const char *path);
@@ -42,11 +42,11 @@ int is_stdout(const char *path);
 /* Lets write, which returns 0 on success, fill the file, if its option was given. EXIT_OK, or
  * EXIT_FAILED after an error; main.c reports errors of standard output. After a failure a replaced
  * file has its old content. */
-int write_output(const char *command, const output_file *file,
-                 int (*write)(FILE *f, const void *source), const void *source);
+int write_output(const output_file *file, int (*write)(FILE *f, const void *source),
+                 const void *source);
 /* Writes the file for a command without other work: checks it first, then calls write_output. */
-int write_only(const char *command, const output_file *file,
-               int (*write)(FILE *f, const void *source), const void *source);
+int write_only(const output_file *file, int (*write)(FILE *f, const void *source),
+               const void *source);
 
 /* ---- "-" for library functions ---- */
 
@@ -62,21 +62,21 @@ typedef struct {
 
 /* Sets each file's name; only one can be standard input. CONTINUE, or an exit status after a
  * complaint. */
-int open_inputs(const char *command, int n, input_file file[]);
+int open_inputs(int n, input_file file[]);
 /* Complains of a library's message about these files, in which words replace the name of a
  * temporary file. before and after: text around it. Returns EXIT_FAILED. */
-int complain_of_files(const char *command, int n, const input_file file[], const char *before,
-                      const char *message, const char *after);
+int complain_of_files(int n, const input_file file[], const char *before, const char *message,
+                      const char *after);
 /* Reads the tensors of a file, at least one. CONTINUE, or an exit status after a complaint; *t is
  * to be freed in every case. */
-int read_tensors(const char *command, const input_file *file, adj_tensors **t);
+int read_tensors(const input_file *file, adj_tensors **t);
 /* Returns the name of a tensor, or "arr_0", NumPy's name for unnamed arrays, if the library made it
  * from the name of a temporary file. */
 const char *tensor_name(const input_file *file, const char *name);
 
 /* Lets make write a temporary file, to be read in place of the file. CONTINUE, or an exit status
  * after a complaint. */
-int open_made(const char *command, input_file *file,
+int open_made(input_file *file,
               adj_status (*make)(const char *path, const void *source, adj_error *error),
               const void *source);
 
@@ -86,7 +86,7 @@ FILE *take_stdout(void);
 
 /* Lets write replace the file, whose name it is given; of "-" a temporary one, which is then copied
  * to output. EXIT_OK, or EXIT_FAILED after a complaint. */
-int replace_output(const char *command, const output_file *file, FILE *output,
+int replace_output(const output_file *file, FILE *output,
                    adj_status (*write)(const char *path, const void *source, adj_error *error),
                    const void *source);
 

@@ -108,5 +108,5 @@ int command_version(int argc, char **argv)
     }
     json_t *j = json_pack("{s:s}", "adjoint", adj_version_text());
     const int failed = json_object_update_new(j, description);
-    return json_report("version", json, failed ? json_decref(j), NULL : j);
+    return json_report(json, failed ? json_decref(j), NULL : j);
 }

@@ -238,14 +238,13 @@ static int try_all(sweep_run *r)
         const int64_t last = next + BATCH < r->end ? next + BATCH : r->end;
         const outcome o = try_cases(r, next, last, r->seconds);
         if (o.error[0] != '\0')
-            return complain("sweep", EXIT_FAILED, "%s", o.error);
+            return complain(EXIT_FAILED, "%s", o.error);
         if (o.end[0] != '\0' && o.at == next)
             report(r, &o, o.end);
         else if (o.end[0] != '\0' && o.at >= 0)
             search(r, next, &o);
         else if (o.next == next)
-            return complain("sweep", EXIT_FAILED, "case %lld: no answer %s", (long long)next,
-                            o.end);
+            return complain(EXIT_FAILED, "case %lld: no answer %s", (long long)next, o.end);
         next = o.end[0] != '\0' && o.at >= 0 ? o.at + 1 : o.next;
         if (seconds_now() - shown > 10) {
             shown = seconds_now();
@@ -299,11 +298,11 @@ static int choose(sweep_run *r)
         [DILATION] = "dilation", [CHANNELS] = "channels", [SIZE] = "size"};
     adj_error error;
     if (r->op != NULL && sweep_keep_op(&r->sweep, r->op, &error) != ADJ_OK)
-        return complain("sweep", EXIT_USAGE, "--op: %s", error.message);
+        return complain(EXIT_USAGE, "--op: %s", error.message);
     for (int p = 0; p < N_PROPERTY; p++)
         if (r->list[p] != NULL &&
             sweep_keep(&r->sweep, (sweep_property)p, r->list[p], &error) != ADJ_OK)
-            return complain("sweep", EXIT_USAGE, "--%s: %s", names[p], error.message);
+            return complain(EXIT_USAGE, "--%s: %s", names[p], error.message);
     return CONTINUE;
 }
 
@@ -311,11 +310,12 @@ int main(int argc, char **argv)
 {
     char machine[64] = "";
     sweep_run r = {.sweep = sweep_all(), .cases = DEFAULT_CASES, .seconds = 300};
+    running_command = "sweep";
     int status = parse(&r, argc, argv);
     if (status == CONTINUE)
         status = choose(&r);
     if (status == CONTINUE && adj_backend_describe("onednn", machine, sizeof machine) != ADJ_OK)
-        status = complain("sweep", EXIT_FAILED, "there is no backend onednn");
+        status = complain(EXIT_FAILED, "there is no backend onednn");
     const int64_t all = sweep_size(&r.sweep);
     r.end = r.full || r.cases > all - r.first ? all : r.first + r.cases;
     if (status == CONTINUE)

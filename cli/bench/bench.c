@@ -89,23 +89,23 @@ static int check_goes_with(const bench_opts *o)
     };
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
         if (rules[i].given && !rules[i].fits)
-            return complain("bench", EXIT_USAGE, "%s", rules[i].sentence);
+            return complain(EXIT_USAGE, "%s", rules[i].sentence);
     return CONTINUE;
 }
 
 static int check_options(bench_opts *o)
 {
     if ((o->model == NULL) == (o->op.op == NULL))
-        return complain("bench", EXIT_USAGE, "expected one of --model NAME and --op NAME");
+        return complain(EXIT_USAGE, "expected one of --model NAME and --op NAME");
     if (o->op.dtype != NULL && !dtype_from_name(o->op.dtype, &o->dtype))
-        return complain("bench", EXIT_USAGE, "--dtype: got \"%s\", expected f32, bf16, f16 or f64",
+        return complain(EXIT_USAGE, "--dtype: got \"%s\", expected f32, bf16, f16 or f64",
                         o->op.dtype);
     if (o->precision_word != NULL)
         o->precision = (adj_precision)word_index(PRECISION_WORDS, o->precision_word);
     o->math_mode = o->math != NULL ? (adj_math)word_index(MATH_WORDS, o->math) : ADJ_MATH_EXACT;
     const char *stray = o->op.op == NULL ? op_args_given(&o->op, "--dtype") : NULL;
     if (stray != NULL)
-        return complain("bench", EXIT_USAGE, "%s requires --op", stray);
+        return complain(EXIT_USAGE, "%s requires --op", stray);
     return check_goes_with(o);
 }
 
@@ -144,7 +144,7 @@ int bench_write(const bench_opts *o, const bench_profile *p, json_t *j)
             bench_profile_print(p);
     }
     const int failed = p->n > 0 && json_object_set_new(j, "profile", bench_profile_json(p)) != 0;
-    return json_report("bench", o->json, failed ? json_decref(j), NULL : j);
+    return json_report(o->json, failed ? json_decref(j), NULL : j);
 }
 
 /* ---- whole steps ---- */
@@ -183,12 +183,12 @@ static int bench_steps(const bench_opts *o)
     bench_profile p = {0};
     int status = EXIT_OK;
     if (bench_net_open(&n, o) != ADJ_OK || bench_net_time(&n, o, &t, NULL) != ADJ_OK)
-        status = complain_of("bench", &n.m.error);
+        status = complain_of(&n.m.error);
     if (adj_exec_warning(n.exec)[0] != '\0')
-        complain("bench", EXIT_OK, "%s", adj_exec_warning(n.exec));
+        complain(EXIT_OK, "%s", adj_exec_warning(n.exec));
     json_t *j = status == EXIT_OK ? steps_json(o, &n, &t) : NULL;
     if (status == EXIT_OK && o->profile && bench_profile_run(&p, &n, o) != ADJ_OK)
-        status = complain_of("bench", &n.m.error);
+        status = complain_of(&n.m.error);
     if (status == EXIT_OK)
         status = bench_write(o, &p, json_incref(j));
     json_decref(j);
@@ -201,12 +201,12 @@ static int bench_steps(const bench_opts *o)
 static int bench_together(const bench_opts *o)
 {
     mpirun_group g;
-    int status = mpirun_join("bench", 0, &g);
+    int status = mpirun_join(0, &g);
     if (status == CONTINUE && ranks_size(g.ranks) == 1)
         status = bench_steps(o);
     else if (status == CONTINUE && o->infer)
-        status = complain("bench", EXIT_USAGE, "--infer runs in one process (got %d ranks)",
-                          ranks_size(g.ranks));
+        status =
+            complain(EXIT_USAGE, "--infer runs in one process (got %d ranks)", ranks_size(g.ranks));
     else if (status == CONTINUE)
         status = bench_ranks(o, g.ranks);
     return mpirun_leave(&g, status, 0);
@@ -218,7 +218,7 @@ int command_bench(int argc, char **argv)
     int status = parse(&o, argc, argv);
     if (status == CONTINUE && mpirun_rank_here() == 0) { /* rank 0 alone writes the results */
         const output_file file = {"--json", o.json, OUTPUT_REPORT};
-        status = check_outputs("bench", 1, &file);
+        status = check_outputs(1, &file);
     }
     if (status != CONTINUE)
         return status;

@@ -54,9 +54,9 @@ static int open_nets(turns *t, const rank_times *r)
     /* rank 0 communicates even alone, as the others wait for it */
     t->alone_opts.backends = t->together_opts.backends = r->ranks->backends;
     if (bench_net_open(&t->alone, &t->alone_opts) != ADJ_OK)
-        return complain_of("bench", &t->alone.m.error);
+        return complain_of(&t->alone.m.error);
     if (bench_net_open(&t->together, &t->together_opts) != ADJ_OK)
-        return complain_of("bench", &t->together.m.error);
+        return complain_of(&t->together.m.error);
     return EXIT_OK;
 }
 
@@ -68,13 +68,12 @@ static int time_alone(turns *t, const adj_ranks *k, int turn, int *runs)
     t->alone_opts.runs = 0;
     if (k->rank == 0) {
         if (bench_net_time(&t->alone, &t->alone_opts, &time, NULL) != ADJ_OK)
-            return complain_of("bench", &t->alone.m.error);
+            return complain_of(&t->alone.m.error);
         t->alone_time[turn] = time.time;
         *runs = (int)fmin(1e6, fmax(MIN_RUNS, t->alone_opts.seconds / time.time.median));
     }
-    return k->broadcast(k->group, runs, sizeof *runs, &error) != ADJ_OK
-               ? complain_of("bench", &error)
-               : EXIT_OK;
+    return k->broadcast(k->group, runs, sizeof *runs, &error) != ADJ_OK ? complain_of(&error)
+                                                                        : EXIT_OK;
 }
 
 /* Times the same step on all ranks at once, without communication. Returns when all have finished.
@@ -85,15 +84,15 @@ static int time_apart(turns *t, const adj_ranks *k, int turn, int runs)
     adj_error error = {0};
     t->alone_opts.runs = runs;
     if (bench_net_time(&t->alone, &t->alone_opts, &time, NULL) != ADJ_OK)
-        return complain_of("bench", &t->alone.m.error);
+        return complain_of(&t->alone.m.error);
     double *all = calloc((size_t)k->size, sizeof *all);
     if (all == NULL)
-        return complain("bench", EXIT_FAILED, "out of memory");
+        return complain(EXIT_FAILED, "out of memory");
     const adj_status status = k->all_gather(k->group, &time.time.median, sizeof *all, all, &error);
     for (int i = 0; i < k->size; i++)
         t->apart_time[turn].median = fmax(t->apart_time[turn].median, all[i]);
     free(all);
-    return status == ADJ_OK ? EXIT_OK : complain_of("bench", &error);
+    return status == ADJ_OK ? EXIT_OK : complain_of(&error);
 }
 
 /* Runs the three measurements once; *runs: number of steps with communication. */
@@ -109,7 +108,7 @@ static int take_turn(turns *t, rank_times *r, int turn, int *runs)
     t->together_opts.runs = now;
     const double waited = k->meter->waited(k->group), traveled = k->meter->traveled(k->group);
     if (bench_net_time(&t->together, &t->together_opts, &time, NULL) != ADJ_OK)
-        return complain_of("bench", &t->together.m.error);
+        return complain_of(&t->together.m.error);
     t->together_time[turn] = time.time;
     r->waited += k->meter->waited(k->group) - waited;
     r->traveled += k->meter->traveled(k->group) - traveled;
@@ -153,9 +152,8 @@ static int profile(turns *t, bench_profile *p)
     const bench_opts *o = &t->together_opts;
     if (!o->profile)
         return EXIT_OK;
-    return bench_profile_run(p, &t->together, o) == ADJ_OK
-               ? EXIT_OK
-               : complain_of("bench", &t->together.m.error);
+    return bench_profile_run(p, &t->together, o) == ADJ_OK ? EXIT_OK
+                                                           : complain_of(&t->together.m.error);
 }
 
 static const char *precision_of(const bench_opts *o)
@@ -194,7 +192,7 @@ int bench_ranks(const bench_opts *o, const adj_ranks *ranks)
         status = measure(&t, &r);
     if (status == EXIT_OK &&
         ranks->meter->measure_link(ranks->group, &r.latency, &r.bits_per_second, &error) != ADJ_OK)
-        status = complain_of("bench", &error);
+        status = complain_of(&error);
     if (status == EXIT_OK)
         status = profile(&t, &p);
     if (status == EXIT_OK && ranks->rank == 0)

@@ -213,13 +213,13 @@ int bench_rows_write(const bench_opts *o, const bench_rows *rows)
     for (int i = 0; i < rows->n; i++)
         measured += rows->row[i].time.n > 0;
     if (measured == 0 && o->impl != NULL)
-        return complain("bench", EXIT_FAILED,
+        return complain(EXIT_FAILED,
                         "--impl: no candidate's name contains \"%s\" (--all lists the candidates)",
                         o->impl);
     if (measured == 0)
-        return complain("bench", EXIT_FAILED, "no backend supports this op%s%s",
-                        rows->n > 0 ? ": " : "", rows->n > 0 ? rows->row[0].why : "");
+        return complain(EXIT_FAILED, "no backend supports this op%s%s", rows->n > 0 ? ": " : "",
+                        rows->n > 0 ? rows->row[0].why : "");
     if (!is_stdout(o->json))
         print_rows(o, rows);
-    return json_report("bench", o->json, rows_json(o, rows));
+    return json_report(o->json, rows_json(o, rows));
 }

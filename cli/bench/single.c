@@ -26,10 +26,9 @@ static int read_backends(const bench_opts *o, unsigned *backends)
         int i;
         if (next_backend_part(&list, o->backends != NULL ? o->backends : adj_backends, "", &op, &i,
                               &error) != ADJ_OK)
-            return complain("bench", 0, "--backend: %s", error.message);
+            return complain(0, "--backend: %s", error.message);
         if (op != NULL)
-            return complain("bench", 0,
-                            "--backend: expected backend names only (got a choice for op %s)",
+            return complain(0, "--backend: expected backend names only (got a choice for op %s)",
                             op->name);
         *backends |= 1U << i;
     }
@@ -53,7 +52,7 @@ static size_t cold_bytes(const bench_opts *o, size_t touched)
 static void say_warning(const adj_exec *e)
 {
     if (adj_exec_warning(e)[0] != '\0')
-        complain("bench", EXIT_OK, "%s", adj_exec_warning(e));
+        complain(EXIT_OK, "%s", adj_exec_warning(e));
 }
 
 /* ---- --op: one node in a graph of its own ---- */
@@ -93,7 +92,7 @@ static int ask_plan(const bench_opts *o, adj_exec **e, const adj_node **n, plann
             *n = adj_exec_step_group(*e, i)->node[0];
         }
     }
-    return status == ADJ_OK ? CONTINUE : complain_of("bench", &error);
+    return status == ADJ_OK ? CONTINUE : complain_of(&error);
 }
 
 /* Adds rows for the node of the caller's graph. Returns CONTINUE or the exit status. */
@@ -104,9 +103,8 @@ static int add_node(const bench_opts *o, unsigned backends, const adj_node *n, b
     adj_exec *e = NULL;
     adj_graph *g = adj_graph_new();
     const adj_node *copy = g != NULL ? alone(g, n) : NULL;
-    int status = copy != NULL
-                     ? ask_plan(o, &e, &copy, &p)
-                     : complain("bench", EXIT_FAILED, "%s: %s", n->op->name, adj_graph_message(g));
+    int status = copy != NULL ? ask_plan(o, &e, &copy, &p)
+                              : complain(EXIT_FAILED, "%s: %s", n->op->name, adj_graph_message(g));
     const bench_race race = {.node = copy,
                              .exec = e,
                              .backends = backends,
@@ -117,7 +115,7 @@ static int add_node(const bench_opts *o, unsigned backends, const adj_node *n, b
                              .each = 1,
                              .cold = cold_bytes(o, SIZE_MAX)};
     if (status == CONTINUE && !bench_race_run(o, &race, rows))
-        status = complain("bench", EXIT_FAILED, "out of memory");
+        status = complain(EXIT_FAILED, "out of memory");
     if (first == 0)
         say_warning(e);
     for (int i = first; i < rows->n; i++)
@@ -155,11 +153,11 @@ int bench_op(const bench_opts *o)
     char *needed = NULL;
     int status = CONTINUE;
     if (compared_open(&c, &described) != ADJ_OK)
-        status = complain_of("bench", &c.m.error);
+        status = complain_of(&c.m.error);
     else if (!read_backends(o, &backends))
         status = EXIT_USAGE;
     else if ((needed = bench_needed(c.m.graph, c.n_root, c.root, NULL)) == NULL)
-        status = complain("bench", EXIT_FAILED, "out of memory");
+        status = complain(EXIT_FAILED, "out of memory");
     else
         status = add_needed(o, backends, c.m.graph, needed, &rows);
     if (status == CONTINUE)
@@ -281,7 +279,7 @@ static int time_convolutions(const bench_opts *o, adj_exec *e, unsigned backends
     }
     free(all.conv);
     free(all.choice);
-    return ok ? CONTINUE : complain("bench", EXIT_FAILED, "out of memory");
+    return ok ? CONTINUE : complain(EXIT_FAILED, "out of memory");
 }
 
 int bench_raw(const bench_opts *o)
@@ -295,7 +293,7 @@ int bench_raw(const bench_opts *o)
     of_plan.backend = NULL; /* --backend selects candidates, not the plan's backends */
     int status = CONTINUE;
     if (bench_net_build(&net, o) != ADJ_OK || bench_net_plan(&net, &of_plan) != ADJ_OK)
-        status = complain_of("bench", &net.m.error);
+        status = complain_of(&net.m.error);
     if (status == CONTINUE)
         status = time_convolutions(o, net.exec, backends, &rows);
     say_warning(net.exec);

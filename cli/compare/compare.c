@@ -39,7 +39,7 @@ static int says_unmatched(const adj_comparison *c)
     for (int k = 1; k < c->n_config; k++)
         if (is_unmatched(c, k)) {
             const adj_compare_config *config = adj_comparison_config_at(c, k);
-            complain("compare", EXIT_INCONCLUSIVE,
+            complain(EXIT_INCONCLUSIVE,
                      "%s: no node has an implementation whose name contains \"%s\"", config->name,
                      config->impl);
             n++;
@@ -67,7 +67,7 @@ static int write_all(const compare_opts *o, compare_run *run, compare_run *also)
         printf("%s, each kind of node alone: %d comparisons, 0 failed\n", also->title,
                also->comparison->n_row);
     for (int i = 0; i < FORMS && status == EXIT_OK; i++)
-        status = write_output("compare", &files[i], write_form[i], failed);
+        status = write_output(&files[i], write_form[i], failed);
     if (status == EXIT_OK && has_failed(failed))
         return EXIT_FAILED;
     return status == EXIT_OK && says_unmatched(run->comparison) ? EXIT_INCONCLUSIVE : status;
@@ -108,7 +108,7 @@ static int backends_open(const compare_opts *o)
                                        .threads = 1};
         open = adj_exec_new(g, &options, &e) == ADJ_OK;
         if (!open)
-            complain("compare", EXIT_FAILED, "%s: %s", config.name, adj_exec_message(e));
+            complain(EXIT_FAILED, "%s: %s", config.name, adj_exec_message(e));
         adj_exec_free(e);
     }
     adj_graph_free(g);
@@ -128,7 +128,7 @@ static int compare(const compare_opts *o, int alone, compare_run *run)
                                 .config = o->config,
                                 .exact = o->exact != 0,
                                 .runs = (int)o->runs};
-    const adj_exec_internal internal = {.before_kernel = announce_hangs, .user = (void *)"compare"};
+    const adj_exec_internal internal = {.before_kernel = announce_hangs};
     const adj_trial_opts trials = {.elsewhere = guard_run,
                                    .guard = o->guard != 0,
                                    .alone = alone,
@@ -140,20 +140,20 @@ static int compare(const compare_opts *o, int alone, compare_run *run)
     const adj_status status = adj_compare_with(g->m.graph, &options, &trials, &run->comparison);
     end_of_kernels();
     if (status != ADJ_OK)
-        return complain("compare", EXIT_FAILED, "%s", run->comparison->message);
+        return complain(EXIT_FAILED, "%s", run->comparison->message);
     run->again = reproducers(o, &options, &trials, run->comparison);
     end_of_kernels();
-    return run->again != NULL ? CONTINUE : complain("compare", EXIT_FAILED, "out of memory");
+    return run->again != NULL ? CONTINUE : complain(EXIT_FAILED, "out of memory");
 }
 
 static int open_run(const compare_opts *o, compare_run *run)
 {
     if (compared_open(&run->graph, &o->graph) != ADJ_OK)
-        return complain_of("compare", &run->graph.m.error);
+        return complain_of(&run->graph.m.error);
     if (adj_node_operand_count(run->graph.root[0]) > 0)
         return CONTINUE;
-    return complain("compare", EXIT_USAGE,
-                    "--op %s: a leaf has no kernel (expected an op with operands)", o->graph.op.op);
+    return complain(EXIT_USAGE, "--op %s: a leaf has no kernel (expected an op with operands)",
+                    o->graph.op.op);
 }
 
 static void close_run(compare_run *run)
@@ -198,7 +198,7 @@ int command_compare(int argc, char **argv)
         status = open_run(&o, &run);
     list_files(&o, files);
     if (status == CONTINUE)
-        status = check_outputs("compare", FORMS, files);
+        status = check_outputs(FORMS, files);
     if (status == CONTINUE)
         status = backends_open(&o) ? compare(&o, 0, &run) : EXIT_FAILED;
     if (status == CONTINUE)

@@ -92,23 +92,23 @@ static int read_configs(compare_opts *o)
         return CONTINUE;
     o->config_text = strdup(o->configs);
     if (o->config_text == NULL || !checked_backends_open(&o->backends, o->configs))
-        return complain("compare", EXIT_FAILED, "out of memory");
+        return complain(EXIT_FAILED, "out of memory");
     o->n_config = split(o->config_text, o->config);
     if (o->n_config == 1)
-        return complain("compare", EXIT_USAGE,
+        return complain(EXIT_USAGE,
                         "--configs: expected at least two configurations (got only \"%s\")",
                         o->config[0]);
     for (int i = 0; i < o->n_config; i++) {
         const adj_backend *const *backends = i > 0 ? checked_backends_list(&o->backends) : NULL;
         if (adj_compare_config_parse(o->config[i], backends, &config, &error) != ADJ_OK)
-            return complain("compare", EXIT_USAGE, "--configs: %s", error.message);
+            return complain(EXIT_USAGE, "--configs: %s", error.message);
         if (i == 0 && config.isa[0] != '\0')
-            return complain("compare", EXIT_USAGE,
+            return complain(EXIT_USAGE,
                             "--configs: isa= is not possible in the first configuration, the "
                             "reference (got \"%s\")",
                             o->config[0]);
         if (backends != NULL && (o->guard || config.isa[0] != '\0'))
-            return complain("compare", EXIT_USAGE,
+            return complain(EXIT_USAGE,
                             "--configs: emitted, whose functions run in processes of their own, "
                             "excludes --guard and isa= (got \"%s\")",
                             o->configs);
@@ -127,15 +127,15 @@ int compare_parse(compare_opts *o, int argc, char **argv)
     if (status != CONTINUE)
         return status;
     if (o->graph.optimizer != NULL && o->graph.infer)
-        return complain("compare", EXIT_USAGE, "--optimizer requires --model without --infer");
+        return complain(EXIT_USAGE, "--optimizer requires --model without --infer");
     const char *stray = o->graph.op.op == NULL ? op_args_given(&o->graph.op, "") : NULL;
     if (stray != NULL)
-        return complain("compare", EXIT_USAGE, "%s requires --op%s", stray,
+        return complain(EXIT_USAGE, "%s requires --op%s", stray,
                         strcmp(stray, "--dtype") == 0 || strcmp(stray, "--attr") == 0
                             ? "; for a model, set it in --configs, as in onednn:bf16:nchw"
                             : "");
     if (o->seconds > 0 && !o->guard && (o->configs == NULL || strstr(o->configs, "isa=") == NULL))
-        return complain("compare", EXIT_USAGE, "--timeout requires --guard, or isa= in --configs");
+        return complain(EXIT_USAGE, "--timeout requires --guard, or isa= in --configs");
     if (o->graph.model == NULL && o->graph.op.op == NULL)
         o->graph.model = "lenet";
     return read_configs(o);

@@ -145,8 +145,8 @@ static adj_status write_network(const char *path, const void *source, adj_error 
     if (status == ADJ_OK && net != NULL)
         status = save(net->n_output, net->output, is_fixed, path, n, error);
     if (status == ADJ_OK && net != NULL && is_fixed)
-        complain("convert", EXIT_OK, "note: %s works with a batch of %lld only, and so does OUT",
-                 n->model, (long long)adj_node_type(net->input[0]).shape.dim[0]);
+        complain(EXIT_OK, "note: %s works with a batch of %lld only, and so does OUT", n->model,
+                 (long long)adj_node_type(net->input[0]).shape.dim[0]);
     adj_onnx_free(net);
     adj_graph_free(g);
     return status;
@@ -159,9 +159,9 @@ int write_onnx(const convert_opts *o, const input_file *in, const adj_tensors *w
     const char *model = o->model != NULL ? o->model : is_onnx_file(in->path) ? in->path : NULL;
     const network n = {o, model, net, weights, in};
     if (net->logits == NULL && !is_onnx_file(model))
-        return complain("convert", EXIT_FAILED, "%s: names no built-in model%s", in->path,
+        return complain(EXIT_FAILED, "%s: names no built-in model%s", in->path,
                         model_hint(model, in->name));
-    const int status = replace_output("convert", &out, output, write_network, &n);
+    const int status = replace_output(&out, output, write_network, &n);
     if (status == EXIT_OK)
         say("network written to %s", is_stdout(out.path) ? "standard output" : out.path);
     return status;

@@ -23,7 +23,7 @@ static int net_build(weights_net *n, const convert_opts *o, const adj_tensors *i
     adj_error error;
 
     if (in != NULL && adj_model_card_read(in, &n->said, &error) != ADJ_OK)
-        return complain("convert", EXIT_FAILED, "%s: %s", o->files[0], error.message);
+        return complain(EXIT_FAILED, "%s: %s", o->files[0], error.message);
     if (n->said != NULL)
         n->card = *n->said;
     adj_model_opts options = {.size = n->card.options.size,
@@ -34,14 +34,13 @@ static int net_build(weights_net *n, const convert_opts *o, const adj_tensors *i
         n->card.model = is_onnx_file(o->model) ? onnx_name(o->model) : o->model;
     const adj_model *model = adj_model_find(n->card.model, &options);
     if (model == NULL)
-        return o->model != NULL && !is_onnx_file(o->model) ? check_model("convert", o->model)
-                                                           : CONTINUE;
+        return o->model != NULL && !is_onnx_file(o->model) ? check_model(o->model) : CONTINUE;
     n->card.options.multiplier = options.multiplier;
     n->card.options.size = options.size;
     n->graph = adj_graph_new();
     n->logits = adj_model_logits(n->graph, model, &options);
     if (n->logits == NULL)
-        return complain("convert", EXIT_FAILED, "%s", adj_graph_message(n->graph));
+        return complain(EXIT_FAILED, "%s", adj_graph_message(n->graph));
     return CONTINUE;
 }
 
@@ -55,7 +54,7 @@ static int read_channels(const char *name, const char *text, double low, int64_t
         char *end;
         const double v = strtod(at, &end);
         if (end == at || !(v >= low && v <= 1) || *end != (i + 1 < n ? ',' : '\0'))
-            return complain("convert", EXIT_USAGE,
+            return complain(EXIT_USAGE,
                             "%s: expected %lld number%s from %g to 1, one per channel (got %s)",
                             name, (long long)n, n > 1 ? "s" : "", low, text);
         to[i] = 255 * v;
@@ -83,10 +82,10 @@ static int complete_card(const convert_opts *o, const adj_tensors *ours, weights
     if (o->mean == NULL)
         return CONTINUE;
     if (c->model == NULL)
-        return complain("convert", EXIT_USAGE,
-                        "--mean: %s does not name its model (set --model NAME)", o->files[0]);
+        return complain(EXIT_USAGE, "--mean: %s does not name its model (set --model NAME)",
+                        o->files[0]);
     if (c->options.size.c < 1 || c->options.size.c > ADJ_CARD_CHANNELS)
-        return complain("convert", EXIT_FAILED,
+        return complain(EXIT_FAILED,
                         "--mean: the model has too many channels (got %lld, expected 1 to %d)",
                         (long long)c->options.size.c, ADJ_CARD_CHANNELS);
     const int status = read_channels("--mean", o->mean, 0, c->options.size.c, c->mean);
@@ -106,7 +105,7 @@ static int complain_of_map(const convert_opts *o, const input_file in[2], const 
                  "; other names need a map file: edit that of adjoint convert --map %s --model "
                  "%.100s",
                  o->map, n->card.model);
-    return complain_of_files("convert", 2, in, "--map: ", error->message, hint);
+    return complain_of_files(2, in, "--map: ", error->message, hint);
 }
 
 /* Contents of the output. */
@@ -147,11 +146,10 @@ static int write_contents(const contents *c, FILE *output)
     const convert_opts *o = c->o;
     const output_file out = {"OUT", o->files[1], OUTPUT_REPLACED_OR_STDOUT};
     if (c->n == 0 && o->tensor != NULL)
-        return complain("convert", EXIT_FAILED, "--tensor: %s has no tensor named %s", o->files[0],
-                        o->tensor);
-    int status = replace_output("convert", &out, output, write_tensors, c);
+        return complain(EXIT_FAILED, "--tensor: %s has no tensor named %s", o->files[0], o->tensor);
+    int status = replace_output(&out, output, write_tensors, c);
     if (status == EXIT_OK && loses_card(c))
-        complain("convert", EXIT_OK,
+        complain(EXIT_OK,
                  "note: %s holds arrays only: the model card (model, size, mean, classes) is left "
                  "out",
                  is_stdout(out.path) ? "standard output" : out.path);
@@ -172,7 +170,7 @@ static int write_out(const convert_opts *o, const input_file *in, const adj_tens
     for (int i = 0; i < t->n && c.tensor != NULL; i++) {
         adj_tensor *x = &c.tensor[c.n];
         if (adj_tensors_unreadable(t, i) != NULL) {
-            complain("convert", EXIT_OK, "note: %s is left out (%s)", t->tensor[i].name,
+            complain(EXIT_OK, "note: %s is left out (%s)", t->tensor[i].name,
                      adj_tensors_unreadable(t, i));
             continue;
         }
@@ -181,9 +179,9 @@ static int write_out(const convert_opts *o, const input_file *in, const adj_tens
         c.n += o->tensor == NULL || strcmp(x->name, o->tensor) == 0;
     }
     if (c.tensor == NULL)
-        status = complain("convert", EXIT_FAILED, "out of memory");
+        status = complain(EXIT_FAILED, "out of memory");
     else if (metadata_make(&c.says, o, t, n, &error) != ADJ_OK)
-        status = complain("convert", EXIT_FAILED, "%s", error.message);
+        status = complain(EXIT_FAILED, "%s", error.message);
     else
         status = write_contents(&c, output);
     metadata_free(&c.says);
@@ -200,7 +198,7 @@ static int print_map(const convert_opts *o, const input_file in[2])
     if (status == CONTINUE) {
         status = EXIT_OK;
         if (adj_weights_print_map(stdout, n.graph, in[1].name, &error) != ADJ_OK)
-            status = complain_of_files("convert", 2, in, "--map: ", error.message, "");
+            status = complain_of_files(2, in, "--map: ", error.message, "");
     }
     net_free(&n);
     return status;
@@ -219,7 +217,7 @@ static int convert(const convert_opts *o, const input_file in[2], const adj_tens
         adj_weights_convert(t, n.graph, in[1].name, (int)o->to_theirs, &mapped, &error) != ADJ_OK)
         status = complain_of_map(o, in, &n, &error);
     if (status == CONTINUE)
-        say_keras_epsilon("convert", o->map, n.card.model);
+        say_keras_epsilon(o->map, n.card.model);
     const adj_tensors *out = mapped != NULL ? mapped : t;
     if (status == CONTINUE && !o->to_theirs)
         status = complete_card(o, out, &n);
@@ -236,12 +234,11 @@ static int convert_file(const convert_opts *o, const input_file in[2])
     FILE *output = NULL; /* where OUT is - */
     adj_tensors *t = NULL;
 
-    int status = check_outputs("convert", 1, &out);
+    int status = check_outputs(1, &out);
     if (status == CONTINUE && is_stdout(out.path) && (output = take_stdout()) == NULL)
-        status = complain("convert", EXIT_FAILED, "standard output cannot be written: %s",
-                          strerror(errno));
+        status = complain(EXIT_FAILED, "standard output cannot be written: %s", strerror(errno));
     if (status == CONTINUE)
-        status = read_tensors("convert", &in[0], &t);
+        status = read_tensors(&in[0], &t);
     if (status == CONTINUE)
         status = convert(o, in, t, output);
     adj_tensors_free(t);
@@ -258,9 +255,9 @@ int command_convert(int argc, char **argv)
     if (status != CONTINUE)
         return status;
     input_file in[] = {{.option = "IN", .path = o.files[0]}, {.option = "--map", .path = o.map}};
-    status = open_inputs("convert", 2, in);
+    status = open_inputs(2, in);
     if (status == CONTINUE && is_onnx_file(o.files[0]))
-        status = open_onnx("convert", &in[0], 1);
+        status = open_onnx(&in[0], 1);
     if (status != CONTINUE)
         return status;
     return o.files[0] == NULL ? print_map(&o, in) : convert_file(&o, in);

@@ -17,31 +17,30 @@ format format_of(const convert_opts *o)
 static int check(const convert_opts *o)
 {
     if ((o->mean != NULL) != (o->deviation != NULL))
-        return complain("convert", EXIT_USAGE, "--%s is missing (got only --%s)",
+        return complain(EXIT_USAGE, "--%s is missing (got only --%s)",
                         o->mean != NULL ? "deviation" : "mean",
                         o->mean != NULL ? "mean" : "deviation");
     if (o->mean != NULL && o->to_theirs)
-        return complain("convert", EXIT_USAGE, "--mean cannot be combined with --to-theirs");
+        return complain(EXIT_USAGE, "--mean cannot be combined with --to-theirs");
     if (o->files[0] == NULL && o->map != NULL && o->mean == NULL)
         return CONTINUE;
     if (o->files[1] == NULL)
-        return complain("convert", EXIT_USAGE, "%s is missing", o->files[0] == NULL ? "IN" : "OUT");
+        return complain(EXIT_USAGE, "%s is missing", o->files[0] == NULL ? "IN" : "OUT");
     if (format_of(o) == NO_FORMAT)
-        return complain("convert", EXIT_USAGE,
+        return complain(EXIT_USAGE,
                         "OUT: expected a name that ends in .safetensors, .npz, .npy, .h or .onnx, "
                         "or --format (got %s)",
                         o->files[1]);
     if (o->prefix != NULL && format_of(o) != HEADER)
-        return complain("convert", EXIT_USAGE, "--prefix: OUT is no header (expected .h)");
+        return complain(EXIT_USAGE, "--prefix: OUT is no header (expected .h)");
     if (o->map != NULL && is_onnx_file(o->files[0]))
-        return complain("convert", EXIT_USAGE,
-                        "--map: an ONNX file has the names of its own model");
+        return complain(EXIT_USAGE, "--map: an ONNX file has the names of its own model");
     if (format_of(o) == ONNX && (o->tensor != NULL || o->to_theirs))
-        return complain("convert", EXIT_USAGE,
+        return complain(EXIT_USAGE,
                         "%s: OUT is a whole network (expected .safetensors, .npz, .npy or .h)",
                         o->tensor != NULL ? "--tensor" : "--to-theirs");
     if (o->mean != NULL && (format_of(o) == NPZ || format_of(o) == NPY))
-        return complain("convert", EXIT_USAGE,
+        return complain(EXIT_USAGE,
                         "--mean: OUT holds arrays only (expected .safetensors, .onnx or .h)");
     return CONTINUE;
 }

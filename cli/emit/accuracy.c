@@ -70,7 +70,7 @@ static int evaluate(const emit_opts *opts, const work *w, const adj_node *images
         status = count_right(e, w->exec, images, logits, data, &right[1], &error);
     adj_exec_free(e);
     if (status != ADJ_OK)
-        return complain("emit", EXIT_FAILED, "--data: %s", error.message);
+        return complain(EXIT_FAILED, "--data: %s", error.message);
     char line[256];
     snprintf(line, sizeof line,
              "accuracy on %.100s: %.2f %% in f32, %.2f %% with int8 weights (%lld and %lld of "
@@ -79,7 +79,7 @@ static int evaluate(const emit_opts *opts, const work *w, const adj_node *images
              100 * (double)right[1] / (double)count, (long long)right[0], (long long)right[1],
              (long long)count);
     if (is_stdout(opts->out))
-        complain("emit", EXIT_OK, "note: %s", line);
+        complain(EXIT_OK, "note: %s", line);
     else
         say("%s", line);
     return CONTINUE;
@@ -96,8 +96,8 @@ int say_accuracy(const emit_opts *opts, const work *w, adj_node *logits)
     if (o.path == NULL && (!is_classifier || !knows_digits(&card)))
         return CONTINUE;
     if (!is_classifier)
-        return complain("emit", EXIT_FAILED, "--data: the net is not a classifier of images");
-    int status = open_parts("emit", &o, NULL, &card, &data);
+        return complain(EXIT_FAILED, "--data: the net is not a classifier of images");
+    int status = open_parts(&o, NULL, &card, &data);
     if (status == CONTINUE && !(card.deviation[0] > 0))
         keep_pixels(&data);
     if (status == CONTINUE)

@@ -70,14 +70,14 @@ static int parse(emit_opts *o, int argc, char **argv)
                      .examples = examples};
     const int status = parse_options(&u, argc, argv);
     if (status == CONTINUE && o->weights == NULL && o->model == NULL)
-        return complain("emit", EXIT_USAGE, "--weights FILE is missing, or --model NAME");
+        return complain(EXIT_USAGE, "--weights FILE is missing, or --model NAME");
     adj_error error = {0};
     if (status == CONTINUE && adj_emit_check_prefix(o->prefix, &error) != ADJ_OK)
-        return complain("emit", EXIT_USAGE, "--prefix: %s", error.message);
+        return complain(EXIT_USAGE, "--prefix: %s", error.message);
     if (status == CONTINUE && o->data != NULL && strcmp(o->weights_type, "int8") != 0)
-        return complain("emit", EXIT_USAGE, "--data requires --weights-type int8");
+        return complain(EXIT_USAGE, "--data requires --weights-type int8");
     if (status == CONTINUE && o->data != NULL && o->weights == NULL && !is_onnx_file(o->model))
-        return complain("emit", EXIT_USAGE, "--data requires --weights, or an ONNX file --model");
+        return complain(EXIT_USAGE, "--data requires --weights, or an ONNX file --model");
     return status;
 }
 
@@ -213,43 +213,42 @@ static int load(work *w, const emit_opts *o, const input_file in[2])
     const int is_file = is_onnx_file(name);
     adj_error error = {0};
     if (in[0].name != NULL) {
-        const int status = read_tensors("emit", &in[0], &w->tensors);
+        const int status = read_tensors(&in[0], &w->tensors);
         if (status != CONTINUE)
             return status;
         if (adj_model_card_read(w->tensors, &w->card, &error) != ADJ_OK)
-            return complain("emit", EXIT_FAILED, "%s: %s", in[0].path, error.message);
+            return complain(EXIT_FAILED, "%s: %s", in[0].path, error.message);
         name = name != NULL ? name : w->card->model;
     }
     if (name == NULL)
-        return complain("emit", EXIT_FAILED, "%s: does not name its model (set --model NAME)",
-                        in[0].path);
-    if (!is_file && o->model != NULL && check_model("emit", name) != CONTINUE)
+        return complain(EXIT_FAILED, "%s: does not name its model (set --model NAME)", in[0].path);
+    if (!is_file && o->model != NULL && check_model(name) != CONTINUE)
         return EXIT_USAGE;
     if (w->card != NULL &&
         adj_net_check_card(w->card, is_file ? onnx_name(name) : name, !is_file,
                            "build the net, load the file with adj_weights_load and write it with "
                            "adj_emit (libadjoint_emit)",
                            &error) != ADJ_OK)
-        return complain("emit", EXIT_FAILED, "%s: %s%s", in[0].path, error.message,
+        return complain(EXIT_FAILED, "%s: %s%s", in[0].path, error.message,
                         model_hint(o->model, in[0].name));
     w->graph = adj_graph_new();
     w->output = build(w, o, name, &error);
     if (w->output != NULL && o->train)
         (void)add_training(w, o, w->output, &error);
     if (error.status != ADJ_OK)
-        return complain("emit", EXIT_FAILED, "%s", error.message);
+        return complain(EXIT_FAILED, "%s", error.message);
     const adj_exec_opts exec = {
         .n_fetch = 1, .fetch = &w->output, .updates = w->updates, .backend = "naive"};
     if (adj_exec_new(w->graph, &exec, &w->exec) != ADJ_OK)
-        return complain("emit", EXIT_FAILED, "%s", adj_exec_message(w->exec));
+        return complain(EXIT_FAILED, "%s", adj_exec_message(w->exec));
     const adj_weights_opts loading = {.map = in[1].name};
     if (w->tensors != NULL && adj_weights_set(w->exec, w->tensors, &loading, &error) != ADJ_OK) {
         char path[ADJ_MESSAGE]; /* tensors have none */
         snprintf(path, sizeof path, "%s: ", in[0].path);
-        return complain_of_files("emit", 2, in, path, error.message, "");
+        return complain_of_files(2, in, path, error.message, "");
     }
     if (w->tensors == NULL && !is_file)
-        complain("emit", EXIT_OK, "note: parameters have their initial values (set --weights)");
+        complain(EXIT_OK, "note: parameters have their initial values (set --weights)");
     return CONTINUE;
 }
 
@@ -271,11 +270,11 @@ static int make_text(work *w, const emit_opts *o)
     adj_error error = {0};
     FILE *f = open_memstream(&w->text, &w->length);
     if (f == NULL)
-        return complain("emit", EXIT_FAILED, "out of memory");
+        return complain(EXIT_FAILED, "out of memory");
     const adj_status status = adj_emit(w->exec, w->output, &options, f, &error);
     if (fclose(f) != 0 && status == ADJ_OK)
-        return complain("emit", EXIT_FAILED, "out of memory");
-    return status == ADJ_OK ? CONTINUE : complain("emit", EXIT_FAILED, "%s", error.message);
+        return complain(EXIT_FAILED, "out of memory");
+    return status == ADJ_OK ? CONTINUE : complain(EXIT_FAILED, "%s", error.message);
 }
 
 /* Prints the accuracy that int8 weights cost, then with parameters of a file; rounds those of w. */
@@ -289,8 +288,8 @@ static int print_accuracy(work *w, const emit_opts *o)
     work all = {.card = w->card, .graph = adj_graph_new()};
     adj_error error = {0};
     adj_node *logits = build(&all, &evaluation, name, &error);
-    const int status = logits != NULL ? say_accuracy(o, w, logits)
-                                      : complain("emit", EXIT_FAILED, "%s", error.message);
+    const int status =
+        logits != NULL ? say_accuracy(o, w, logits) : complain(EXIT_FAILED, "%s", error.message);
     adj_graph_free(all.graph);
     return status;
 }
@@ -314,9 +313,9 @@ int command_emit(int argc, char **argv)
                                  {"--weights", o.weights, INPUT},
                                  {"--map", o.map, INPUT},
                                  {"--model", is_onnx_file(o.model) ? o.model : NULL, INPUT}};
-    status = check_outputs("emit", sizeof files / sizeof *files, files);
+    status = check_outputs(sizeof files / sizeof *files, files);
     if (status == CONTINUE)
-        status = open_weights("emit", o.model, in);
+        status = open_weights(o.model, in);
     if (status == CONTINUE)
         status = load(&w, &o, in);
     if (status == CONTINUE)
@@ -324,7 +323,7 @@ int command_emit(int argc, char **argv)
     if (status == CONTINUE)
         status = print_accuracy(&w, &o);
     if (status == CONTINUE)
-        status = write_output("emit", &files[0], write_text, &w);
+        status = write_output(&files[0], write_text, &w);
     if (status == EXIT_OK && !is_stdout(o.out))
         say("%zu bytes of C written to %s", w.length, o.out);
     work_free(&w);

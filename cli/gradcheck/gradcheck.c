@@ -83,17 +83,17 @@ static int build(gradcheck_opts *o, compared *c)
     const compared_opts *g = &o->graph;
     adj_error error;
     if (!checked_backends_open(&o->backends, o->backend))
-        return complain("gradcheck", EXIT_FAILED, "out of memory");
+        return complain(EXIT_FAILED, "out of memory");
     const adj_backend *const *list = checked_backends_list(&o->backends);
     if (check_backend_option(o->backend, list != NULL ? list : adj_backends,
                              "--backend: ", &error) != ADJ_OK)
-        return complain("gradcheck", EXIT_USAGE, "%s", error.message);
+        return complain(EXIT_USAGE, "%s", error.message);
     if ((g->model == NULL) == (g->op.op == NULL))
-        return complain("gradcheck", EXIT_USAGE, "expected one of --model NAME and --op NAME");
+        return complain(EXIT_USAGE, "expected one of --model NAME and --op NAME");
     const char *stray = g->model != NULL ? op_args_given(&g->op, "--dtype --attr") : NULL;
     if (stray != NULL)
-        return complain("gradcheck", EXIT_USAGE, "%s requires --op", stray);
-    return compared_open(c, g) == ADJ_OK ? CONTINUE : complain_of("gradcheck", &c->m.error);
+        return complain(EXIT_USAGE, "%s requires --op", stray);
+    return compared_open(c, g) == ADJ_OK ? CONTINUE : complain_of(&c->m.error);
 }
 
 /* ---- the line that repeats it ---- */
@@ -262,8 +262,8 @@ static int write_reports(gradcheck_opts *o, const output_file files[2])
         print_head(stdout, o, r);
         adj_gradcheck_print_with(stdout, r, write_repro, o);
     }
-    if (write_output("gradcheck", &files[0], write_json, o) != EXIT_OK ||
-        write_output("gradcheck", &files[1], write_junit, o) != EXIT_OK)
+    if (write_output(&files[0], write_json, o) != EXIT_OK ||
+        write_output(&files[1], write_junit, o) != EXIT_OK)
         return EXIT_FAILED;
     switch (r->verdict) {
     case ADJ_GRADCHECK_PASS: return EXIT_OK;
@@ -274,8 +274,7 @@ static int write_reports(gradcheck_opts *o, const output_file files[2])
 
 static int check(gradcheck_opts *o, const compared *c)
 {
-    const adj_exec_internal internal = {.before_kernel = announce_hangs,
-                                        .user = (void *)"gradcheck"};
+    const adj_exec_internal internal = {.before_kernel = announce_hangs};
     adj_gradcheck_opts options = {
         .order = (int)o->order,
         .draws = (int)o->draws,
@@ -291,7 +290,7 @@ static int check(gradcheck_opts *o, const compared *c)
         options.method = (adj_gradcheck_method)word_index(methods, o->method);
     const output_file files[] = {{"--json", o->json, OUTPUT_REPORT},
                                  {"--junit", o->junit, OUTPUT_REPORT}};
-    int status = check_outputs("gradcheck", sizeof files / sizeof files[0], files);
+    int status = check_outputs(sizeof files / sizeof files[0], files);
     if (status != CONTINUE)
         return status;
     int single = o->graph.op.op != NULL || o->graph.node != NULL;
@@ -299,7 +298,7 @@ static int check(gradcheck_opts *o, const compared *c)
                                : adj_gradcheck(c->root[0], &options, &o->report);
     end_of_kernels();
     if (failed != ADJ_OK) /* the options were right */
-        status = complain("gradcheck", EXIT_FAILED, "%s", o->report->message);
+        status = complain(EXIT_FAILED, "%s", o->report->message);
     else
         status = write_reports(o, files);
     adj_gradcheck_free(o->report);

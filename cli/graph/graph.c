@@ -198,7 +198,7 @@ static int parse(graph_opts *o, int argc, char **argv)
                      .examples = examples};
     const int status = parse_options(&u, argc, argv);
     if (status == CONTINUE && o->model == NULL)
-        return complain("graph", EXIT_USAGE, "--model NAME is missing");
+        return complain(EXIT_USAGE, "--model NAME is missing");
     return status;
 }
 
@@ -290,12 +290,12 @@ int command_graph(int argc, char **argv)
     const graph_format format = format_of(&o);
     const output_file out = {"--out", o.out != NULL ? o.out : "-", OUTPUT_REPORT};
     if (format == FORMAT_SVG && !can_draw_svg())
-        status = complain("graph", EXIT_FAILED,
-                          "svg: dot is missing (install Graphviz, or use --format dot)");
+        status =
+            complain(EXIT_FAILED, "svg: dot is missing (install Graphviz, or use --format dot)");
     else if (build(&d, &o) != ADJ_OK)
-        status = complain_of("graph", &d.m.error);
+        status = complain_of(&d.m.error);
     else
-        status = write_only("graph", &out, write[format], &d);
+        status = write_only(&out, write[format], &d);
     adj_exec_free(d.e);
     adj_graph_free(d.m.graph);
     free(d.root);
@@ -312,7 +312,7 @@ static int summarize(const char *model)
     if (model_build(&m, g, model, &(adj_model_opts){0}, NULL) == ADJ_OK)
         adj_summary(stdout, m.logits);
     else
-        status = complain_of("summary", &m.error);
+        status = complain_of(&m.error);
     adj_graph_free(g);
     return status;
 }
@@ -336,6 +336,5 @@ int command_summary(int argc, char **argv)
     const int status = parse_options(&u, argc, argv);
     if (status != CONTINUE)
         return status;
-    return model != NULL ? summarize(model)
-                         : complain("summary", EXIT_USAGE, "--model NAME is missing");
+    return model != NULL ? summarize(model) : complain(EXIT_USAGE, "--model NAME is missing");
 }

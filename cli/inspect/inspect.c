@@ -113,12 +113,12 @@ static int inspect(const char *path, int as_json)
 {
     input_file in = {.option = "FILE", .path = path};
     adj_tensors *t = NULL;
-    int status = open_inputs("inspect", 1, &in);
+    int status = open_inputs(1, &in);
 
     if (status == CONTINUE && is_onnx_file(path))
-        status = open_onnx("inspect", &in, 0);
+        status = open_onnx(&in, 0);
     if (status == CONTINUE)
-        status = read_tensors("inspect", &in, &t);
+        status = read_tensors(&in, &t);
     if (status == CONTINUE && as_json)
         status = print_json(&in, t) ? EXIT_FAILED : EXIT_OK;
     else if (status == CONTINUE)
@@ -156,6 +156,6 @@ int command_inspect(int argc, char **argv)
     if (status != CONTINUE)
         return status;
     if (path == NULL)
-        return complain("inspect", EXIT_USAGE, "FILE is missing");
+        return complain(EXIT_USAGE, "FILE is missing");
     return inspect(path, (int)as_json);
 }

@@ -258,9 +258,9 @@ int command_ops(int argc, char **argv)
     if (status != CONTINUE)
         return status;
     if (name != NULL && op_composition_find(name) == NULL && op_check_name(name, &error) != ADJ_OK)
-        return complain("ops", EXIT_USAGE, "%s", error.message);
+        return complain(EXIT_USAGE, "%s", error.message);
     if (json != NULL)
-        return json_report("ops", json, ops_json(name));
+        return json_report(json, ops_json(name));
     print_ops(name);
     return EXIT_OK;
 }

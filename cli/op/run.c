@@ -75,12 +75,12 @@ static int parse(run_opts *o, int argc, char **argv)
                      .examples = examples};
     int status = parse_options(&u, argc, argv);
     if (status == CONTINUE && o->args.op == NULL)
-        return complain("op", EXIT_USAGE, "the op's NAME is missing (see adjoint ops)");
+        return complain(EXIT_USAGE, "the op's NAME is missing (see adjoint ops)");
     adj_error error = {0};
     if (status == CONTINUE && op_check_name(o->args.op, &error) != ADJ_OK)
-        return complain("op", EXIT_USAGE, "%s", error.message);
+        return complain(EXIT_USAGE, "%s", error.message);
     if (status == CONTINUE && (o->in == NULL || o->out == NULL))
-        return complain("op", EXIT_USAGE, "%s FILE is missing", o->in == NULL ? "--in" : "--out");
+        return complain(EXIT_USAGE, "%s FILE is missing", o->in == NULL ? "--in" : "--out");
     return status;
 }
 
@@ -101,7 +101,7 @@ static adj_node *given(void *user, const char *name)
         return NULL;
     const adj_tensor *t = &r->file->tensor[at];
     if (!adj_tensor_type(t, &type)) {
-        complain("op", EXIT_FAILED, "%s: %s has type %s, which no op supports", title(r), name,
+        complain(EXIT_FAILED, "%s: %s has type %s, which no op supports", title(r), name,
                  adj_elem_name(t->elem));
         return NULL;
     }
@@ -130,11 +130,10 @@ static int add_gradients(run *r, adj_node *y)
         }
     adj_node *dy = given(r, "dy");
     if (dy == NULL && adj_node_type(y).shape.rank > 0)
-        return complain("op", EXIT_FAILED,
-                        "%s: tensor dy is missing (--grad expects one of shape %s)", title(r),
-                        adj_shape_text(adj_node_type(y).shape).s);
+        return complain(EXIT_FAILED, "%s: tensor dy is missing (--grad expects one of shape %s)",
+                        title(r), adj_shape_text(adj_node_type(y).shape).s);
     if (adj_grad(y, dy, n, x, dx) != ADJ_OK)
-        return complain("op", EXIT_FAILED, "%s", adj_graph_message(r->g));
+        return complain(EXIT_FAILED, "%s", adj_graph_message(r->g));
     for (int i = 0; i < n; i++)
         add_result(r, dx[i], "d", name[i]);
     return CONTINUE;
@@ -145,9 +144,9 @@ static int build(run *r)
     adj_error error = {0};
     adj_node *y = op_args_build_given(&r->o->args, r->g, given, r, &error);
     if (y == NULL && strncmp(error.message, "--", 2) == 0)
-        return complain("op", EXIT_USAGE, "%s", error.message);
+        return complain(EXIT_USAGE, "%s", error.message);
     if (y == NULL)
-        return complain("op", EXIT_FAILED, "%s: %s", title(r), error.message);
+        return complain(EXIT_FAILED, "%s: %s", title(r), error.message);
     add_result(r, y, "", "y");
     return r->o->grad ? add_gradients(r, y) : CONTINUE;
 }
@@ -171,11 +170,10 @@ static int compute(run *r)
         size_t bytes = adj_type_bytes(adj_node_type(r->result[i]));
         r->data[i] = malloc(bytes + 1);
         if (r->data[i] == NULL)
-            return complain("op", EXIT_FAILED, "out of memory");
+            return complain(EXIT_FAILED, "out of memory");
         status = adj_get(r->exec, r->result[i], r->data[i], bytes);
     }
-    return status == ADJ_OK ? CONTINUE
-                            : complain("op", EXIT_FAILED, "%s", adj_exec_message(r->exec));
+    return status == ADJ_OK ? CONTINUE : complain(EXIT_FAILED, "%s", adj_exec_message(r->exec));
 }
 
 static adj_status write_results(const char *path, const void *source, adj_error *error)
@@ -190,14 +188,14 @@ static adj_status write_results(const char *path, const void *source, adj_error 
 
 static int run_file(run *r, const input_file *in, const output_file *out)
 {
-    int status = read_tensors("op", in, &r->file);
+    int status = read_tensors(in, &r->file);
     if (status == CONTINUE && (r->g = adj_graph_new()) == NULL)
-        status = complain("op", EXIT_FAILED, "out of memory");
+        status = complain(EXIT_FAILED, "out of memory");
     if (status == CONTINUE)
         status = build(r);
     if (status == CONTINUE)
         status = compute(r);
-    return status == CONTINUE ? replace_output("op", out, stdout, write_results, r) : status;
+    return status == CONTINUE ? replace_output(out, stdout, write_results, r) : status;
 }
 
 int command_op(int argc, char **argv)
@@ -208,12 +206,12 @@ int command_op(int argc, char **argv)
     if (status != CONTINUE)
         return status;
     if (check_backend_option(o.backend, adj_backends, "--backend: ", &error) != ADJ_OK)
-        return complain("op", EXIT_USAGE, "%s", error.message);
+        return complain(EXIT_USAGE, "%s", error.message);
     const output_file out = {"--out", o.out, OUTPUT_REPLACED_OR_STDOUT};
-    status = check_outputs("op", 1, &out);
+    status = check_outputs(1, &out);
     input_file in = {.option = "--in", .path = o.in};
     if (status == CONTINUE)
-        status = open_inputs("op", 1, &in);
+        status = open_inputs(1, &in);
     if (status != CONTINUE)
         return status;
     run r = {.o = &o};

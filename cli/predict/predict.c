@@ -142,7 +142,7 @@ static int64_t keep_good(work *w, const string_list *paths, int64_t first, int64
     int64_t n = 0;
     for (int64_t i = 0; i < count; i++) {
         if (w->error[i].status != ADJ_OK) {
-            complain("predict", EXIT_OK, "%s", w->error[i].message);
+            complain(EXIT_OK, "%s", w->error[i].message);
             w->failed = 1;
             continue;
         }
@@ -180,11 +180,11 @@ static int predict_batch(work *w, const string_list *paths, int64_t first, int64
     for (int64_t i = 0; i < n; i++)
         all_finite &= is_finite(w->probabilities + i * classes, classes);
     if (computed != ADJ_OK && all_finite)
-        return complain("predict", EXIT_FAILED, "%s", error.message);
+        return complain(EXIT_FAILED, "%s", error.message);
     for (int64_t i = 0; i < n; i++) {
         float *probability = w->probabilities + i * classes;
         if (!is_finite(probability, classes)) {
-            complain("predict", EXIT_OK,
+            complain(EXIT_OK,
                      "%s: the net's result is not finite: its weights hold NaN or infinities",
                      good[i]);
             w->failed = 1;
@@ -215,7 +215,7 @@ static int predict_files(work *w, const string_list *paths)
     const double took = seconds_now() - began;
     if (!w->o->as_json && w->done > 1)
         complain(
-            "predict", EXIT_OK, /* the terminal shows no results, as those are piped */
+            EXIT_OK, /* the terminal shows no results, as those are piped */
             "%lld images, %lld of them resized to %lldx%lld: %.0f images/s including reading and "
             "planning",
             (long long)w->done, (long long)w->n_resized, (long long)w->input.size.h,
@@ -233,8 +233,7 @@ static int check_standard(const predict_opts *o, int n, const char *const image[
         times += is_stdout(image[i]);
     if (times <= 1)
         return CONTINUE;
-    return complain("predict", EXIT_USAGE, "standard input can be given once (got - %d times)",
-                    times);
+    return complain(EXIT_USAGE, "standard input can be given once (got - %d times)", times);
 }
 
 static int parse(predict_opts *o, int argc, char **argv, const char **image, int *n)
@@ -277,22 +276,22 @@ static int parse(predict_opts *o, int argc, char **argv, const char **image, int
         .examples = examples};
     int status = parse_options(&u, argc, argv);
     if (status == CONTINUE && o->net.weights == NULL && !is_onnx_file(o->net.model))
-        return complain("predict", EXIT_USAGE, "--weights FILE is missing");
+        return complain(EXIT_USAGE, "--weights FILE is missing");
     if (status == CONTINUE && *n == 0)
-        return complain("predict", EXIT_USAGE, "IMAGE is missing: a file, a folder or -");
+        return complain(EXIT_USAGE, "IMAGE is missing: a file, a folder or -");
     return status == CONTINUE ? check_standard(o, *n, image) : status;
 }
 
 static int open_work(work *w, predict_opts *o)
 {
     o->net.exec.threads = (int)o->threads;
-    const int status = open_predictor("predict", &o->net, &w->p);
+    const int status = open_predictor(&o->net, &w->p);
     if (status != CONTINUE)
         return status;
     w->card = adj_predictor_card(w->p);
     if (w->card->normalized)
         return complain(
-            "predict", EXIT_FAILED,
+            EXIT_FAILED,
             "%s: trained on normalized values, not on pixels (use eval on such arrays, or train on "
             "uint8 or floats in 0 to 1 or 0 to 255)",
             o->net.weights);
@@ -305,26 +304,25 @@ static int open_work(work *w, predict_opts *o)
     w->probabilities =
         calloc(ADJ_PREDICT_BATCH * (size_t)w->card->options.classes, sizeof *w->probabilities);
     if (w->pixels == NULL || w->probabilities == NULL)
-        return complain("predict", EXIT_FAILED, "out of memory");
+        return complain(EXIT_FAILED, "out of memory");
     return CONTINUE;
 }
 
 static int check_saliency(const predict_opts *o, const file_list *files)
 {
     if (files->paths.n != 1)
-        return complain("predict", EXIT_USAGE, "--saliency takes one image (got %lld)",
+        return complain(EXIT_USAGE, "--saliency takes one image (got %lld)",
                         (long long)files->paths.n);
     const output_file all[] = {{"--saliency", o->saliency, OUTPUT_REPLACED},
                                {"--weights", o->net.weights, INPUT},
                                {"--map", o->net.map, INPUT},
                                {"IMAGE", strings_at(&files->paths, 0), INPUT}};
-    const int status = check_outputs("predict", sizeof all / sizeof all[0], all);
+    const int status = check_outputs(sizeof all / sizeof all[0], all);
     if (status != CONTINUE)
         return status;
     const size_t length = strlen(o->saliency);
     if (length < 4 || strcasecmp(o->saliency + length - 4, ".png") != 0)
-        return complain("predict", EXIT_USAGE, "--saliency: got %s, expected NAME.png",
-                        o->saliency);
+        return complain(EXIT_USAGE, "--saliency: got %s, expected NAME.png", o->saliency);
     return CONTINUE;
 }
 
@@ -337,11 +335,11 @@ static int predict(predict_opts *o, int n, const char *const image[])
     int status = CONTINUE;
     for (int i = 0; i < n && status == CONTINUE; i++)
         if (files_add(&files, image[i], &error) != ADJ_OK) {
-            complain("predict", EXIT_OK, "%s", error.message);
+            complain(EXIT_OK, "%s", error.message);
             w.failed = 1;
         }
     if (status == CONTINUE && files.left_out > 0)
-        complain("predict", EXIT_OK, "note: left out %lld file%s with other endings (expected %s)",
+        complain(EXIT_OK, "note: left out %lld file%s with other endings (expected %s)",
                  (long long)files.left_out, files.left_out > 1 ? "s" : "", IMAGE_ENDINGS);
     if (status == CONTINUE && o->saliency != NULL)
         status = check_saliency(o, &files);
@@ -362,7 +360,7 @@ int command_predict(int argc, char **argv)
     int n = 0;
     const char **image = calloc((size_t)argc + 1, sizeof *image);
     if (image == NULL)
-        return complain("predict", EXIT_FAILED, "out of memory");
+        return complain(EXIT_FAILED, "out of memory");
     int status = parse(&o, argc, argv, image, &n);
     if (status == CONTINUE)
         status = predict(&o, n, image);

@@ -40,17 +40,17 @@ int write_saliency(adj_predictor *p, const char *path, const float pixels[], int
     int status = EXIT_OK;
 
     if (gradient == NULL || gray == NULL)
-        status = complain("predict", EXIT_FAILED, "out of memory");
+        status = complain(EXIT_FAILED, "out of memory");
     else if (adj_predictor_gradient(p, class, pixels, gradient, &error) != ADJ_OK)
-        status = complain("predict", EXIT_FAILED, "--saliency: %s", error.message);
+        status = complain(EXIT_FAILED, "--saliency: %s", error.message);
     if (status == EXIT_OK) {
         draw(gradient, h * w, c, gray);
         const picture picture = {.w = w, .h = h, .c = 1, .pixels = gray};
-        status = write_output("predict", &(output_file){"--saliency", path, OUTPUT_REPLACED},
-                              write_bytes, &picture);
+        status = write_output(&(output_file){"--saliency", path, OUTPUT_REPLACED}, write_bytes,
+                              &picture);
     }
     if (status == EXIT_OK)
-        complain("predict", EXIT_OK, "note: saliency written to %s", path);
+        complain(EXIT_OK, "note: saliency written to %s", path);
     free(gray);
     free(gradient);
     return status == EXIT_OK ? CONTINUE : status;

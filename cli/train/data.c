@@ -45,15 +45,14 @@ void list_data_options(data_opts *o, option items[SIZE_ITEMS], option list[DATA_
 
 /* Sets the model's own size and channels; zeros for an unknown one. asked: the size of an ONNX net
  * without a height or width of its own. */
-static int own_size(const char *command, const char *model, adj_image_size asked,
-                    adj_model_opts *own)
+static int own_size(const char *model, adj_image_size asked, adj_model_opts *own)
 {
     adj_error error = {0};
     *own = (adj_model_opts){.size = is_onnx_file(model) ? asked : (adj_image_size){0}};
     if (is_onnx_file(model))
         return onnx_sizes(model, own, &error) == ADJ_OK
                    ? CONTINUE
-                   : complain(command, EXIT_FAILED, "%s", error.message);
+                   : complain(EXIT_FAILED, "%s", error.message);
     const adj_model *m = adj_model_find(model, own);
     if (m != NULL)
         own->size = size_or(own->size, m->defaults.size);
@@ -81,34 +80,33 @@ static void show_reading(void *user, int64_t done, int64_t n)
 }
 
 /* Prints a line for each of the first image files that cannot be read. */
-static void list_broken(const char *command, const char *prefix, const adj_dataset *d)
+static void list_broken(const char *prefix, const adj_dataset *d)
 {
     enum { LISTED = 20 };
     const adj_dataset_origin *origin = origin_of(d);
     for (int64_t i = 0; i < origin->n_broken && i < LISTED; i++)
-        complain(command, EXIT_OK, "%s%s", prefix, origin->broken[i]);
+        complain(EXIT_OK, "%s%s", prefix, origin->broken[i]);
     if (origin->n_broken > LISTED)
-        complain(command, EXIT_OK, "%sand %lld more", prefix, (long long)origin->n_broken - LISTED);
+        complain(EXIT_OK, "%sand %lld more", prefix, (long long)origin->n_broken - LISTED);
 }
 
-static int open_failed(const char *command, const data_opts *o, const adj_dataset *d)
+static int open_failed(const data_opts *o, const adj_dataset *d)
 {
     const int is_refused_size = d != NULL && strcmp(o->resize, "error") == 0 &&
                                 strstr(d->message, ": image size differs (got ") != NULL;
     const int64_t n = origin_of(d)->n_broken;
     if (d == NULL || n == 0 || o->skip_broken)
-        return complain(command, EXIT_FAILED, "%s%s", d != NULL ? d->message : "out of memory",
+        return complain(EXIT_FAILED, "%s%s", d != NULL ? d->message : "out of memory",
                         is_refused_size
                             ? " (use --size resize=auto, or set the model's size with --size HxW)"
                             : "");
-    list_broken(command, "", d);
-    return complain(command, EXIT_FAILED,
-                    "%s: %lld image file%s cannot be read (--skip-broken skips %s)",
+    list_broken("", d);
+    return complain(EXIT_FAILED, "%s: %lld image file%s cannot be read (--skip-broken skips %s)",
                     data_name(o->path), (long long)n, n > 1 ? "s" : "", n > 1 ? "them" : "it");
 }
 
-int open_data(const char *command, const data_opts *o, const adj_dataset_opts *takes,
-              adj_dataset_part part, const adj_dataset *like, adj_dataset **d)
+int open_data(const data_opts *o, const adj_dataset_opts *takes, adj_dataset_part part,
+              const adj_dataset *like, adj_dataset **d)
 {
     reading_line line = {.next = seconds_now() + 1,
                          .can_show = terminal_open().lines && isatty(STDERR_FILENO)};
@@ -123,35 +121,34 @@ int open_data(const char *command, const data_opts *o, const adj_dataset_opts *t
     options.user = &line;
 
     if (is_stdout(o->path))
-        return complain(command, EXIT_USAGE,
-                        "--data: expected a file or folder (got standard input)");
+        return complain(EXIT_USAGE, "--data: expected a file or folder (got standard input)");
     const adj_status opened = adj_dataset_open(o->path, part, &options, d);
     if (line.is_shown)
         fputs("\r\033[K", stderr);
     if (opened != ADJ_OK)
-        return open_failed(command, o, *d);
-    list_broken(command, "note: ", *d);
+        return open_failed(o, *d);
+    list_broken("note: ", *d);
     const int64_t n = origin_of(*d)->n_broken;
     if (n > 0)
-        complain(command, EXIT_OK, "note: %s: left out %lld unreadable image file%s",
-                 data_name(o->path), (long long)n, n > 1 ? "s" : "");
+        complain(EXIT_OK, "note: %s: left out %lld unreadable image file%s", data_name(o->path),
+                 (long long)n, n > 1 ? "s" : "");
     return CONTINUE;
 }
 
-int images_for_model(const char *command, const data_opts *o, const char *model,
-                     adj_dataset_opts *takes, adj_model_opts *own)
+int images_for_model(const data_opts *o, const char *model, adj_dataset_opts *takes,
+                     adj_model_opts *own)
 {
     *takes =
         (adj_dataset_opts){.image.size.c = o->channels,
                            .image.resize = (adj_resize_rule)word_index(RESIZE_WORDS, o->resize)};
     if (o->channels == 2)
-        return complain(command, EXIT_USAGE, "--size channels: got 2, expected 1, 3 or 4");
+        return complain(EXIT_USAGE, "--size channels: got 2, expected 1, 3 or 4");
     const int is_own = strcmp(o->size, "model") == 0;
     if (!is_own && !parse_size(o->size, ADJ_MAX_SIDE, &takes->image.size.h, &takes->image.size.w))
-        return complain(command, EXIT_USAGE,
+        return complain(EXIT_USAGE,
                         "--size: expected N or HxW, 1 to %d, channels=N or resize=R (got %s)",
                         ADJ_MAX_SIDE, o->size);
-    const int status = own_size(command, model, takes->image.size, own);
+    const int status = own_size(model, takes->image.size, own);
     if (status != CONTINUE)
         return status;
     if (is_own) {
@@ -163,7 +160,7 @@ int images_for_model(const char *command, const data_opts *o, const char *model,
         ((asked->c != 0 && asked->c != own->size.c) || (asked->h != 0 && asked->h != own->size.h) ||
          (asked->w != 0 && asked->w != own->size.w)))
         return complain(
-            command, EXIT_USAGE,
+            EXIT_USAGE,
             "--size: %s takes images of %lldx%lldx%lld, to which all are resized (leave "
             "--size out)",
             model, (long long)own->size.h, (long long)own->size.w, (long long)own->size.c);

@@ -31,16 +31,16 @@ void list_data_options(data_opts *o, option items[SIZE_ITEMS], option list[DATA_
 
 /* Sets size, channels and resize rule of the training images by --size and the model, whose own
  * size and channels *own is set to. CONTINUE, or an exit status after a complaint. */
-int images_for_model(const char *command, const data_opts *o, const char *model,
-                     adj_dataset_opts *takes, adj_model_opts *own);
+int images_for_model(const data_opts *o, const char *model, adj_dataset_opts *takes,
+                     adj_model_opts *own);
 /* Returns the size of a model for the opened images d, 0 where it is the model's own, and its
  * channels: --size's, else those of the model or the images, whichever are more. */
 adj_model_opts model_for_images(const data_opts *o, const adj_model_opts *own,
                                 const adj_dataset *d);
 /* Opens a part with the size, channels and rule of takes; like as in adj_dataset_opts. CONTINUE, or
  * an exit status after a complaint. *d is to be freed in every case. */
-int open_data(const char *command, const data_opts *o, const adj_dataset_opts *takes,
-              adj_dataset_part part, const adj_dataset *like, adj_dataset **d);
+int open_data(const data_opts *o, const adj_dataset_opts *takes, adj_dataset_part part,
+              const adj_dataset *like, adj_dataset **d);
 /* Prints notes on images that are resized, gain or lose color, or are normalized values. channels:
  * the net's; can_choose: --size channels=N may be given. */
 void say_prepared(int n_part, const adj_dataset *const part[], int64_t channels, int can_choose);
@@ -81,8 +81,7 @@ int knows_digits(const adj_model_card *card);
 /* Opens the parts to evaluate, with images of the net's size, channels and classes. part: a word of
  * --part, or NULL for the default. CONTINUE, or an exit status after a complaint; e is to be closed
  * in every case. */
-int open_parts(const char *command, data_opts *o, const char *part, const adj_model_card *card,
-               eval_data *e);
+int open_parts(data_opts *o, const char *part, const adj_model_card *card, eval_data *e);
 void close_parts(eval_data *e);
 
 #endif

@@ -69,17 +69,16 @@ static int parse(eval_opts *o, int argc, char **argv)
                      .examples = examples};
     int status = parse_options(&u, argc, argv);
     if (status == CONTINUE && o->net.weights == NULL && !is_onnx_file(o->net.model))
-        return complain("eval", EXIT_USAGE, "--weights FILE is missing");
+        return complain(EXIT_USAGE, "--weights FILE is missing");
     if (status == CONTINUE && o->part != NULL && part_of_word(o->part) < 0)
-        return complain("eval", EXIT_USAGE,
+        return complain(EXIT_USAGE,
                         "--part: got \"%.40s\", expected train, test, val, validation or all",
                         o->part);
     const int part = o->part != NULL ? part_of_word(o->part) : ADJ_VALIDATION;
     if (status == CONTINUE && o->data.val_split > 0 && (part == ADJ_TEST || part == ALL_PARTS))
-        return complain("eval", EXIT_USAGE, "--val-split cannot be combined with --part %s",
-                        o->part);
+        return complain(EXIT_USAGE, "--val-split cannot be combined with --part %s", o->part);
     if (status == CONTINUE && o->net.model != NULL)
-        return check_model("eval", o->net.model);
+        return check_model(o->net.model);
     return status;
 }
 
@@ -113,7 +112,7 @@ int knows_digits(const adj_model_card *card)
     return 1;
 }
 
-static int data_is_missing(const char *command, const adj_model_card *card)
+static int data_is_missing(const adj_model_card *card)
 {
     enum { NAMES = 5 };
     char names[160] = "";
@@ -121,7 +120,7 @@ static int data_is_missing(const char *command, const adj_model_card *card)
     for (int64_t i = 0; card->class_names != NULL && i < card->options.classes && i < NAMES; i++)
         c_append(names, sizeof names, "%s%.20s", i > 0 ? ", " : ": ", card->class_names[i]);
     return complain(
-        command, EXIT_USAGE,
+        EXIT_USAGE,
         "--data PATH is missing: the default is the embedded digits, but the net has %lld "
         "classes%s%s",
         (long long)card->options.classes, card->class_names != NULL ? names : " without names",
@@ -131,8 +130,8 @@ static int data_is_missing(const char *command, const adj_model_card *card)
 /* Gives like the card's classes, mean and deviation. Without them in the card, like has the
  * training split's class names and kind of values. Its mean and deviation only keep the parts to be
  * evaluated from being measured: the predictor takes their pixels as they are. */
-static int open_like(const char *command, const data_opts *o, const adj_model_card *card,
-                     eval_data *e, adj_dataset *like, adj_dataset_origin *origin)
+static int open_like(const data_opts *o, const adj_model_card *card, eval_data *e,
+                     adj_dataset *like, adj_dataset_origin *origin)
 {
     like->origin = origin;
     like->classes = (int)card->options.classes;
@@ -146,7 +145,7 @@ static int open_like(const char *command, const data_opts *o, const adj_model_ca
     origin->high = (float)card->high;
     if (card->deviation[0] > 0 || !adj_dataset_has_part(o->path, ADJ_TRAIN))
         return CONTINUE;
-    int status = open_data(command, o, &e->takes, ADJ_TRAIN, NULL, &e->train);
+    int status = open_data(o, &e->takes, ADJ_TRAIN, NULL, &e->train);
     if (status != CONTINUE)
         return status;
     memcpy(like->mean, e->train->mean, sizeof like->mean);
@@ -158,34 +157,33 @@ static int open_like(const char *command, const data_opts *o, const adj_model_ca
     return CONTINUE;
 }
 
-static int open_part(const char *command, const data_opts *o, adj_dataset_part part,
-                     const adj_dataset *like, eval_data *e)
+static int open_part(const data_opts *o, adj_dataset_part part, const adj_dataset *like,
+                     eval_data *e)
 {
     adj_dataset **d = &e->data[e->n];
     e->word[e->n++] = part_name(part);
-    return open_data(command, o, &e->takes, part, like, d);
+    return open_data(o, &e->takes, part, like, d);
 }
 
-int open_parts(const char *command, data_opts *o, const char *part, const adj_model_card *card,
-               eval_data *e)
+int open_parts(data_opts *o, const char *part, const adj_model_card *card, eval_data *e)
 {
     adj_dataset like = {0};
 
     if (o->path == NULL && !knows_digits(card))
-        return data_is_missing(command, card);
+        return data_is_missing(card);
     e->takes = (adj_dataset_opts){.image.size = card->options.size,
                                   .image.resize = resize_rule(card->resize)};
     e->part = choose_part(o, part);
     if (e->part == ALL_PARTS)
         o->val_split = 0;
     adj_dataset_origin origin = {0};
-    int status = open_like(command, o, card, e, &like, &origin);
+    int status = open_like(o, card, e, &like, &origin);
     for (int i = ADJ_TRAIN; i < ALL_PARTS && status == CONTINUE; i++)
         if (i == e->part ||
             (e->part == ALL_PARTS && adj_dataset_has_part(o->path, (adj_dataset_part)i)))
-            status = open_part(command, o, (adj_dataset_part)i, &like, e);
+            status = open_part(o, (adj_dataset_part)i, &like, e);
     if (e->part == ALL_PARTS && e->n == 0) /* opened for its error message */
-        status = open_part(command, o, ADJ_TRAIN, &like, e);
+        status = open_part(o, ADJ_TRAIN, &like, e);
     if (e->part == ALL_PARTS && e->n == 1)
         e->word[0] = "all";
     return status;
@@ -201,7 +199,7 @@ static int evaluate(const eval_opts *o, adj_predictor *p, const eval_data *e)
 
     for (int i = 0; i < e->n; i++) {
         if (adj_predictor_evaluate(p, e->data[i], &s, NULL, &error) != ADJ_OK)
-            return complain("eval", EXIT_FAILED, "%s: %s", o->net.weights, error.message);
+            return complain(EXIT_FAILED, "%s: %s", o->net.weights, error.message);
         all.loss += s.loss * (double)s.count;
         all.right += s.right;
         all.count += s.count;
@@ -223,7 +221,7 @@ static void say_numbered(const eval_opts *o, const adj_model_card *card, const e
     const int has_names =
         layout == ADJ_DATA_FOLDER || (!is_numbered && e->data[0]->class_names != NULL);
     if (has_names != (card->class_names != NULL))
-        complain("eval", EXIT_OK, "note: classes are matched by number: %s has no class names",
+        complain(EXIT_OK, "note: classes are matched by number: %s has no class names",
                  has_names ? o->net.weights : data_name(o->data.path));
 }
 
@@ -239,9 +237,9 @@ int command_eval(int argc, char **argv)
     o.net.exec.tune = !tuning_is_off();
     o.net.exec.tune_file = tune_cache(o.cache);
     o.net.exec.tune_seconds = DEFAULT_TUNE_SECONDS;
-    status = open_predictor("eval", &o.net, &p);
+    status = open_predictor(&o.net, &p);
     if (status == CONTINUE)
-        status = open_parts("eval", &o.data, o.part, adj_predictor_card(p), &data);
+        status = open_parts(&o.data, o.part, adj_predictor_card(p), &data);
     if (status == CONTINUE) {
         say_prepared(data.n, (const adj_dataset *const *)data.data, data.data[0]->size.c, 0);
         say_numbered(&o, adj_predictor_card(p), &data);

@@ -173,13 +173,13 @@ static int name_outputs(out_files *o, const char *name)
         return CONTINUE;
     if (name[0] == '\0' || is_stdout(name) || ends_in(name, ".safetensors")) {
         o->weights = strdup(name);
-        return o->weights != NULL ? CONTINUE : complain("train", EXIT_FAILED, "out of memory");
+        return o->weights != NULL ? CONTINUE : complain(EXIT_FAILED, "out of memory");
     }
     static const char *const formats[] = {".pt",   ".pth",  ".bin", ".h5",  ".hdf5", ".keras",
                                           ".onnx", ".ckpt", ".npz", ".npy", ".pkl",  ".h"};
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
         if (ends_in(name, formats[i]))
-            return complain("train", EXIT_USAGE,
+            return complain(EXIT_USAGE,
                             "--out: %s: expected NAME.safetensors, - or a folder's name", name);
     size_t n = strlen(name);
     while (n > 1 && name[n - 1] == '/')
@@ -192,7 +192,7 @@ static int name_outputs(out_files *o, const char *name)
     o->report = join(name, "report.html");
     if (o->folder == NULL || o->weights == NULL || o->best == NULL || o->metrics == NULL ||
         o->report == NULL)
-        return complain("train", EXIT_FAILED, "out of memory");
+        return complain(EXIT_FAILED, "out of memory");
     return CONTINUE;
 }
 
@@ -211,11 +211,11 @@ static int check_all(const out_files *o, int n, const output_file other[])
         all[0] = (output_file){"--out", o->folder, OUTPUT_REPLACED};
         own = 1;
     } else if (o->is_folder && !S_ISDIR(s.st_mode))
-        return complain("train", EXIT_FAILED,
+        return complain(EXIT_FAILED,
                         "--out: %s: is not a folder (a weights file's name ends in .safetensors)",
                         o->folder);
     memcpy(all + own, other, (size_t)n * sizeof *other);
-    return check_outputs("train", own + n, all);
+    return check_outputs(own + n, all);
 }
 
 int files_check(run_files *f, const train_opts *o, int writes)
@@ -234,11 +234,9 @@ int files_check(run_files *f, const train_opts *o, int writes)
     if (status != CONTINUE)
         return status;
     if (f->out.is_folder && !o->resume && access(f->out.weights, F_OK) == 0)
-        complain("train", EXIT_OK, "note: --out %s: the files of an older run are replaced",
-                 o->out);
+        complain(EXIT_OK, "note: --out %s: the files of an older run are replaced", o->out);
     if ((is_stdout(o->log) || is_stdout(o->out)) && (f->output = take_stdout()) == NULL)
-        return complain("train", EXIT_FAILED, "standard output cannot be written: %s",
-                        strerror(errno));
+        return complain(EXIT_FAILED, "standard output cannot be written: %s", strerror(errno));
     return CONTINUE;
 }
 
@@ -246,14 +244,14 @@ static int lock_replaced(file_lock *l, const char *option, const char *path)
 {
     return lock_take(l, path) == 0
                ? CONTINUE
-               : complain("train", EXIT_FAILED, "%s: %s: %s", option, path, lock_error());
+               : complain(EXIT_FAILED, "%s: %s: %s", option, path, lock_error());
 }
 
 int files_open(run_files *f, const train_opts *o)
 {
     f->out.made = f->out.is_folder && mkdir(f->out.folder, 0777) == 0;
     if (f->out.is_folder && !f->out.made && errno != EEXIST)
-        return complain("train", EXIT_FAILED, "--out: %s: %s", f->out.folder, strerror(errno));
+        return complain(EXIT_FAILED, "--out: %s: %s", f->out.folder, strerror(errno));
     int status = lock_replaced(&f->checkpoint_lock, "--checkpoint", o->checkpoint);
     if (status == CONTINUE && !f->out.is_folder && !is_stdout(o->out))
         status = lock_replaced(&f->weights_lock, "--out", o->out);
@@ -262,9 +260,9 @@ int files_open(run_files *f, const train_opts *o)
     if (is_stdout(o->log))
         f->log = f->output;
     else if (o->log != NULL && (f->log = log_open(o->log, o->resume != 0)) == NULL)
-        return complain("train", EXIT_FAILED, "--log: %s: %s", o->log, lock_error());
+        return complain(EXIT_FAILED, "--log: %s: %s", o->log, lock_error());
     if (f->out.metrics != NULL && (f->metrics = log_open(f->out.metrics, o->resume != 0)) == NULL)
-        return complain("train", EXIT_FAILED, "--out: %s: %s", f->out.metrics, lock_error());
+        return complain(EXIT_FAILED, "--out: %s: %s", f->out.metrics, lock_error());
     return CONTINUE;
 }
 
@@ -272,7 +270,7 @@ int files_failed(const run_files *f, const train_opts *o)
 {
     const int is_log = f->log != NULL && (ferror(f->log) || f->out.metrics == NULL);
     const char *path = is_log ? o->log : f->out.metrics;
-    return complain("train", EXIT_FAILED, "%s: %s cannot be written", is_log ? "--log" : "--out",
+    return complain(EXIT_FAILED, "%s: %s cannot be written", is_log ? "--log" : "--out",
                     is_log && is_stdout(path) ? "standard output" : path);
 }
 

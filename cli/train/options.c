@@ -22,39 +22,38 @@ static int read_rate(train_opts *o)
         return CONTINUE;
     if (option_store(&rate, o->lr_text) == NO_FAULT)
         return CONTINUE;
-    return complain("train", EXIT_USAGE, "--lr: got \"%s\", expected a rate of %g to %g, or auto",
+    return complain(EXIT_USAGE, "--lr: got \"%s\", expected a rate of %g to %g, or auto",
                     o->lr_text, rate.range[0], rate.range[1]);
 }
 
 static int check(train_opts *o)
 {
     if (o->mixup > 0 && o->mixup < MIN_MIXUP)
-        return complain("train", EXIT_USAGE,
+        return complain(EXIT_USAGE,
                         "--augment mixup: out of range (got %g, expected 0, or %g to %d)", o->mixup,
                         MIN_MIXUP, MAX_MIXUP);
     if (o->resume && o->lr_auto)
-        return complain("train", EXIT_USAGE,
-                        "--lr auto: the checkpoint has the learning rate (omit --lr)");
+        return complain(EXIT_USAGE, "--lr auto: the checkpoint has the learning rate (omit --lr)");
     const int is_onnx = is_onnx_file(o->model); /* which has weights of its own */
     if (o->freeze != NULL && o->weights == NULL && !o->resume && !is_onnx)
-        complain("train", EXIT_OK, "note: --freeze without --weights keeps random initial values");
-    if (refuse_standard("train", "--checkpoint", o->checkpoint) != CONTINUE)
+        complain(EXIT_OK, "note: --freeze without --weights keeps random initial values");
+    if (refuse_standard("--checkpoint", o->checkpoint) != CONTINUE)
         return EXIT_USAGE;
     const int is_full = o->tune != NULL && strcmp(o->tune, "full") == 0;
     if (is_full && o->shards != UNSET)
-        return complain("train", EXIT_USAGE,
+        return complain(EXIT_USAGE,
                         "--tune full cannot be combined with --parallel shards, which gives the "
                         "same bits in every run");
     if (is_full && o->resume)
         return complain(
-            "train", EXIT_USAGE,
+            EXIT_USAGE,
             "--tune full cannot be combined with --resume, which keeps the checkpoint's kernels");
     if (o->weights != NULL && o->resume)
         return complain(
-            "train", EXIT_USAGE,
+            EXIT_USAGE,
             "--weights cannot be combined with --resume, which loads the checkpoint's weights");
     if (o->weights == NULL && o->head != NULL && !is_onnx)
-        return complain("train", EXIT_USAGE, "--head requires --weights FILE");
+        return complain(EXIT_USAGE, "--head requires --weights FILE");
     return CONTINUE;
 }
 

@@ -195,7 +195,7 @@ static int balance(const adj_dataset *d, float *weights)
 {
     int64_t *count = count_classes(d);
     if (count == NULL)
-        return complain("train", EXIT_FAILED, "out of memory");
+        return complain(EXIT_FAILED, "out of memory");
     for (int k = 0; k < d->classes; k++)
         if (count[k] > 0)
             weights[k] = (float)((double)d->n / ((double)d->classes * (double)count[k]));
@@ -228,10 +228,10 @@ static int64_t read_list(const char *text, int64_t n, float *weights)
 static int refuse_weights(const char *text, const adj_dataset *d, int64_t count)
 {
     if (count >= 0)
-        return complain("train", EXIT_USAGE,
+        return complain(EXIT_USAGE,
                         "--class-weights: expected a number for each of %d classes (got %lld)",
                         d->classes, (long long)count);
-    return complain("train", EXIT_USAGE,
+    return complain(EXIT_USAGE,
                     "--class-weights: expected none, balanced or numbers from 0 to %g with "
                     "commas, not all 0 (got \"%s\")",
                     max_weight, text);
@@ -244,7 +244,7 @@ int read_class_weights(const char *text, const adj_dataset *d, float **weights)
         return CONTINUE;
     *weights = calloc((size_t)d->classes, sizeof **weights);
     if (*weights == NULL)
-        return complain("train", EXIT_FAILED, "out of memory");
+        return complain(EXIT_FAILED, "out of memory");
     if (strcmp(text, "balanced") == 0)
         return balance(d, *weights);
     const int64_t count = read_list(text, d->classes, *weights);
@@ -290,19 +290,19 @@ int find_rate(const adj_net *net, const adj_dataset *d, const adj_fit_opts *opti
     o.on.epoch = NULL;
     o.on.user = t;
     if (adj_trainer_new(net, d, NULL, &o, &trainer, &error) != ADJ_OK)
-        return complain("train", EXIT_FAILED, "%s", error.message);
+        return complain(EXIT_FAILED, "%s", error.message);
     adj_status status = adj_trainer_run(trainer, &error);
     const double last = adj_trainer_progress(trainer).step_loss;
     adj_trainer_free(trainer);
     const double found = adj_range_test_choose(t);
     if (status != ADJ_OK && (isfinite(last) || t->n < 2))
-        return complain("train", EXIT_FAILED, "--lr auto: %s", error.message);
+        return complain(EXIT_FAILED, "--lr auto: %s", error.message);
     const int is_repeated = d->n < t->n * options->batch * options->accumulate;
     if (found > 0) {
         *lr = is_repeated ? fmin(fmax(found, *lr / 10), *lr) : found;
         return CONTINUE;
     }
-    return complain("train", EXIT_FAILED,
+    return complain(EXIT_FAILED,
                     "--lr auto: the loss did not fall in %d steps with rates from %.1e to %.1e; "
                     "set --lr to a number (without --lr: %g)",
                     t->n, t->lr[0], t->lr[t->n - 1], *lr);

@@ -55,7 +55,7 @@ static int unknown_optimizer(const char *name)
     int n = 0;
     while (n < 16 && (names[n] = adj_optimizer_name_at(n)) != NULL)
         n++;
-    return complain("train", EXIT_USAGE, "--optimizer: unknown optimizer %s%s", name,
+    return complain(EXIT_USAGE, "--optimizer: unknown optimizer %s%s", name,
                     did_you_mean(name, names, n, sizeof names[0],
                                  "expected sgd, momentum, nesterov, rmsprop, adam or adamw")
                         .s);
@@ -88,7 +88,7 @@ static int net_of(training *t, adj_net *net)
 {
     adj_error error = {0};
     if (net_named(t->o->model, t->input.size, &t->source, net, &error) != ADJ_OK)
-        return complain("train", EXIT_FAILED, "%s", error.message);
+        return complain(EXIT_FAILED, "%s", error.message);
     t->source.new_head = is_word_given(t->o->head, "new");
     t->source.freeze = is_word_given(t->o->freeze, "none") ? NULL : t->o->freeze;
     net->options.size = t->input.size;
@@ -176,7 +176,7 @@ static void tell_cut(training *t)
 
     for (int i = 0; i < 2; i++)
         if (cuts[i].to < cuts[i].from)
-            complain("train", EXIT_OK,
+            complain(EXIT_OK,
                      "note: --batch%s is reduced to %lld: the data have %lld training image%s (got "
                      "%lld)",
                      cuts[i].name, (long long)cuts[i].to, (long long)t->train->n,
@@ -184,7 +184,7 @@ static void tell_cut(training *t)
     o->batch = t->recipe.batch = cut.batch;
     o->accumulate = cut.accumulate;
     if (cut.warning[0] != '\0')
-        complain("train", EXIT_OK, "%s", cut.warning);
+        complain(EXIT_OK, "%s", cut.warning);
 }
 
 static int open_trainer(training *t)
@@ -210,7 +210,7 @@ static int open_trainer(training *t)
 
     checkpoint_data(t->o, &t->notes);
     if (adj_trainer_new(&net, t->train, t->test, &options, &t->trainer, &error) != ADJ_OK)
-        return complain("train", EXIT_FAILED, "%s", error.message);
+        return complain(EXIT_FAILED, "%s", error.message);
     tell_cut(t);
     return load_start(o, &t->source, t->train, t->input.size.c, t->trainer);
 }
@@ -223,13 +223,13 @@ static int open_splits(training *t)
     t->told.held_out_name = part_name(judge);
     adj_dataset_opts takes;
     adj_model_opts own;
-    int status = images_for_model("train", &t->data, model, &takes, &own);
+    int status = images_for_model(&t->data, model, &takes, &own);
     if (status == CONTINUE)
-        status = open_data("train", &t->data, &takes, ADJ_TRAIN, NULL, &t->train);
+        status = open_data(&t->data, &takes, ADJ_TRAIN, NULL, &t->train);
     if (status == CONTINUE)
-        status = open_data("train", &t->data, &takes, judge, t->train, &t->test);
+        status = open_data(&t->data, &takes, judge, t->train, &t->test);
     else if (origin_of(t->train)->n_broken > 0) /* list unreadable files of both splits */
-        (void)open_data("train", &t->data, &takes, judge, NULL, &t->test);
+        (void)open_data(&t->data, &takes, judge, NULL, &t->test);
     if (status != CONTINUE)
         return status;
     const adj_dataset *const part[] = {t->train, t->test};
@@ -245,9 +245,9 @@ static int check_ranks(const training *t)
     if (ranks_size(t->group.ranks) == 1)
         return CONTINUE;
     if (o->lr_auto)
-        return complain("train", EXIT_USAGE, "--lr auto: not available with several ranks");
+        return complain(EXIT_USAGE, "--lr auto: not available with several ranks");
     if (is_stdout(o->weights) || is_stdout(o->map))
-        return complain("train", EXIT_USAGE, "%s: cannot be standard input with several ranks",
+        return complain(EXIT_USAGE, "%s: cannot be standard input with several ranks",
                         is_stdout(o->weights) ? "--weights" : "--map");
     return CONTINUE;
 }
@@ -264,7 +264,7 @@ static int start(training *t)
         return unknown_optimizer(o->optimizer);
     status = files_check(&t->files, o, is_first(t));
     if (status == CONTINUE)
-        status = check_model("train", o->model);
+        status = check_model(o->model);
     if (status == CONTINUE && is_first(t) && o->out == NULL && o->checkpoint == NULL) {
         say_wrapped("note: weights are not saved; --out DIR saves weights, metrics and report");
         fflush(stdout); /* what follows may take long */
@@ -287,7 +287,7 @@ static int resume(const training *t)
         return CONTINUE;
     const int is_missing =
         t->o->data.path == NULL && strstr(error.message, "trained on other data") != NULL;
-    return complain("train", EXIT_FAILED, "--resume: %s%s", error.message,
+    return complain(EXIT_FAILED, "--resume: %s%s", error.message,
                     is_missing ? " (--data is missing; its default is the embedded digits)" : "");
 }
 
@@ -315,17 +315,17 @@ static int save(training *t, const adj_error *why)
 
     if (unsaved) {
         int late = adj_trainer_save(t->trainer, t->o->checkpoint, &error) == ADJ_OK;
-        return complain("train", EXIT_FAILED, "--checkpoint: %s%s", why->message,
+        return complain(EXIT_FAILED, "--checkpoint: %s%s", why->message,
                         late ? " (written on the second attempt)" : "");
     }
-    return why->status == ADJ_OK ? status : complain("train", EXIT_FAILED, "%s", why->message);
+    return why->status == ADJ_OK ? status : complain(EXIT_FAILED, "%s", why->message);
 }
 
 static int diverged(const adj_fit_progress *at, const adj_error *why)
 {
     if (at->epoch == 1 && at->step == 0)
-        return complain("train", EXIT_FAILED, "%s", why->message);
-    return complain("train", EXIT_FAILED,
+        return complain(EXIT_FAILED, "%s", why->message);
+    return complain(EXIT_FAILED,
                     "the loss is not finite in step %lld of epoch %lld: try a smaller --lr (now "
                     "%g)",
                     (long long)at->step + 1, (long long)at->epoch, at->lr);
@@ -344,7 +344,7 @@ static int save_report(const training *t)
     if (t->files.out.report == NULL)
         return CONTINUE;
     if (results_write(t->trainer, t->test, t->told.held_out_name, &t->files.out, &error) != ADJ_OK)
-        return complain("train", EXIT_FAILED, "--out: %s", error.message);
+        return complain(EXIT_FAILED, "--out: %s", error.message);
     say_wrapped("report written to %s", t->files.out.report);
     return CONTINUE;
 }
@@ -392,7 +392,7 @@ static int run(training *t)
     if (ended != ADJ_OK && !isfinite(at.step_loss))
         return diverged(&at, &why);
     if (ended != ADJ_OK && ranks_size(t->group.ranks) > 1)
-        return complain("train", EXIT_FAILED, "%s%s",
+        return complain(EXIT_FAILED, "%s%s",
                         adj_trainer_details(t->trainer).unsaved ? "--checkpoint: " : "",
                         why.message);
     if (is_first(t))
@@ -420,9 +420,9 @@ int command_train(int argc, char **argv)
         repeat_word(t.told.command, sizeof t.told.command, argv[i]);
     int status = parse_train(&o, argc, argv);
     if (status == CONTINUE)
-        status = mpirun_join("train", o.rank_timeout, &t.group);
+        status = mpirun_join(o.rank_timeout, &t.group);
     if (status == CONTINUE)
-        status = mpirun_introduce("train", &t.group);
+        status = mpirun_introduce(&t.group);
     if (status == CONTINUE && o.resume)
         status = checkpoint_open(&o, &resumed);
     if (status == CONTINUE) {

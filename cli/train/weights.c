@@ -40,7 +40,7 @@ __attribute__((format(printf, 2, 3))) static int refuse(const char *path, const 
     va_start(args, format);
     vsnprintf(sentence, sizeof sentence, format, args);
     va_end(args);
-    return complain("train", EXIT_FAILED, "--resume: %s: %s", path, sentence);
+    return complain(EXIT_FAILED, "--resume: %s: %s", path, sentence);
 }
 
 /* Stores the file's entry where the setting's option says. */
@@ -88,15 +88,15 @@ static void warn_of_threads(const train_opts *given, const train_opts *there)
 {
     long long before = there->threads;
     if (before == 0)
-        complain("train", EXIT_OK,
+        complain(EXIT_OK,
                  "the checkpoint does not record its number of threads; results may differ");
     else if (given->threads != UNSET && given->threads != before)
         complain(
-            "train", EXIT_OK,
+            EXIT_OK,
             "--threads differs from the checkpoint (got %lld, expected %lld); results may differ",
             (long long)given->threads, before);
     else if (before > omp_get_num_procs())
-        complain("train", EXIT_OK, "%lld threads, as in the checkpoint, on %d processor%s", before,
+        complain(EXIT_OK, "%lld threads, as in the checkpoint, on %d processor%s", before,
                  omp_get_num_procs(), omp_get_num_procs() > 1 ? "s" : "");
 }
 
@@ -119,7 +119,7 @@ int checkpoint_open(train_opts *o, adj_tensors **file)
     const char *model = o->model;
 
     if (adj_safetensors_read(o->checkpoint, file) != ADJ_OK)
-        return complain("train", EXIT_FAILED, "--resume: %s", (*file)->message);
+        return complain(EXIT_FAILED, "--resume: %s", (*file)->message);
     if (is_onnx_file(model))
         o->model = onnx_name(model); /* as in the checkpoint */
     list_settings(o, given);
@@ -265,7 +265,7 @@ int check_classes(const train_opts *o, const onnx_source *source, const adj_data
     const int is_replaced = source->new_head || o->weights != NULL || o->resume;
     if (source->path == NULL || is_replaced || source->classes == data->classes)
         return CONTINUE;
-    return complain("train", EXIT_FAILED,
+    return complain(EXIT_FAILED,
                     "--model %s has %lld classes, the data %d (--head new trains a new last layer)",
                     o->model, (long long)source->classes, data->classes);
 }
@@ -275,7 +275,7 @@ static int say_new_head(const onnx_source *s, int classes)
 {
     for (int i = 0; i < 2 && s->head[i][0] != '\0'; i++)
         if (adj_name_matches(s->freeze, s->head[i]))
-            return complain("train", EXIT_USAGE,
+            return complain(EXIT_USAGE,
                             "--freeze %s: %s would stay random, as the last layer is new",
                             s->freeze, s->head[i]);
     if (s->head[0][0] != '\0')
@@ -307,7 +307,7 @@ int load_start(const train_opts *o, const onnx_source *source, const adj_dataset
     input_file in[] = {{.option = "--weights", .path = o->weights},
                        {.option = "--map", .path = o->map}};
     char cure[ADJ_MESSAGE] = "";
-    int status = open_inputs("train", 2, in);
+    int status = open_inputs(2, in);
     if (status != CONTINUE)
         return status;
     const adj_weights_opts options = {.map = in[1].name,
@@ -320,11 +320,11 @@ int load_start(const train_opts *o, const onnx_source *source, const adj_dataset
     if (adj_trainer_load(trainer, in[0].name, &options, &error) != ADJ_OK) {
         if (error.status == ADJ_ESHAPE)
             put_cure(cure, in[0].name, o, data, channels);
-        return complain_of_files("train", 2, in, "--weights: ", error.message, cure);
+        return complain_of_files(2, in, "--weights: ", error.message, cure);
     }
-    say_keras_epsilon("train", o->map, o->model);
+    say_keras_epsilon(o->map, o->model);
     if (t.n_frozen > 0)
-        return complain("train", EXIT_USAGE,
+        return complain(EXIT_USAGE,
                         "--freeze %s: %s would stay random, as it is not loaded (%d such)",
                         o->freeze, t.frozen, t.n_frozen);
     say_wrapped("%d parameters and states loaded from %s, %d of its tensors not used", t.loaded,
@@ -351,7 +351,7 @@ int save_weights(const train_opts *o, const char *path, int in_folder, adj_train
 {
     const saved_weights saved = {o, t};
     const output_file out = {"--out", path, OUTPUT_REPLACED_OR_STDOUT};
-    int status = replace_output("train", &out, output, write_weights, &saved);
+    int status = replace_output(&out, output, write_weights, &saved);
 
     if (status != EXIT_OK)
         return status;
