@@ -32,13 +32,12 @@ static adj_status read_sizes(const char *path, const adj_onnx_net *net, adj_mode
 {
     const adj_shape s = net->n_input == 1 ? adj_node_type(net->input[0]).shape : (adj_shape){0};
     if (s.rank != 4 || net->n_output != 1 || adj_onnx_details(net).classes == 0)
-        return adj_error_set(
-            error, ADJ_ESHAPE,
-            "%s: the net is not a classifier of images (got %d inputs, the first of "
-            "rank %lld, and %d outputs, the first with %lld classes, expected one "
-            "input of rank 4 and one output [batch, classes])",
-            path, net->n_input, (long long)s.rank, net->n_output,
-            (long long)adj_onnx_details(net).classes);
+        return adj_error_set(error, ADJ_ESHAPE,
+                             "%s: the net is not a classifier of images (got %d inputs, the first "
+                             "of rank %lld, and %d outputs, the first with %lld classes, expected "
+                             "one input of rank 4 and one output [batch, classes])",
+                             path, net->n_input, (long long)s.rank, net->n_output,
+                             (long long)adj_onnx_details(net).classes);
     const int is_nhwc = s.dim[1] > ADJ_MAX_CHANNELS && s.dim[3] <= ADJ_MAX_CHANNELS;
     sizes->format = is_nhwc ? ADJ_NHWC : ADJ_NCHW;
     sizes->size.c = s.dim[is_nhwc ? 3 : 1];

@@ -163,8 +163,7 @@ static json_t *steps_json(const bench_opts *o, const bench_net *n, const bench_s
                   "q3_ms", 1e3 * s->q3, "spread", (s->q3 - s->q1) / s->median, "images_per_s",
                   (double)o->batch / s->median, "gflops", 1e-9 * n->flop / s->median));
     failed |= json_object_update_new(
-        j, json_pack("{s:f, s:I, s:I, s:I, s:I, s:I, s:i, s:i, s:i, s:i, s:i, s:i, s:o, s:I, "
-                     "s:o}",
+        j, json_pack("{s:f, s:I, s:I, s:I, s:I, s:I, s:i, s:i, s:i, s:i, s:i, s:i, s:o, s:I, s:o}",
                      "plan_ms", 1e3 * n->plan_seconds, "arena_bytes", (json_int_t)plan.arena_bytes,
                      "live_bytes", (json_int_t)details.live_bytes, "storage_bytes",
                      (json_int_t)plan.storage_bytes, "read_bytes", (json_int_t)details.read_bytes,

@@ -63,9 +63,8 @@ static int parse(emit_opts *o, int argc, char **argv)
          "A net whose last layer is trained on the device."},
         {NULL, NULL}};
     const usage u = {.command = "emit",
-                     .summary = "Writes a network as one C99 file without dependencies: "
-                                "weights, a static arena, NAME_predict and, with --train, a "
-                                "training step.",
+                     .summary = "Writes a network as one C99 file without dependencies: weights, a "
+                                "static arena, NAME_predict and, with --train, a training step.",
                      .options = options,
                      .examples = examples};
     const int status = parse_options(&u, argc, argv);
@@ -224,11 +223,10 @@ static int load(work *w, const emit_opts *o, const input_file in[2])
         return complain(EXIT_FAILED, "%s: does not name its model (set --model NAME)", in[0].path);
     if (!is_file && o->model != NULL && check_model(name) != CONTINUE)
         return EXIT_USAGE;
-    if (w->card != NULL &&
-        adj_net_check_card(w->card, is_file ? onnx_name(name) : name, !is_file,
-                           "build the net, load the file with adj_weights_load and write it with "
-                           "adj_emit (libadjoint_emit)",
-                           &error) != ADJ_OK)
+    if (w->card != NULL && adj_net_check_card(w->card, is_file ? onnx_name(name) : name, !is_file,
+                                              "build the net, load the file with adj_weights_load "
+                                              "and write it with adj_emit (libadjoint_emit)",
+                                              &error) != ADJ_OK)
         return complain(EXIT_FAILED, "%s: %s%s", in[0].path, error.message,
                         model_hint(o->model, in[0].name));
     w->graph = adj_graph_new();

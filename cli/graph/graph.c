@@ -326,13 +326,11 @@ int command_summary(int argc, char **argv)
     const remark examples[] = {
         {"adjoint summary --model resnet8", "Layers, shapes, parameters and multiply-adds."},
         {NULL, NULL}};
-    const usage u = {
-        .command = "summary",
-        .summary =
-            "Prints a table of a model's layers: op, shape of the result for a batch of 1, number "
-            "of parameters, multiply-adds.",
-        .options = options,
-        .examples = examples};
+    const usage u = {.command = "summary",
+                     .summary = "Prints a table of a model's layers: op, shape of the result for a "
+                                "batch of 1, number of parameters, multiply-adds.",
+                     .options = options,
+                     .examples = examples};
     const int status = parse_options(&u, argc, argv);
     if (status != CONTINUE)
         return status;

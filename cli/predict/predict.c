@@ -214,12 +214,11 @@ static int predict_files(work *w, const string_list *paths)
     }
     const double took = seconds_now() - began;
     if (!w->o->as_json && w->done > 1)
-        complain(
-            EXIT_OK, /* the terminal shows no results, as those are piped */
-            "%lld images, %lld of them resized to %lldx%lld: %.0f images/s including reading and "
-            "planning",
-            (long long)w->done, (long long)w->n_resized, (long long)w->input.size.h,
-            (long long)w->input.size.w, took > 0 ? (double)w->done / took : 0);
+        complain(EXIT_OK, /* the terminal shows no results, as those are piped */
+                 "%lld images, %lld of them resized to %lldx%lld: %.0f images/s including reading "
+                 "and planning",
+                 (long long)w->done, (long long)w->n_resized, (long long)w->input.size.h,
+                 (long long)w->input.size.w, took > 0 ? (double)w->done / took : 0);
     return status;
 }
 
@@ -290,11 +289,10 @@ static int open_work(work *w, predict_opts *o)
         return status;
     w->card = adj_predictor_card(w->p);
     if (w->card->normalized)
-        return complain(
-            EXIT_FAILED,
-            "%s: trained on normalized values, not on pixels (use eval on such arrays, or train on "
-            "uint8 or floats in 0 to 1 or 0 to 255)",
-            o->net.weights);
+        return complain(EXIT_FAILED,
+                        "%s: trained on normalized values, not on pixels (use eval on such arrays, "
+                        "or train on uint8 or floats in 0 to 1 or 0 to 255)",
+                        o->net.weights);
     w->input =
         (adj_image_opts){.size = w->card->options.size, .resize = resize_rule(w->card->resize)};
     if (o->top > w->card->options.classes)

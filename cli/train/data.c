@@ -25,9 +25,9 @@ void list_data_options(data_opts *o, option items[SIZE_ITEMS], option list[DATA_
     };
     const option all[DATA_OPTIONS] = {
         {"--size", "LIST",
-         "image size, N or HxW, default: the model's; channels=1, 3 or 4, default: the "
-         "model's, or 3 if half of the training images are in color; resize=error rejects images "
-         "of another size",
+         "image size, N or HxW, default: the model's; channels=1, 3 or 4, default: the model's, or "
+         "3 if half of the training images are in color; resize=error rejects images of another "
+         "size",
          .items = items},
         {"--limit", "N",
          "maximum number of images per split, in proportion to the classes; default: all",
@@ -159,11 +159,11 @@ int images_for_model(const data_opts *o, const char *model, adj_dataset_opts *ta
     if (is_onnx_file(model) &&
         ((asked->c != 0 && asked->c != own->size.c) || (asked->h != 0 && asked->h != own->size.h) ||
          (asked->w != 0 && asked->w != own->size.w)))
-        return complain(
-            EXIT_USAGE,
-            "--size: %s takes images of %lldx%lldx%lld, to which all are resized (leave "
-            "--size out)",
-            model, (long long)own->size.h, (long long)own->size.w, (long long)own->size.c);
+        return complain(EXIT_USAGE,
+                        "--size: %s takes images of %lldx%lldx%lld, to which all are resized "
+                        "(leave --size out)",
+                        model, (long long)own->size.h, (long long)own->size.w,
+                        (long long)own->size.c);
     /* All images get the channels of an ONNX net, those of a folder also those of a color model. A
      * gray model of the library gets the channels of most images. */
     const int is_folder = adj_dataset_layout(o->path) == ADJ_DATA_FOLDER;
@@ -329,10 +329,9 @@ void say_empty_classes(const adj_dataset *d)
             c_append(line, LINE, "%s%d", n++ > 0 ? ", " : "", k);
     }
     if (missing > 0 && counts_from_one(d, count, missing))
-        say_wrapped(
-            "note: class 0 of %d has no images; if the labels count from 1, subtract 1 for %d "
-            "classes",
-            d->classes, d->classes - 1);
+        say_wrapped("note: class 0 of %d has no images; if the labels count from 1, subtract 1 for "
+                    "%d classes",
+                    d->classes, d->classes - 1);
     else if (missing > 0)
         say_wrapped("note: class%s %s%s %s no images to train on", missing > 1 ? "es" : "", line,
                     missing > MAX_EMPTY ? ", ..." : "", missing > 1 ? "have" : "has");

@@ -41,9 +41,8 @@ static int check(train_opts *o)
         return EXIT_USAGE;
     const int is_full = o->tune != NULL && strcmp(o->tune, "full") == 0;
     if (is_full && o->shards != UNSET)
-        return complain(EXIT_USAGE,
-                        "--tune full cannot be combined with --parallel shards, which gives the "
-                        "same bits in every run");
+        return complain(EXIT_USAGE, "--tune full cannot be combined with --parallel shards, which "
+                                    "gives the same bits in every run");
     if (is_full && o->resume)
         return complain(
             EXIT_USAGE,
@@ -119,13 +118,13 @@ static const option options[] = {
     {"--backend", "NAME", BACKEND_HELP, .text = &given.backend, .names = backend_name_at},
     {"--threads", "N", THREADS_HELP, .integer = &given.threads, .range = {1, MAX_THREADS}},
     {"--tune", "MODE",
-     "benchmarks kernels before training: off; short, up to 2 s and 2 % of the run; full, up to "
-     "5 s per plan; without the option: short, without MODE: full",
+     "benchmarks kernels before training: off; short, up to 2 s and 2 % of the run; full, up to 5 "
+     "s per plan; without the option: short, without MODE: full",
      .text = &given.tune, .words = "off short full", .bare = "full"},
     {"--precision", "P", PRECISION_HELP, .text = &given.precision, .words = PRECISION_WORDS},
     {"--dtype", "", "",
-     .instead = "not available; training keeps f32 parameters, and --precision sets the type "
-                "in between"},
+     .instead =
+         "not available; training keeps f32 parameters, and --precision sets the type in between"},
     {"--math", "MODE", MATH_HELP, .text = &given.math, .words = MATH_WORDS},
     /* files */
     {"--weights", "FILE", "initial weights file, safetensors or .npz; - is standard input",
@@ -138,8 +137,8 @@ static const option options[] = {
     {"--log", "FILE", "log of JSON objects, one per line; - is standard output",
      .text = &given.log},
     {"--out", "NAME",
-     "NAME.safetensors or -: writes the weights; other names: a folder with weights, best "
-     "weights, metrics and report",
+     "NAME.safetensors or -: writes the weights; other names: a folder with weights, best weights, "
+     "metrics and report",
      .text = &given.out},
     {"--checkpoint", "FILE", "checkpoint for --resume, written after each epoch and on Ctrl-C",
      .text = &given.checkpoint},
@@ -157,24 +156,23 @@ static const option options[] = {
      .names = optimizer_name_at, .items = optimizer},
     {"--lr", "X", "peak learning rate *; auto: learning-rate range test", .text = &given.lr_text},
     {"--schedule", "LIST",
-     "learning-rate schedule: constant, step, exponential or cosine *; warmup=X: warm-up "
-     "epochs *",
+     "learning-rate schedule: constant, step, exponential or cosine *; warmup=X: warm-up epochs *",
      .words = SCHEDULE_WORDS, .items = schedule},
     {"--smoothing", "X", "label smoothing, 0 to below 1 *", .real = &given.smoothing,
      .range = {0, 0.999}},
     {"--augment", "LIST",
-     "data augmentation: flip, horizontal; shift=N, up to N pixels *; cutout=N, a square of N "
-     "x N pixels; jitter=X, relative change of brightness, contrast and saturation; mixup=X, "
-     "with weights from Beta(X, X)",
+     "data augmentation: flip, horizontal; shift=N, up to N pixels *; cutout=N, a square of N x N "
+     "pixels; jitter=X, relative change of brightness, contrast and saturation; mixup=X, with "
+     "weights from Beta(X, X)",
      .items = augment},
     {"--class-weights", "W",
      "weight of each class in the loss: none (default); balanced, by inverse frequency; or "
      "numbers, 1,2.5,1",
      .text = &given.class_weights},
     {"--parallel", "LIST",
-     "data parallelism under mpirun: shards=N per batch, default: one per rank, the same bits "
-     "for any number of threads and of ranks that divides N; sync-batch-norm: statistics over "
-     "all shards; timeout=S: seconds until a silent rank counts as lost, default: 20",
+     "data parallelism under mpirun: shards=N per batch, default: one per rank, the same bits for "
+     "any number of threads and of ranks that divides N; sync-batch-norm: statistics over all "
+     "shards; timeout=S: seconds until a silent rank counts as lost, default: 20",
      .items = parallel},
     {0},
 };

@@ -232,8 +232,8 @@ static int refuse_weights(const char *text, const adj_dataset *d, int64_t count)
                         "--class-weights: expected a number for each of %d classes (got %lld)",
                         d->classes, (long long)count);
     return complain(EXIT_USAGE,
-                    "--class-weights: expected none, balanced or numbers from 0 to %g with "
-                    "commas, not all 0 (got \"%s\")",
+                    "--class-weights: expected none, balanced or numbers from 0 to %g with commas, "
+                    "not all 0 (got \"%s\")",
                     max_weight, text);
 }
 
@@ -314,10 +314,9 @@ void say_range(const adj_range_test *t, double lr)
     say_wrapped("lr %.4g from a range test: %d steps with rates from %.1e to %.1e", lr, t->n,
                 t->lr[0], t->lr[t->n - 1]);
     if (found != lr)
-        say_wrapped(
-            "note: the test went through the few images repeatedly and found %.4g; the rate "
-            "is limited to %s",
-            found, found > lr ? "the default" : "a tenth of the default");
+        say_wrapped("note: the test went through the few images repeatedly and found %.4g; the "
+                    "rate is limited to %s",
+                    found, found > lr ? "the default" : "a tenth of the default");
 }
 
 static json_t *numbers(int n, const double value[])

@@ -60,11 +60,10 @@ adj_status array_take_labels(dataset *d, const file_array *a, const char *format
             snprintf(offset, sizeof offset,
                      "offset %lld: ", (long long)(header + i * row * a->bytes));
         if (!is_label)
-            return io_dataset_fail(d, ADJ_EIO,
-                                   "%s: %s: %sthe label of image %lld is out of range (got %lld, "
-                                   "expected 0 to %d)",
-                                   format, name, offset, (long long)i, (long long)label,
-                                   ADJ_MAX_CLASSES - 1);
+            return io_dataset_fail(
+                d, ADJ_EIO,
+                "%s: %s: %sthe label of image %lld is out of range (got %lld, expected 0 to %d)",
+                format, name, offset, (long long)i, (long long)label, ADJ_MAX_CLASSES - 1);
         d->labels[i] = (int32_t)label;
     }
     return ADJ_OK;

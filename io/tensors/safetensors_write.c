@@ -93,8 +93,7 @@ static adj_status add_metadata(const io_place *p, json_t *all, int n, const adj_
         if (key == NULL || value == NULL || is_sum_key(key) || !io_is_utf8(key) ||
             !io_is_utf8(value))
             return io_refuse(p, ADJ_EARG,
-                             "metadata %d is not two UTF-8 strings, or has the name of a "
-                             "checksum",
+                             "metadata %d is not two UTF-8 strings, or has the name of a checksum",
                              i);
         if (json_object_set_new(all, key, json_string(value)) != 0)
             return io_out_of_memory(p);
@@ -199,10 +198,10 @@ adj_status adj_tensors_write(const char *path, int n, const adj_tensor tensors[]
     const io_place p = {"safetensors: ", path != NULL ? path : "", error};
     if (n < 0 || n_metadata < 0 || (n > 0 && tensors == NULL) ||
         (n_metadata > 0 && metadata == NULL))
-        return adj_error_set(error, ADJ_EARG,
-                             "safetensors: negative count, or a list is NULL (got %d tensors, %d "
-                             "metadata)",
-                             n, n_metadata);
+        return adj_error_set(
+            error, ADJ_EARG,
+            "safetensors: negative count, or a list is NULL (got %d tensors, %d metadata)", n,
+            n_metadata);
     json_t *header = json_object();
     int *order = calloc((size_t)n + 1, sizeof *order);
     char *text = NULL;
