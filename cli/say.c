@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/printable.h"
+#include "base/room.h"
 #include "command.h"
 #include "mpirun.h"
 
@@ -90,6 +91,17 @@ int complain(int status, const char *format, ...)
     free(line);
     return status;
 }
+
+void *or_exit(void *memory)
+{
+    if (memory == NULL)
+        exit(complain(EXIT_FAILED, "out of memory"));
+    return memory;
+}
+
+void *allocate(int64_t n, size_t size) { return or_exit(calloc((size_t)n + 1, size)); }
+
+void *make_room(void *list, int64_t n, size_t size) { return or_exit(with_room(list, n, size)); }
 
 int complain_of(const adj_error *error)
 {

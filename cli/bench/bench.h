@@ -82,8 +82,7 @@ adj_status bench_net_time(bench_net *n, const bench_opts *o, bench_step_time *t,
 /* Plans the fetch and the updates with the options. The caller frees *e in every case. */
 adj_status make_exec(const bench_opts *o, adj_graph *g, adj_node *fetch, const adj_updates *updates,
                      adj_exec **e, adj_error *error);
-/* Returns an array indexed by node id, 1 for what the roots need, to be freed; NULL when out of
- * memory. */
+/* Returns an array indexed by node id, 1 for what the roots need, to be freed. */
 char *bench_needed(const adj_graph *g, int n_root, adj_node *const root[],
                    const adj_updates *updates);
 double bench_flop(const adj_node *n);
@@ -136,7 +135,7 @@ typedef struct {
     int unmatched;               /* convolutions with an untimed planned kernel */
 } bench_rows;
 
-/* Adds a row for a prepared candidate and returns it; NULL when out of memory. */
+/* Adds a row for a prepared candidate and returns it. */
 bench_row *bench_new_row(bench_rows *rows, const candidate *c);
 /* Marks the fastest of the rows from first on, adds it and the planned ones to the sums, and
  * removes the others unless all is 1. */
@@ -169,8 +168,7 @@ typedef struct {
     size_t cold; /* bytes read before each run; 0: none */
 } bench_race;
 
-/* Times the candidates, interleaved, and adds a row for each that was reached in time. Returns 0
- * when out of memory. */
-int bench_race_run(const bench_opts *o, const bench_race *wanted, bench_rows *rows);
+/* Times the candidates, interleaved, and adds a row for each that was reached in time. */
+void bench_race_run(const bench_opts *o, const bench_race *wanted, bench_rows *rows);
 
 #endif

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/room.h"
+#include "cli/command.h"
 
 enum { MAX_ROUNDS = 30 };
 
@@ -48,17 +48,6 @@ typedef struct {
 
 /* ---- entrants ---- */
 
-/* Appends e, which the race owns from now on. Returns 0 when out of memory. */
-static int append(race *r, entrant *e)
-{
-    entrant **list = with_room(r->list, r->n, sizeof(entrant *));
-    if (list == NULL)
-        return 0;
-    r->list = list;
-    r->list[r->n++] = e;
-    return 1;
-}
-
 /* True for the last backend, the reference, which is timed only if no other has a kernel. */
 static int is_reference(const adj_backend *b)
 {
@@ -91,34 +80,30 @@ static int is_wanted(const race *r, const bench_opts *o, const entrant *e)
 
 static void drop(entrant *e)
 {
-    if (e == NULL)
-        return;
     drop_candidate(&e->c);
     samples_free(&e->seconds);
     free(e);
 }
 
-/* Enters all candidates of c's kernel. Returns 0 when out of memory. */
-static int enter_kernel(race *r, const bench_opts *o, candidate *c)
+/* Enters all candidates of c's kernel. */
+static void enter_kernel(race *r, const bench_opts *o, candidate *c)
 {
     for (;; c->number++) {
-        entrant *e = calloc(1, sizeof *e);
-        if (e == NULL)
-            return 0;
+        entrant *e = allocate(1, sizeof *e);
         e->prep.in = e->in_layout;
         e->prep.out = e->out_layout;
         e->c = *c;
         e->c.prep = &e->prep;
         if (prepare_candidate(&e->c) != ADJ_OK) {
             free(e);
-            return 1;
+            return;
         }
-        int wanted = is_wanted(r, o, e);
-        if (wanted && append(r, e))
+        if (!is_wanted(r, o, e)) {
+            drop(e);
             continue;
-        drop(e);
-        if (wanted)
-            return 0;
+        }
+        r->list = make_room(r->list, r->n, sizeof(entrant *));
+        r->list[r->n++] = e;
     }
 }
 
@@ -158,21 +143,18 @@ static void mark_planned(race *r, bench_rows *rows)
 /* ---- memory ---- */
 
 /* Returns zeroed, 64-byte aligned memory that was touched, so that the first run has no page
- * faults; NULL when out of memory. */
+ * faults. */
 static char *new_memory(size_t bytes)
 {
     size_t padded = (bytes + 64) / 64 * 64;
-    char *p = aligned_alloc(64, padded);
-    if (p != NULL)
-        memset(p, 0, padded);
-    return p;
+    return memset(or_exit(aligned_alloc(64, padded)), 0, padded);
 }
 
 static size_t max_of(size_t a, size_t b) { return a > b ? a : b; }
 
 /* Allocates buffers for the largest operands and results, filled with values that are ordinary
  * numbers in every float type. */
-static int make_memory(race *r)
+static void make_memory(race *r)
 {
     size_t max[N_AREA] = {0}, scratch = 0;
     for (int i = 0; i < r->n; i++) {
@@ -185,13 +167,10 @@ static int make_memory(race *r)
         }
         scratch = max_of(scratch, e->prep.scratch);
     }
-    int ok = 1;
     for (int k = 0; k < N_AREA; k++)
-        ok &= (r->area[k] = new_memory(max[k])) != NULL;
+        r->area[k] = new_memory(max[k]);
     r->scratch = new_memory(scratch);
     r->cold = new_memory(r->wanted->cold);
-    if (!ok || r->scratch == NULL || r->cold == NULL)
-        return 0;
     adj_draw(ADJ_BF16, r->area[FLOAT_AREA], (int64_t)(max[FLOAT_AREA] / 2),
              (adj_init){.kind = ADJ_INIT_UNIFORM, .a = 0.5, .b = 1.5}, 1, 0);
     for (int i = 0; i < r->n; i++) {
@@ -199,7 +178,6 @@ static int make_memory(race *r)
         size_t bytes[N_AREA];
         bind_areas(&e->c, 0, r->area, bytes, e->in, e->out);
     }
-    return 1;
 }
 
 /* ---- the race ---- */
@@ -262,28 +240,25 @@ static void run_rounds(race *r, int threads)
         }
 }
 
-/* Adds a row for each entrant; returns 0 when out of memory. */
-static int add_rows(const race *r, bench_rows *rows)
+/* Adds a row for each entrant. */
+static void add_rows(const race *r, bench_rows *rows)
 {
     int count = 0;
     for (int i = 0; i < r->wanted->n_planned; i++)
         count += r->wanted->planned[i].count;
     for (int i = 0; i < r->n; i++) {
         entrant *e = r->list[i];
-        int is_timed = e->seconds.n > 0 || e->why[0] != '\0';
-        bench_row *row = is_timed ? bench_new_row(rows, &e->c) : NULL;
-        rows->untimed += !is_timed;
-        if (is_timed && row == NULL)
-            return 0;
-        if (row == NULL)
+        if (e->seconds.n == 0 && e->why[0] == '\0') {
+            rows->untimed++;
             continue;
+        }
+        bench_row *row = bench_new_row(rows, &e->c);
         memcpy(row->why, e->why, sizeof row->why);
         row->time = samples_spread(&e->seconds);
         row->bytes = e->bytes;
         row->count = count;
         row->planned = e->planned;
     }
-    return 1;
 }
 
 static void close(race *r)
@@ -297,29 +272,26 @@ static void close(race *r)
     free(r->list);
 }
 
-int bench_race_run(const bench_opts *o, const bench_race *wanted, bench_rows *rows)
+void bench_race_run(const bench_opts *o, const bench_race *wanted, bench_rows *rows)
 {
     const adj_node *in[MAX_OPERANDS];
     race r = {
         .wanted = wanted,
         .group = {1, &wanted->node, list_operands(1, &wanted->node, in), in, 1, &wanted->node}};
     candidate c = {.group = &r.group, .nominal = nominal_of_group(&r.group)};
-    int ok = 1;
     omp_set_num_threads((int)o->threads);
-    while (ok && (c.backend = adj_exec_next_backend(wanted->exec, &c.index, &c.opened)) != NULL) {
+    while ((c.backend = adj_exec_next_backend(wanted->exec, &c.index, &c.opened)) != NULL) {
         c.kernel_list = NULL;
-        while (ok && wanted->backends >> c.index & 1 && next_kernel(&c))
-            ok = enter_kernel(&r, o, &c);
+        while (wanted->backends >> c.index & 1 && next_kernel(&c))
+            enter_kernel(&r, o, &c);
         c.index++;
     }
     mark_planned(&r, rows);
-    if (ok && r.n > 0) {
-        ok = make_memory(&r);
+    if (r.n > 0) {
+        make_memory(&r);
         r.deadline = seconds_now() + wanted->seconds * (wanted->each ? r.n : 1);
-        if (ok)
-            run_rounds(&r, (int)o->threads);
-        ok = ok && add_rows(&r, rows);
+        run_rounds(&r, (int)o->threads);
+        add_rows(&r, rows);
     }
     close(&r);
-    return ok;
 }

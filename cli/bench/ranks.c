@@ -85,9 +85,7 @@ static int time_apart(turns *t, const adj_ranks *k, int turn, int runs)
     t->alone_opts.runs = runs;
     if (bench_net_time(&t->alone, &t->alone_opts, &time, NULL) != ADJ_OK)
         return complain_of(&t->alone.m.error);
-    double *all = calloc((size_t)k->size, sizeof *all);
-    if (all == NULL)
-        return complain(EXIT_FAILED, "out of memory");
+    double *all = allocate(k->size, sizeof *all);
     const adj_status status = k->all_gather(k->group, &time.time.median, sizeof *all, all, &error);
     for (int i = 0; i < k->size; i++)
         t->apart_time[turn].median = fmax(t->apart_time[turn].median, all[i]);

@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 
-#include "base/room.h"
 #include "cli/command.h"
 #include "cli/json.h"
 #include "cli/standard.h"
@@ -15,10 +14,9 @@ enum { MAX_SAMPLES = 1 << 20 };
 
 int samples_add(samples *s, double seconds)
 {
-    double *list = s->n < MAX_SAMPLES ? with_room(s->seconds, s->n, sizeof *list) : NULL;
-    if (list == NULL)
+    if (s->n == MAX_SAMPLES)
         return 0;
-    s->seconds = list;
+    s->seconds = make_room(s->seconds, s->n, sizeof *s->seconds);
     s->seconds[s->n++] = seconds;
     return 1;
 }
@@ -51,10 +49,7 @@ void samples_free(samples *s)
 
 bench_row *bench_new_row(bench_rows *rows, const candidate *c)
 {
-    bench_row *list = with_room(rows->row, rows->n, sizeof *list);
-    if (list == NULL)
-        return NULL;
-    rows->row = list;
+    rows->row = make_room(rows->row, rows->n, sizeof *rows->row);
     bench_row *row = &rows->row[rows->n++];
     *row = (bench_row){.node = c->group->node[0],
                        .estimate = c->prep->seconds,

@@ -114,8 +114,8 @@ static int add_node(const bench_opts *o, unsigned backends, const adj_node *n, b
                              .seconds = o->seconds,
                              .each = 1,
                              .cold = cold_bytes(o, SIZE_MAX)};
-    if (status == CONTINUE && !bench_race_run(o, &race, rows))
-        status = complain(EXIT_FAILED, "out of memory");
+    if (status == CONTINUE)
+        bench_race_run(o, &race, rows);
     if (first == 0)
         say_warning(e);
     for (int i = first; i < rows->n; i++)
@@ -132,15 +132,17 @@ static int is_computed(const adj_node *n)
     return !(n->op->flags & (ADJ_OP_LEAF | ADJ_OP_VIEW)) && adj_shape_elems(n->type.shape) > 0;
 }
 
-/* Adds rows for each node of the graph that is marked in needed and has kernels. Returns CONTINUE
- * or the exit status. */
-static int add_needed(const bench_opts *o, unsigned backends, const adj_graph *g,
-                      const char *needed, bench_rows *rows)
+/* Adds rows for each node that the roots need and that has kernels. Returns CONTINUE or the exit
+ * status. */
+static int add_needed(const bench_opts *o, unsigned backends, const compared *c, bench_rows *rows)
 {
     int status = CONTINUE;
+    const adj_graph *g = c->m.graph;
+    char *needed = bench_needed(g, c->n_root, c->root, NULL);
     for (int id = 0; status == CONTINUE && id < adj_graph_node_count(g); id++)
         if (needed[id] && is_computed(adj_graph_node_at(g, id)))
             status = add_node(o, backends, adj_graph_node_at(g, id), rows);
+    free(needed);
     return status;
 }
 
@@ -150,19 +152,15 @@ int bench_op(const bench_opts *o)
     compared c;
     bench_rows rows = {0};
     unsigned backends;
-    char *needed = NULL;
     int status = CONTINUE;
     if (compared_open(&c, &described) != ADJ_OK)
         status = complain_of(&c.m.error);
     else if (!read_backends(o, &backends))
         status = EXIT_USAGE;
-    else if ((needed = bench_needed(c.m.graph, c.n_root, c.root, NULL)) == NULL)
-        status = complain(EXIT_FAILED, "out of memory");
     else
-        status = add_needed(o, backends, c.m.graph, needed, &rows);
+        status = add_needed(o, backends, &c, &rows);
     if (status == CONTINUE)
         status = bench_rows_write(o, &rows);
-    free(needed);
     free(rows.row);
     compared_close(&c);
     return status;
@@ -181,16 +179,14 @@ typedef struct {
     planned_choice *choice; /* room for n */
 } planned_convs;
 
-/* Lists the convolutions of the plan; returns 0 when out of memory. */
-static int list_convolutions(const adj_exec *e, planned_convs *all)
+/* Lists the convolutions of the plan. */
+static void list_convolutions(const adj_exec *e, planned_convs *all)
 {
     int room = 0;
     for (int i = 0; i < adj_exec_step_count(e); i++)
         room += adj_exec_step_at(e, i).n_node;
-    all->conv = calloc((size_t)room + 1, sizeof *all->conv);
-    all->choice = calloc((size_t)room + 1, sizeof *all->choice);
-    if (all->conv == NULL || all->choice == NULL)
-        return 0;
+    all->conv = allocate(room, sizeof *all->conv);
+    all->choice = allocate(room, sizeof *all->choice);
     for (int i = 0; i < adj_exec_step_count(e); i++) {
         const adj_group *g = adj_exec_step_group(e, i);
         for (int k = 0; g != NULL && k < g->n_node; k++) {
@@ -199,7 +195,6 @@ static int list_convolutions(const adj_exec *e, planned_convs *all)
                 all->conv[all->n++] = (planned_conv){g->node[k], i};
         }
     }
-    return 1;
 }
 
 /* Returns the kernel of the convolution, without the nodes fused to it. */
@@ -251,18 +246,19 @@ static int list_choices(const adj_exec *e, const planned_convs *all, int i)
 }
 
 /* Times the distinct convolutions, each for an equal fraction of the remaining time. */
-static int time_convolutions(const bench_opts *o, adj_exec *e, unsigned backends, bench_rows *rows)
+static void time_convolutions(const bench_opts *o, adj_exec *e, unsigned backends, bench_rows *rows)
 {
     planned_convs all = {0};
     const double end = seconds_now() + o->seconds;
     const adj_exec_info info = adj_exec_stats(e);
     const size_t cold = cold_bytes(o, info.arena_bytes + info.storage_bytes);
-    int ok = list_convolutions(e, &all), left = 0;
-    for (int i = 0; ok && i < all.n; i++)
+    int left = 0;
+    list_convolutions(e, &all);
+    for (int i = 0; i < all.n; i++)
         left += list_choices(e, &all, i) > 0;
     rows->convolutions = all.n;
     rows->different = left;
-    for (int i = 0; ok && i < all.n; i++) {
+    for (int i = 0; i < all.n; i++) {
         const int first = rows->n, n = list_choices(e, &all, i);
         if (n == 0)
             continue;
@@ -274,12 +270,11 @@ static int time_convolutions(const bench_opts *o, adj_exec *e, unsigned backends
                                  .planned = all.choice,
                                  .seconds = (end - now) / left--,
                                  .cold = cold};
-        ok = bench_race_run(o, &race, rows);
+        bench_race_run(o, &race, rows);
         bench_rows_sum(rows, first, o->all);
     }
     free(all.conv);
     free(all.choice);
-    return ok ? CONTINUE : complain(EXIT_FAILED, "out of memory");
 }
 
 int bench_raw(const bench_opts *o)
@@ -295,7 +290,7 @@ int bench_raw(const bench_opts *o)
     if (bench_net_build(&net, o) != ADJ_OK || bench_net_plan(&net, &of_plan) != ADJ_OK)
         status = complain_of(&net.m.error);
     if (status == CONTINUE)
-        status = time_convolutions(o, net.exec, backends, &rows);
+        time_convolutions(o, net.exec, backends, &rows);
     say_warning(net.exec);
     if (status == CONTINUE)
         status = bench_rows_write(o, &rows);

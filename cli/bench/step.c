@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/printable.h"
+#include "cli/command.h"
 #include "exec/internal.h"
 
 enum { MAX_PROFILED = 400 };
@@ -50,9 +51,7 @@ char *bench_needed(const adj_graph *g, int n_root, adj_node *const root[],
                    const adj_updates *updates)
 {
     int size = adj_graph_node_count(g);
-    char *needed = calloc((size_t)size + 1, 1);
-    if (needed == NULL)
-        return NULL;
+    char *needed = allocate(size, 1);
     for (int i = 0; i < n_root; i++)
         needed[adj_node_id(root[i])] = 1;
     for (int i = 0; updates != NULL && i < adj_updates_count(updates); i++)
@@ -68,7 +67,7 @@ char *bench_needed(const adj_graph *g, int n_root, adj_node *const root[],
 static void count_flop(bench_net *n)
 {
     char *needed = bench_needed(n->m.graph, 1, &n->fetch, n->m.updates);
-    for (int id = 0; needed != NULL && id < adj_graph_node_count(n->m.graph); id++)
+    for (int id = 0; id < adj_graph_node_count(n->m.graph); id++)
         n->flop += needed[id] ? bench_flop(adj_graph_node_at(n->m.graph, id)) : 0;
     free(needed);
 }
@@ -112,17 +111,6 @@ static adj_status draw(bench_net *n)
     return ADJ_OK;
 }
 
-/* Sets the labels and allocates the results. */
-static adj_status fill(bench_net *n)
-{
-    n->y_bytes = adj_type_bytes(adj_node_type(n->fetch));
-    n->y = malloc(n->y_bytes + 1);
-    n->label = model_labels(&n->m);
-    return n->y != NULL && n->label != NULL
-               ? ADJ_OK
-               : adj_error_set(&n->m.error, ADJ_ENOMEM, "out of memory");
-}
-
 adj_status bench_net_plan(bench_net *n, const bench_opts *o)
 {
     adj_exec_free(n->exec);
@@ -141,10 +129,10 @@ adj_status bench_net_open(bench_net *n, const bench_opts *o)
     n->plan_seconds = seconds_now() - start;
     if (status == ADJ_OK)
         status = draw(n);
-    if (status == ADJ_OK)
-        status = fill(n);
-    if (status == ADJ_OK)
-        count_flop(n);
+    n->y_bytes = adj_type_bytes(adj_node_type(n->fetch));
+    n->y = allocate((int64_t)n->y_bytes, 1);
+    n->label = model_labels(&n->m);
+    count_flop(n);
     return status;
 }
 
@@ -233,12 +221,9 @@ adj_status bench_profile_run(bench_profile *p, bench_net *n, const bench_opts *o
     if (status != ADJ_OK)
         return status;
     p->n = adj_exec_step_count(n->exec);
-    p->row = calloc((size_t)p->n + 1, sizeof *p->row);
-    samples *steps = calloc((size_t)p->n + 1, sizeof *steps);
-    if (p->row == NULL || steps == NULL)
-        status = adj_error_set(&n->m.error, ADJ_ENOMEM, "out of memory");
-    if (status == ADJ_OK)
-        status = bench_net_time(n, o, &whole, steps);
+    p->row = allocate(p->n, sizeof *p->row);
+    samples *steps = allocate(p->n, sizeof *steps);
+    status = bench_net_time(n, o, &whole, steps);
     for (int i = 0; i < p->n && status == ADJ_OK; i++) {
         p->row[i] = adj_exec_step_at(n->exec, i);
         p->row[i].seconds = samples_spread(&steps[i]).median;
@@ -246,7 +231,7 @@ adj_status bench_profile_run(bench_profile *p, bench_net *n, const bench_opts *o
         p->runs = whole.time.n;
         p->step_seconds = whole.time.median;
     }
-    for (int i = 0; i < p->n && steps != NULL; i++)
+    for (int i = 0; i < p->n; i++)
         samples_free(&steps[i]);
     free(steps);
     return status;
@@ -291,9 +276,9 @@ static int by_seconds(const void *a, const void *b)
 /* The rows of equal op and implementation added up, the slowest first. */
 static void print_ops(const bench_profile *p)
 {
-    adj_step_info *sum = calloc((size_t)p->n + 1, sizeof *sum);
+    adj_step_info *sum = allocate(p->n, sizeof *sum);
     int n = 0;
-    for (int i = 0; i < p->n && sum != NULL; i++) {
+    for (int i = 0; i < p->n; i++) {
         const adj_step_info *s = &p->row[i];
         int k = 0;
         while (k < n && (strcmp(sum[k].op, s->op) != 0 || strcmp(sum[k].impl, s->impl) != 0))
