@@ -8,18 +8,17 @@
 
 static const char name[] = "emitted";
 
-int checked_backends_open(checked_backends *b, const char *text)
+void checked_backends_open(checked_backends *b, const char *text)
 {
     *b = (checked_backends){0};
     if (text == NULL || strstr(text, name) == NULL)
-        return 1;
+        return;
     const int has_others = strstr(text, "onednn") != NULL || strstr(text, "direct") != NULL;
     int n = 0;
-    b->all[n++] = b->emitted = adj_emitted_new();
+    b->all[n++] = b->emitted = or_exit(adj_emitted_new());
     for (int i = 0; n + 1 < CHECKED_BACKENDS && adj_backends[i] != NULL; i++)
         if (has_others || adj_backends[i + 1] == NULL)
             b->all[n++] = adj_backends[i];
-    return b->emitted != NULL;
 }
 
 void checked_backends_close(checked_backends *b) { adj_emitted_free(b->emitted); }

@@ -16,9 +16,8 @@ typedef struct {
     const adj_backend *all[CHECKED_BACKENDS];
 } checked_backends;
 
-/* Adds "emitted" if the text, NULL or the value of an option, names it. Returns 0 when out of
- * memory. */
-int checked_backends_open(checked_backends *b, const char *text);
+/* Adds "emitted" if the text, NULL or the value of an option, names it. */
+void checked_backends_open(checked_backends *b, const char *text);
 void checked_backends_close(checked_backends *b);
 /* Returns the list for adj_exec_opts; NULL: the built-in ones. */
 const adj_backend *const *checked_backends_list(const checked_backends *b);

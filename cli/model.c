@@ -175,8 +175,8 @@ adj_status model_build(model_graph *m, adj_graph *g, const char *name,
 int32_t *model_labels(const model_graph *m)
 {
     int64_t batch = adj_shape_elems(adj_node_type(m->labels).shape);
-    int32_t *label = calloc((size_t)batch + 1, sizeof *label);
-    for (int64_t i = 0; i < batch && label != NULL; i++)
+    int32_t *label = allocate(batch, sizeof *label);
+    for (int64_t i = 0; i < batch; i++)
         label[i] = (int32_t)(i * 7 % (m->classes > 0 ? m->classes : 1));
     return label;
 }

@@ -32,8 +32,7 @@ adj_status model_build(model_graph *m, adj_graph *g, const char *name,
 /* Prints a note if the map is keras and the model has batch norms, whose epsilon Keras's files do
  * not hold. */
 void say_keras_epsilon(const char *map, const char *model);
-/* Returns labels for a batch without data, all classes cyclically, to be freed; NULL when out of
- * memory. */
+/* Returns labels for a batch without data, all classes cyclically, to be freed. */
 int32_t *model_labels(const model_graph *m);
 
 /* Reads "32" or "32x48", each from 1 to max; returns 0 for other text. */

@@ -131,9 +131,7 @@ static void say_places(const place all[], int n)
 {
     char *text = NULL;
     size_t size = 0;
-    FILE *f = open_memstream(&text, &size);
-    if (f == NULL)
-        return;
+    FILE *f = or_exit(open_memstream(&text, &size));
     fprintf(f, "%d ranks, processes", n);
     for (int i = 0; i < n; i++)
         fprintf(f, "%s %lld%s%s", i > 0 ? "," : "", (long long)all[i].pid,
@@ -153,9 +151,7 @@ int mpirun_introduce(const mpirun_group *g)
     if (n == 1)
         return CONTINUE;
     gethostname(mine.host, sizeof mine.host - 1);
-    place *all = calloc((size_t)n, sizeof *all);
-    if (all == NULL)
-        return complain(EXIT_FAILED, "out of memory");
+    place *all = allocate(n, sizeof *all);
     const adj_status status = g->ranks->all_gather(g->group, &mine, sizeof mine, all, &error);
     if (status == ADJ_OK && ranks_rank(g->ranks) == 0)
         say_places(all, n);

@@ -51,9 +51,8 @@ adj_status onnx_sizes(const char *path, adj_model_opts *sizes, adj_error *error)
 {
     const adj_onnx_opts o = {.size = sizes->size};
     adj_onnx_net *net = NULL;
-    adj_graph *g = adj_graph_new();
-    adj_status status = g != NULL ? adj_onnx_load(g, path, &o, &net, error)
-                                  : adj_error_set(error, ADJ_ENOMEM, "out of memory");
+    adj_graph *g = or_exit(adj_graph_new());
+    adj_status status = adj_onnx_load(g, path, &o, &net, error);
     if (status == ADJ_OK && net != NULL)
         status = read_sizes(path, net, sizes, error);
     adj_onnx_free(net);
@@ -175,23 +174,22 @@ static adj_status write_net(const char *path, const onnx_tensors *from, adj_exec
     const adj_metadata contents[N_CONTENTS] = {
         {"opset", opset}, {"inputs", inputs}, {"outputs", outputs}};
     const int n_contents = from->with_card ? 0 : N_CONTENTS;
-    adj_metadata *card = NULL, *entries = NULL;
+    adj_metadata *card = NULL;
     int n = 0;
     adj_model_opts sizes = {0};
     adj_status status = ADJ_OK;
     if (read_sizes(from->path, net, &sizes, NULL) == ADJ_OK && (from->with_card || has_card(net)))
         status = list_card(from->path, net, &sizes, &card, &n, error);
-    if (status == ADJ_OK && (entries = calloc((size_t)n + N_CONTENTS, sizeof *entries)) == NULL)
-        status = adj_error_set(error, ADJ_ENOMEM, "out of memory");
-    if (status == ADJ_OK && entries != NULL) {
+    if (status == ADJ_OK) {
+        adj_metadata *entries = allocate(n + N_CONTENTS, sizeof *entries);
         snprintf(opset, sizeof opset, "%lld", (long long)adj_onnx_details(net).opset);
         describe(inputs, net, net->n_input, net->input);
         describe(outputs, net, net->n_output, net->output);
         for (int i = 0; i < n_contents + n; i++)
             entries[i] = i < n_contents ? contents[i] : card[i - n_contents];
         status = adj_weights_save(e, path, n_contents + n, entries, error);
+        free(entries);
     }
-    free(entries);
     free(card);
     return status;
 }
@@ -200,10 +198,9 @@ static adj_status make_tensors(const char *path, const void *source, adj_error *
 {
     const onnx_tensors *from = source;
     adj_onnx_net *net = NULL;
-    adj_graph *g = adj_graph_new();
+    adj_graph *g = or_exit(adj_graph_new());
     adj_exec *e = NULL;
-    adj_status status = g != NULL ? adj_onnx_load(g, from->path, NULL, &net, error)
-                                  : adj_error_set(error, ADJ_ENOMEM, "out of memory");
+    adj_status status = adj_onnx_load(g, from->path, NULL, &net, error);
     if (status == ADJ_OK && net != NULL) {
         const adj_exec_opts o = {
             .n_fetch = net->n_output, .fetch = net->output, .backend = "naive", .threads = 1};

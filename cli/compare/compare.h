@@ -56,8 +56,7 @@ typedef struct {
     char line[LINE];        /* "": the configuration does not fail */
 } reproducer;
 
-/* Returns one for each configuration, to be freed; NULL when out of memory. opts, trials:
- * those of the comparison. */
+/* Returns one for each configuration, to be freed. opts, trials: those of the comparison. */
 reproducer *reproducers(const compare_opts *o, const adj_compare_opts *opts,
                         const adj_trial_opts *trials, const adj_comparison *c);
 

@@ -90,9 +90,8 @@ static int read_configs(compare_opts *o)
     adj_compare_config config;
     if (o->configs == NULL)
         return CONTINUE;
-    o->config_text = strdup(o->configs);
-    if (o->config_text == NULL || !checked_backends_open(&o->backends, o->configs))
-        return complain(EXIT_FAILED, "out of memory");
+    o->config_text = or_exit(strdup(o->configs));
+    checked_backends_open(&o->backends, o->configs);
     o->n_config = split(o->config_text, o->config);
     if (o->n_config == 1)
         return complain(EXIT_USAGE,

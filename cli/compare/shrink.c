@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "cli/command.h"
 #include "compare.h"
 
 enum { MAX_TRIALS = 400 };
@@ -163,8 +164,8 @@ reproducer *reproducers(const compare_opts *o, const adj_compare_opts *opts,
                         const adj_trial_opts *trials, const adj_comparison *c)
 {
     int n = c->n_config;
-    reproducer *r = calloc((size_t)n + 1, sizeof *r);
-    for (int k = 0; k < n && r != NULL; k++) {
+    reproducer *r = allocate(n, sizeof *r);
+    for (int k = 0; k < n; k++) {
         const char *names[] = {c->config[0].name, c->config[k > 0 ? k : 1].name};
         char pair[160];
         adj_compare_opts two = *opts;

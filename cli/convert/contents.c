@@ -14,13 +14,11 @@
 
 /* Copies t's entries except those that are replaced and those whose keys are in without
  * (NULL-terminated). */
-static adj_status collect(metadata *m, const adj_tensors *t, const char *const without[],
-                          int n_instead, const adj_metadata instead[], adj_error *error)
+static void collect(metadata *m, const adj_tensors *t, const char *const without[], int n_instead,
+                    const adj_metadata instead[])
 {
     const int n = t->n_metadata;
-    m->entry = calloc((size_t)n + (size_t)n_instead + 1, sizeof *m->entry);
-    if (m->entry == NULL)
-        return adj_error_set(error, ADJ_ENOMEM, "out of memory");
+    m->entry = allocate((int64_t)n + n_instead, sizeof *m->entry);
     for (int i = 0; i < n_instead; i++)
         m->entry[m->n++] = instead[i];
     for (int i = 0; i < n; i++) {
@@ -31,7 +29,6 @@ static adj_status collect(metadata *m, const adj_tensors *t, const char *const w
         if (is_kept)
             m->entry[m->n++] = entry;
     }
-    return ADJ_OK;
 }
 
 /* Removes entries about the training that the file does not have. */
@@ -56,19 +53,23 @@ adj_status metadata_make(metadata *m, const convert_opts *o, const adj_tensors *
     static const char *const nothing[] = {NULL};
     static const adj_metadata pytorch = {"format", "pt"};
     adj_model_card ours = net->card;
+    const int is_kept = o->map == NULL && o->mean == NULL && format_of(o) != ONNX;
     int n = 0;
 
-    if (o->to_theirs)
-        return collect(m, t, marks, strcmp(o->map, "pytorch") == 0, &pytorch, error);
-    const int is_kept = o->map == NULL && o->mean == NULL && format_of(o) != ONNX;
-    if (is_kept || ours.model == NULL)
-        return collect(m, t, nothing, 0, NULL, error);
+    if (o->to_theirs) {
+        collect(m, t, marks, strcmp(o->map, "pytorch") == 0, &pytorch);
+        return ADJ_OK;
+    }
+    if (is_kept || ours.model == NULL) {
+        collect(m, t, nothing, 0, NULL);
+        return ADJ_OK;
+    }
     if (ours.options.classes == 0)
         ours.options.classes = adj_weights_classes(t);
     const adj_status status = adj_model_card_write(&ours, &m->card, &n, error);
-    if (status != ADJ_OK)
-        return status;
-    return collect(m, t, nothing, drop_unknown(t, n, m->card), m->card, error);
+    if (status == ADJ_OK)
+        collect(m, t, nothing, drop_unknown(t, n, m->card), m->card);
+    return status;
 }
 
 void metadata_free(metadata *m)
@@ -101,10 +102,8 @@ static adj_status load(adj_graph **g, const network *n, adj_onnx_net **net, int 
         o.classes = card->classes;
     for (*is_fixed = 0; *is_fixed < 2; ++*is_fixed) {
         adj_graph_free(*g);
-        *g = adj_graph_new();
-        const adj_status status = *g != NULL ? adj_onnx_load(*g, n->model, &o, net, error)
-                                             : adj_error_set(error, ADJ_ENOMEM, "out of memory");
-        if (status == ADJ_OK)
+        *g = or_exit(adj_graph_new());
+        if (adj_onnx_load(*g, n->model, &o, net, error) == ADJ_OK)
             return ADJ_OK;
         o.batch = 0;
     }

@@ -166,8 +166,8 @@ static int write_out(const convert_opts *o, const input_file *in, const adj_tens
     adj_error error = {0};
     int status = EXIT_OK;
 
-    c.tensor = calloc((size_t)t->n + 1, sizeof *c.tensor);
-    for (int i = 0; i < t->n && c.tensor != NULL; i++) {
+    c.tensor = allocate(t->n, sizeof *c.tensor);
+    for (int i = 0; i < t->n; i++) {
         adj_tensor *x = &c.tensor[c.n];
         if (adj_tensors_unreadable(t, i) != NULL) {
             complain(EXIT_OK, "note: %s is left out (%s)", t->tensor[i].name,
@@ -178,9 +178,7 @@ static int write_out(const convert_opts *o, const input_file *in, const adj_tens
         x->name = tensor_name(in, x->name);
         c.n += o->tensor == NULL || strcmp(x->name, o->tensor) == 0;
     }
-    if (c.tensor == NULL)
-        status = complain(EXIT_FAILED, "out of memory");
-    else if (metadata_make(&c.says, o, t, n, &error) != ADJ_OK)
+    if (metadata_make(&c.says, o, t, n, &error) != ADJ_OK)
         status = complain(EXIT_FAILED, "%s", error.message);
     else
         status = write_contents(&c, output);

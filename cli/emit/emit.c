@@ -139,8 +139,8 @@ static adj_node *input_of_last_layer(adj_node *y)
 static int remove_params_of(const adj_node *x, int n, adj_node *param[])
 {
     const int all = adj_trainable(x, NULL, 0, NULL);
-    adj_node **of_x = calloc((size_t)(all > 0 ? all : 0) + 1, sizeof(adj_node *));
-    int left = of_x != NULL && adj_trainable(x, NULL, all, of_x) >= 0 ? 0 : -1;
+    adj_node **of_x = allocate(all > 0 ? all : 0, sizeof(adj_node *));
+    int left = adj_trainable(x, NULL, all, of_x) >= 0 ? 0 : -1;
     for (int i = 0; i < n && left >= 0; i++) {
         int k = 0;
         while (k < all && of_x[k] != param[i])
@@ -186,13 +186,10 @@ static adj_status add_training(work *w, const emit_opts *o, adj_node *logits, ad
     w->output = adj_evaluation(logits);
     w->loss = adj_loss_softmax(logits, labels, NULL);
     const int all = w->loss != NULL ? adj_trainable(w->loss, NULL, 0, NULL) : 0;
-    adj_node **trained = calloc((size_t)(all > 0 ? all : 0) + 1, sizeof(adj_node *));
-    adj_optimizer_opts sgd = {.momentum = 0.9};
-    if (trained == NULL || all < 0) {
-        free((void *)trained);
+    if (all < 0)
         return adj_error_set(error, ADJ_ENOMEM, "out of memory");
-    }
-    sgd.trained = trained;
+    adj_node **trained = allocate(all, sizeof(adj_node *));
+    adj_optimizer_opts sgd = {.momentum = 0.9, .trained = trained};
     sgd.n_trained = choose_trained(w, o, logits, all, trained, error);
     if (sgd.n_trained > 0)
         w->updates = adj_training_updates(w->loss, &sgd);
@@ -266,9 +263,7 @@ static int make_text(work *w, const emit_opts *o)
                  (strcmp(o->weights_type, "int8") == 0 ? ADJ_EMIT_INT8_WEIGHTS : 0U) |
                  (strcmp(o->sums, "double") == 0 ? ADJ_EMIT_DOUBLE_SUMS : 0U)};
     adj_error error = {0};
-    FILE *f = open_memstream(&w->text, &w->length);
-    if (f == NULL)
-        return complain(EXIT_FAILED, "out of memory");
+    FILE *f = or_exit(open_memstream(&w->text, &w->length));
     const adj_status status = adj_emit(w->exec, w->output, &options, f, &error);
     if (fclose(f) != 0 && status == ADJ_OK)
         return complain(EXIT_FAILED, "out of memory");

@@ -82,8 +82,7 @@ static int build(gradcheck_opts *o, compared *c)
 {
     const compared_opts *g = &o->graph;
     adj_error error;
-    if (!checked_backends_open(&o->backends, o->backend))
-        return complain(EXIT_FAILED, "out of memory");
+    checked_backends_open(&o->backends, o->backend);
     const adj_backend *const *list = checked_backends_list(&o->backends);
     if (check_backend_option(o->backend, list != NULL ? list : adj_backends,
                              "--backend: ", &error) != ADJ_OK)

@@ -84,18 +84,15 @@ static void put_edges(FILE *f, int i, const adj_group *g, const int from_step[])
 }
 
 /* Prints the steps of a plan as DOT: a box for each step with the nodes that it computes, its
- * backend and kernel. Reorders, copies and what depends on parameters alone are left out. Returns 0
- * on success. */
-static int draw_plan(FILE *f, const adj_exec *e)
+ * backend and kernel. Reorders, copies and what depends on parameters alone are left out. */
+static void draw_plan(FILE *f, const adj_exec *e)
 {
     const int n = adj_exec_step_count(e);
     const adj_group *first = NULL;
     for (int i = 0; i < n && first == NULL; i++)
         first = adj_exec_step_group(e, i);
     const int nodes = first != NULL ? adj_graph_node_count(adj_node_graph(first->node[0])) : 0;
-    int *from_step = calloc((size_t)nodes + 1, sizeof *from_step);
-    if (from_step == NULL)
-        return -1;
+    int *from_step = allocate(nodes, sizeof *from_step);
     fputs("digraph plan {\n  node [style=filled, fontname=\"Helvetica\", fontsize=10];\n", f);
     for (int id = 0; id < nodes; id++)
         from_step[id] = -1;
@@ -110,7 +107,6 @@ static int draw_plan(FILE *f, const adj_exec *e)
     }
     fputs("}\n", f);
     free(from_step);
-    return 0;
 }
 
 /* ---- Graphviz ---- */
@@ -215,14 +211,12 @@ static graph_format format_of(const graph_opts *o)
 static adj_status add_gradients(drawing *d)
 {
     const int n = adj_trainable(d->m.loss, NULL, 0, NULL);
-    adj_node **roots = n >= 0 ? calloc((size_t)n + 1, sizeof *roots) : NULL;
-    if (roots == NULL)
+    adj_node **roots = n >= 0 ? allocate(n, sizeof *roots) : NULL;
+    if (roots == NULL || adj_trainable(d->m.loss, NULL, n, roots + 1) != n)
         return adj_error_set(&d->m.error, ADJ_ENOMEM, "out of memory");
     d->root = roots;
     d->root[0] = d->m.loss;
     d->n_root = 1 + n;
-    if (adj_trainable(d->m.loss, NULL, n, roots + 1) != n)
-        return adj_error_set(&d->m.error, ADJ_ENOMEM, "out of memory");
     const adj_status status = adj_grad(d->m.loss, NULL, n, roots + 1, roots + 1);
     return status == ADJ_OK
                ? ADJ_OK
@@ -235,12 +229,12 @@ static adj_status build(drawing *d, const graph_opts *o)
     adj_status status = model_build(&d->m, adj_graph_new(), o->model, &options, NULL);
     if (status != ADJ_OK)
         return status;
-    if (o->grad)
+    if (o->grad) {
         status = add_gradients(d);
-    else if ((d->root = calloc(1, sizeof(adj_node *))) != NULL)
+    } else {
+        d->root = allocate(1, sizeof(adj_node *));
         d->root[d->n_root++] = d->m.logits;
-    else
-        status = adj_error_set(&d->m.error, ADJ_ENOMEM, "out of memory");
+    }
     if (status != ADJ_OK || !o->plan)
         return status;
     const adj_exec_opts plan = {.n_fetch = d->n_root, .fetch = d->root};
@@ -263,8 +257,9 @@ static int write_dot(FILE *f, const void *source)
 {
     const drawing *d = source;
     if (d->e != NULL)
-        return draw_plan(f, d->e);
-    adj_print_dot(f, d->n_root, d->root);
+        draw_plan(f, d->e);
+    else
+        adj_print_dot(f, d->n_root, d->root);
     return 0;
 }
 

@@ -342,7 +342,7 @@ static adj_status open_model(compared *c, const compared_opts *o)
         return status;
     c->root[c->n_root++] = o->infer ? adj_softmax(c->m.logits) : c->m.loss;
     c->label = model_labels(&c->m);
-    if (c->label == NULL || c->root[0] == NULL)
+    if (c->root[0] == NULL)
         return adj_error_set(&c->m.error, ADJ_ENOMEM, "out of memory");
     return o->node != NULL ? only_node(c, o) : ADJ_OK;
 }

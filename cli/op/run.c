@@ -168,9 +168,7 @@ static int compute(run *r)
         status = adj_run(r->exec);
     for (int i = 0; i < r->n_result && status == ADJ_OK; i++) {
         size_t bytes = adj_type_bytes(adj_node_type(r->result[i]));
-        r->data[i] = malloc(bytes + 1);
-        if (r->data[i] == NULL)
-            return complain(EXIT_FAILED, "out of memory");
+        r->data[i] = allocate((int64_t)bytes, 1);
         status = adj_get(r->exec, r->result[i], r->data[i], bytes);
     }
     return status == ADJ_OK ? CONTINUE : complain(EXIT_FAILED, "%s", adj_exec_message(r->exec));
@@ -189,8 +187,7 @@ static adj_status write_results(const char *path, const void *source, adj_error 
 static int run_file(run *r, const input_file *in, const output_file *out)
 {
     int status = read_tensors(in, &r->file);
-    if (status == CONTINUE && (r->g = adj_graph_new()) == NULL)
-        status = complain(EXIT_FAILED, "out of memory");
+    r->g = or_exit(adj_graph_new());
     if (status == CONTINUE)
         status = build(r);
     if (status == CONTINUE)
