@@ -297,12 +297,10 @@ static int open_work(work *w, predict_opts *o)
         (adj_image_opts){.size = w->card->options.size, .resize = resize_rule(w->card->resize)};
     if (o->top > w->card->options.classes)
         o->top = w->card->options.classes;
-    const size_t image = (size_t)size_elems(w->input.size);
-    w->pixels = calloc(ADJ_PREDICT_BATCH * image, sizeof *w->pixels);
+    const int64_t image = size_elems(w->input.size);
+    w->pixels = allocate(ADJ_PREDICT_BATCH * image, sizeof *w->pixels);
     w->probabilities =
-        calloc(ADJ_PREDICT_BATCH * (size_t)w->card->options.classes, sizeof *w->probabilities);
-    if (w->pixels == NULL || w->probabilities == NULL)
-        return complain(EXIT_FAILED, "out of memory");
+        allocate(ADJ_PREDICT_BATCH * w->card->options.classes, sizeof *w->probabilities);
     return CONTINUE;
 }
 
@@ -328,18 +326,14 @@ static int predict(predict_opts *o, int n, const char *const image[])
 {
     work w = {.o = o};
     file_list files = {0};
-    adj_error error = {0};
-
     int status = CONTINUE;
-    for (int i = 0; i < n && status == CONTINUE; i++)
-        if (files_add(&files, image[i], &error) != ADJ_OK) {
-            complain(EXIT_OK, "%s", error.message);
-            w.failed = 1;
-        }
-    if (status == CONTINUE && files.left_out > 0)
+
+    for (int i = 0; i < n; i++)
+        w.failed |= !files_add(&files, image[i]);
+    if (files.left_out > 0)
         complain(EXIT_OK, "note: left out %lld file%s with other endings (expected %s)",
                  (long long)files.left_out, files.left_out > 1 ? "s" : "", IMAGE_ENDINGS);
-    if (status == CONTINUE && o->saliency != NULL)
+    if (o->saliency != NULL)
         status = check_saliency(o, &files);
     if (status == CONTINUE)
         status = open_work(&w, o);
@@ -356,9 +350,7 @@ int command_predict(int argc, char **argv)
 {
     predict_opts o = {.top = 1};
     int n = 0;
-    const char **image = calloc((size_t)argc + 1, sizeof *image);
-    if (image == NULL)
-        return complain(EXIT_FAILED, "out of memory");
+    const char **image = allocate(argc, sizeof *image);
     int status = parse(&o, argc, argv, image, &n);
     if (status == CONTINUE)
         status = predict(&o, n, image);

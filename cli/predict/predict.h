@@ -12,8 +12,9 @@ typedef struct {
 } file_list;
 
 /* Adds the path; of a folder, the images in it and below by name (io/data/names.h), in the
- * order of their bytes. A folder without images is a failure. Images too deep are left out. */
-adj_status files_add(file_list *list, const char *path, adj_error *error);
+ * order of their bytes. Images too deep are left out. Returns 0 after a complaint of a folder that
+ * cannot be read or has no images. */
+int files_add(file_list *list, const char *path);
 
 /* Writes a gray PNG of the net's size: the gradient of the class's logit with respect to the
  * pixels, its largest absolute value over the channels, scaled so that 255 is the largest of the

@@ -34,14 +34,12 @@ int write_saliency(adj_predictor *p, const char *path, const float pixels[], int
 {
     const adj_model_card *card = adj_predictor_card(p);
     const int64_t h = card->options.size.h, w = card->options.size.w, c = card->options.size.c;
-    float *gradient = calloc((size_t)(h * w * c), sizeof *gradient);
-    uint8_t *gray = calloc((size_t)(h * w), 1);
+    float *gradient = allocate(h * w * c, sizeof *gradient);
+    uint8_t *gray = allocate(h * w, 1);
     adj_error error = {0};
     int status = EXIT_OK;
 
-    if (gradient == NULL || gray == NULL)
-        status = complain(EXIT_FAILED, "out of memory");
-    else if (adj_predictor_gradient(p, class, pixels, gradient, &error) != ADJ_OK)
+    if (adj_predictor_gradient(p, class, pixels, gradient, &error) != ADJ_OK)
         status = complain(EXIT_FAILED, "--saliency: %s", error.message);
     if (status == EXIT_OK) {
         draw(gradient, h * w, c, gray);

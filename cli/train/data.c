@@ -244,8 +244,8 @@ enum { LINE = 600, NAMED_CLASSES = 10, MAX_NAMES = 200, MAX_EMPTY = 5 };
 
 int64_t *count_classes(const adj_dataset *d)
 {
-    int64_t *count = calloc((size_t)d->classes, sizeof *count);
-    for (int64_t i = 0; count != NULL && i < d->n; i++)
+    int64_t *count = allocate(d->classes, sizeof *count);
+    for (int64_t i = 0; i < d->n; i++)
         count[d->labels[i]]++;
     return count;
 }
@@ -294,7 +294,7 @@ static void append_counts(char line[LINE], const adj_dataset *d, const int64_t c
 static void append_part(char line[LINE], const adj_dataset *d, const char *word, int is_first)
 {
     int64_t *count = count_classes(d);
-    const int present = count != NULL ? count_present(d, count) : d->classes;
+    const int present = count_present(d, count);
 
     c_append(line, LINE, "%s%s %lld", is_first ? "" : ", ", word, (long long)d->n);
     if (is_first)
@@ -303,7 +303,7 @@ static void append_part(char line[LINE], const adj_dataset *d, const char *word,
         c_append(line, LINE, " in %d of %d classes", present, d->classes);
     else if (is_first)
         c_append(line, LINE, " in %d classes", d->classes);
-    if (is_first && count != NULL)
+    if (is_first)
         append_counts(line, d, count);
     free(count);
 }
@@ -318,7 +318,7 @@ void say_empty_classes(const adj_dataset *d)
 {
     char line[LINE] = "";
     int64_t *count = count_classes(d);
-    const int missing = count != NULL ? d->classes - count_present(d, count) : 0;
+    const int missing = d->classes - count_present(d, count);
 
     for (int k = 0, n = 0; missing > 0 && n < MAX_EMPTY && k < d->classes; k++) {
         if (count[k] > 0)

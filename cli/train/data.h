@@ -56,7 +56,7 @@ const char *data_name(const char *path);
 /* Prints the number of images of n parts, named by the words, and the files that each ignores.
  * path: as in data_opts. The first part's images are counted by class. */
 void say_found(const char *path, int n, const adj_dataset *const part[], const char *const word[]);
-/* Returns the number of images of each class, to be freed, or NULL if memory is short. */
+/* Returns the number of images of each class, to be freed. */
 int64_t *count_classes(const adj_dataset *d);
 /* Prints a note if classes of the training split d have no images. */
 void say_empty_classes(const adj_dataset *d);

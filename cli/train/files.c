@@ -163,7 +163,7 @@ static char *join(const char *folder, const char *name)
 {
     char *path = NULL;
     const char *between = ends_in(folder, "/") ? "" : "/";
-    return asprintf(&path, "%s%s%s", folder, between, name) >= 0 ? path : NULL;
+    return or_exit(asprintf(&path, "%s%s%s", folder, between, name) >= 0 ? path : NULL);
 }
 
 /* Sets the names of the files of --out. CONTINUE, or an exit status after a complaint. */
@@ -172,8 +172,8 @@ static int name_outputs(out_files *o, const char *name)
     if (name == NULL)
         return CONTINUE;
     if (name[0] == '\0' || is_stdout(name) || ends_in(name, ".safetensors")) {
-        o->weights = strdup(name);
-        return o->weights != NULL ? CONTINUE : complain(EXIT_FAILED, "out of memory");
+        o->weights = or_exit(strdup(name));
+        return CONTINUE;
     }
     static const char *const formats[] = {".pt",   ".pth",  ".bin", ".h5",  ".hdf5", ".keras",
                                           ".onnx", ".ckpt", ".npz", ".npy", ".pkl",  ".h"};
@@ -185,14 +185,11 @@ static int name_outputs(out_files *o, const char *name)
     while (n > 1 && name[n - 1] == '/')
         n--;
     o->is_folder = 1;
-    o->folder = strndup(name, n);
+    o->folder = or_exit(strndup(name, n));
     o->weights = join(name, "weights.safetensors");
     o->best = join(name, "best.safetensors");
     o->metrics = join(name, "metrics.jsonl");
     o->report = join(name, "report.html");
-    if (o->folder == NULL || o->weights == NULL || o->best == NULL || o->metrics == NULL ||
-        o->report == NULL)
-        return complain(EXIT_FAILED, "out of memory");
     return CONTINUE;
 }
 

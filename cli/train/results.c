@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "cli/command.h"
 #include "cli/json.h"
 #include "io/data/origin.h"
 #include "io/io.h"
@@ -12,26 +13,16 @@ enum { BATCH = 100 }; /* images per prediction */
 
 /* ---- answers ---- */
 
-static int allocate_answers(answers *a, int64_t n, int classes)
-{
-    *a =
-        (answers){n, classes, malloc((size_t)n * sizeof *a->truth),
-                  malloc((size_t)n * sizeof *a->guess), malloc((size_t)n * sizeof *a->probability)};
-    return a->truth != NULL && a->guess != NULL && a->probability != NULL;
-}
-
 /* Predicts all images, which l has in pixel units. */
 static adj_status ask(adj_predictor *p, adj_loader *l, const adj_dataset *d, answers *a,
                       adj_error *error)
 {
     const int64_t classes = adj_predictor_card(p)->options.classes;
-    float *probabilities = malloc((size_t)(BATCH * classes) * sizeof *probabilities);
+    float *probabilities = allocate(BATCH * classes, sizeof *probabilities);
     adj_status status = ADJ_OK;
     int64_t at = 0;
-    if (!allocate_answers(a, d->n, (int)classes) || probabilities == NULL) {
-        free(probabilities);
-        return adj_error_set(error, ADJ_ENOMEM, "out of memory");
-    }
+    *a = (answers){d->n, (int)classes, allocate(d->n, sizeof *a->truth),
+                   allocate(d->n, sizeof *a->guess), allocate(d->n, sizeof *a->probability)};
     while (at < d->n && status == ADJ_OK) {
         adj_loader_batch b = {0};
         status = adj_loader_next(l, &b, error);
@@ -84,14 +75,10 @@ static void spread(float *x, int64_t n)
 static adj_status take_picture(const adj_dataset *d, int64_t i, picture *p, adj_error *error)
 {
     const int64_t c = d->size.c >= 3 ? 3 : 1;
-    float *x = calloc((size_t)size_elems(d->size), sizeof *x);
-    uint8_t *pixels = calloc((size_t)(d->size.h * d->size.w * c), 1);
+    float *x = allocate(size_elems(d->size), sizeof *x);
+    uint8_t *pixels = allocate(d->size.h * d->size.w * c, 1);
 
     *p = (picture){d->size.w, d->size.h, c, pixels};
-    if (x == NULL || pixels == NULL) {
-        free(x);
-        return adj_error_set(error, ADJ_ENOMEM, "out of memory");
-    }
     const adj_status status = adj_dataset_read(d, i, x, error);
     if (d->normalized)
         spread(x, size_elems(d->size));

@@ -191,16 +191,13 @@ const char *augmentation_text(const train_opts *o, char text[AUGMENTATION_TEXT])
 
 static const double max_weight = 1e6;
 
-static int balance(const adj_dataset *d, float *weights)
+static void balance(const adj_dataset *d, float *weights)
 {
     int64_t *count = count_classes(d);
-    if (count == NULL)
-        return complain(EXIT_FAILED, "out of memory");
     for (int k = 0; k < d->classes; k++)
         if (count[k] > 0)
             weights[k] = (float)((double)d->n / ((double)d->classes * (double)count[k]));
     free(count);
-    return CONTINUE;
 }
 
 /* Reads a list of numbers, the first n into weights. Returns their count; -1 if a number is invalid
@@ -242,11 +239,11 @@ int read_class_weights(const char *text, const adj_dataset *d, float **weights)
     *weights = NULL;
     if (strcmp(text, "none") == 0)
         return CONTINUE;
-    *weights = calloc((size_t)d->classes, sizeof **weights);
-    if (*weights == NULL)
-        return complain(EXIT_FAILED, "out of memory");
-    if (strcmp(text, "balanced") == 0)
-        return balance(d, *weights);
+    *weights = allocate(d->classes, sizeof **weights);
+    if (strcmp(text, "balanced") == 0) {
+        balance(d, *weights);
+        return CONTINUE;
+    }
     const int64_t count = read_list(text, d->classes, *weights);
     return count == d->classes ? CONTINUE : refuse_weights(text, d, count);
 }
