@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/printable.h"
+#include "cli/command.h"
 #include "cli/page/page.h"
 #include "io/json.h"
 #include "report.h"
@@ -64,9 +65,7 @@ static int by_count(const void *a, const void *b)
 int list_confused(const answers *a, int max, confused_pair pair[])
 {
     int64_t n = 0, different = 0;
-    confused_pair *all = malloc(((size_t)a->n + 1) * sizeof *all);
-    if (all == NULL)
-        return -1;
+    confused_pair *all = allocate(a->n, sizeof *all);
     for (int64_t i = 0; i < a->n; i++)
         if (a->truth[i] != a->guess[i])
             all[n++] = (confused_pair){a->truth[i], a->guess[i], 1};
@@ -215,13 +214,10 @@ static void put_row(FILE *f, const report *r, int i, const int64_t row[])
     fputs("</tr>\n", f);
 }
 
-/* 0 on success. */
-static int put_matrix(FILE *f, const report *r)
+static void put_matrix(FILE *f, const report *r)
 {
     const int n = r->answers.classes;
-    int64_t *count = malloc((size_t)n * (size_t)n * sizeof *count);
-    if (count == NULL)
-        return -1;
+    int64_t *count = allocate((int64_t)n * n, sizeof *count);
     count_confusion(&r->answers, count);
     fputs("<p class=\"note\">A row for each class, a column for each that its images were taken "
           "for.</p>\n",
@@ -234,11 +230,9 @@ static int put_matrix(FILE *f, const report *r)
         put_row(f, r, i, count + (ptrdiff_t)i * n);
     fputs("</table></div>\n", f);
     free(count);
-    return 0;
 }
 
-/* 0 on success. */
-static int put_pairs(FILE *f, const report *r)
+static void put_pairs(FILE *f, const report *r)
 {
     confused_pair pair[REPORT_PAIRS];
     char of[CLASS_NUMBER], as[CLASS_NUMBER];
@@ -254,7 +248,6 @@ static int put_pairs(FILE *f, const report *r)
                     class_text(r, pair[i].truth, of), class_text(r, pair[i].guess, as),
                     (long long)pair[i].count);
     fputs("</table></div>\n", f);
-    return n < 0;
 }
 
 /* Writes a fraction; a dash for NaN. */
@@ -266,13 +259,10 @@ static void put_part(FILE *f, double part)
         fprintf(f, "<td>%.1f %%</td>", 100 * part);
 }
 
-/* 0 on success. */
-static int put_scores(FILE *f, const report *r)
+static void put_scores(FILE *f, const report *r)
 {
     char number[CLASS_NUMBER];
-    class_score *score = malloc((size_t)r->answers.classes * sizeof *score);
-    if (score == NULL)
-        return -1;
+    class_score *score = allocate(r->answers.classes, sizeof *score);
     score_classes(&r->answers, score);
     fprintf(f,
             "<h2>Precision and recall</h2>\n%s\"Precision and recall of each class\">\n<table>\n"
@@ -289,23 +279,20 @@ static int put_scores(FILE *f, const report *r)
     }
     fputs("</table></div>\n", f);
     free(score);
-    return 0;
 }
 
-/* 0 on success. */
-static int put_classes(FILE *f, const report *r)
+static void put_classes(FILE *f, const report *r)
 {
-    int failed = 0;
     if (r->answers.n < 1)
-        return 0;
+        return;
     put_escaped(f, FOR_XML,
                 "<h2>Confused classes</h2>\n<p class=\"note\">%lld images of the %s part by the "
                 "last weights.</p>\n",
                 (long long)r->answers.n, r->held_out_name);
     if (r->answers.classes <= REPORT_MATRIX)
-        failed = put_matrix(f, r);
-    failed |= put_pairs(f, r);
-    return failed | put_scores(f, r);
+        put_matrix(f, r);
+    put_pairs(f, r);
+    put_scores(f, r);
 }
 
 /* ---- confident mistakes ---- */
@@ -389,7 +376,8 @@ int report_write(FILE *f, const void *source)
     page_begin(f, text(start, "model"), text(start, "data"));
     put_outcome(f, r, start);
     put_curves(f, r);
-    const int failed = put_classes(f, r) | put_mistakes(f, r);
+    put_classes(f, r);
+    const int failed = put_mistakes(f, r);
     put_settings(f, start);
     fputs("</main>\n</body>\n</html>\n", f);
     return failed || ferror(f);

@@ -42,7 +42,7 @@ typedef struct {
     int64_t count;
 } confused_pair;
 /* Lists the most frequent mistakes, at most max, equally frequent ones ordered by truth and guess.
- * Returns their number; -1 when out of memory. */
+ * Returns their number. */
 int list_confused(const answers *a, int max, confused_pair pair[]);
 
 /* Lists the mistakes with the highest probability, at most max, equal ones in their order. Returns
