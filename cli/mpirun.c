@@ -159,10 +159,6 @@ int mpirun_introduce(const mpirun_group *g)
     return status == ADJ_OK ? CONTINUE : complain(EXIT_FAILED, "%s", error.message);
 }
 
-/* MPICH's mpirun drops unread output of processes that it ends. The pause is shorter than other
- * ranks wait before they print (say.c). */
-static void let_mpirun_read(void) { usleep(200000); }
-
 int mpirun_leave(mpirun_group *g, int status, int agreed)
 {
     if (g->group == NULL)
@@ -171,7 +167,9 @@ int mpirun_leave(mpirun_group *g, int status, int agreed)
         status = EXIT_LOST;
     if (ranks_size(g->ranks) > 1 && status != EXIT_OK && !agreed) {
         fflush(stdout);
-        let_mpirun_read();
+        /* MPICH's mpirun drops unread output of processes that it ends. The pause is shorter than
+         * other ranks wait before they print (say.c). */
+        usleep(200000);
         g->abort(g->group, status);
     }
     g->close(g->group); /* the library stays: MPI's own threads may be in it until the end */

@@ -76,12 +76,6 @@ static void set_weighting(settings *s, const float *weights)
     s->weighting = weights != NULL ? s->weights_sum : "none";
 }
 
-static int default_threads(void)
-{
-    int n = adj_default_threads();
-    return n < MAX_THREADS ? n : MAX_THREADS;
-}
-
 static int is_word(const char *text) { return is_entry_text(text) && strlen(text) < 200; }
 
 static int64_t whole_of(const entry *e) { return e->integer != NULL ? *e->integer : *e->small; }
@@ -146,7 +140,10 @@ static void set_defaults(adj_fit_opts *o)
     o->batch = o->batch != 0 ? o->batch : 64;
     o->accumulate = o->accumulate != 0 ? o->accumulate : 1;
     o->exec.backend = o->exec.backend != NULL ? o->exec.backend : "onednn";
-    o->exec.threads = o->exec.threads != 0 ? o->exec.threads : default_threads();
+    if (o->exec.threads == 0) {
+        const int n = adj_default_threads();
+        o->exec.threads = n < MAX_THREADS ? n : MAX_THREADS;
+    }
     o->exec.same_bits = o->exec.same_bits != 0;
     o->augment.flip = o->augment.flip != 0;
     o->distributed.parallel.sync_batch_norm = o->distributed.parallel.sync_batch_norm != 0;

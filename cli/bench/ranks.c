@@ -27,11 +27,6 @@ static double per_second(const rank_times *r, const spread *t, int ranks)
     return (double)ranks * (double)r->o->batch / t->median;
 }
 
-static double efficiency(const rank_times *r) { return r->alone.median / r->together.median; }
-
-/* Returns the parallel efficiency relative to independent processes on this machine. */
-static double efficiency_apart(const rank_times *r) { return r->apart / r->together.median; }
-
 /* Returns the fraction of the reductions' time that overlaps with computation. */
 static double hidden(const rank_times *r)
 {
@@ -154,28 +149,26 @@ static int profile(turns *t, bench_profile *p)
                                                            : complain_of(&t->together.m.error);
 }
 
-static const char *precision_of(const bench_opts *o)
-{
-    return o->precision_word != NULL ? o->precision_word : adj_dtype_name(o->dtype);
-}
-
 static json_t *times_json(const rank_times *r)
 {
     const bench_opts *o = r->o;
+    const char *precision =
+        o->precision_word != NULL ? o->precision_word : adj_dtype_name(o->dtype);
     json_t *j = json_pack("{s:s, s:I, s:i, s:i, s:s, s:i, s:f, s:f, s:f}", "model", o->model,
                           "batch", (json_int_t)o->batch, "threads", (int)o->threads, "ranks",
-                          r->ranks->size, "precision", precision_of(o), "runs", r->together.n,
+                          r->ranks->size, "precision", precision, "runs", r->together.n,
                           "median_ms", 1e3 * r->together.median, "min_ms", 1e3 * r->together.min,
                           "alone_ms", 1e3 * r->alone.median);
     const int failed = json_object_update_new(
-        j, json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I}", "images_per_s",
-                     per_second(r, &r->together, r->ranks->size), "alone_images_per_s",
-                     per_second(r, &r->alone, 1), "efficiency", efficiency(r), "apart_ms",
-                     1e3 * r->apart, "efficiency_apart", efficiency_apart(r), "waited_ms",
-                     1e3 * r->waited, "traveled_ms", 1e3 * r->traveled, "hidden", hidden(r),
-                     "latency", r->latency, "bits_per_s", r->bits_per_second, "arena_bytes",
-                     (json_int_t)r->plan.arena_bytes, "alone_arena_bytes",
-                     (json_int_t)r->alone_plan.arena_bytes));
+        j,
+        json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I}", "images_per_s",
+                  per_second(r, &r->together, r->ranks->size), "alone_images_per_s",
+                  per_second(r, &r->alone, 1), "efficiency", r->alone.median / r->together.median,
+                  "apart_ms", 1e3 * r->apart, "efficiency_apart", r->apart / r->together.median,
+                  "waited_ms", 1e3 * r->waited, "traveled_ms", 1e3 * r->traveled, "hidden",
+                  hidden(r), "latency", r->latency, "bits_per_s", r->bits_per_second, "arena_bytes",
+                  (json_int_t)r->plan.arena_bytes, "alone_arena_bytes",
+                  (json_int_t)r->alone_plan.arena_bytes));
     return failed ? json_decref(j), NULL : j;
 }
 

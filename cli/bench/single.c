@@ -126,12 +126,6 @@ static int add_node(const bench_opts *o, unsigned backends, const adj_node *n, b
     return status;
 }
 
-/* True if the node has kernels to run. */
-static int is_computed(const adj_node *n)
-{
-    return !(n->op->flags & (ADJ_OP_LEAF | ADJ_OP_VIEW)) && adj_shape_elems(n->type.shape) > 0;
-}
-
 /* Adds rows for each node that the roots need and that has kernels. Returns CONTINUE or the exit
  * status. */
 static int add_needed(const bench_opts *o, unsigned backends, const compared *c, bench_rows *rows)
@@ -139,9 +133,12 @@ static int add_needed(const bench_opts *o, unsigned backends, const compared *c,
     int status = CONTINUE;
     const adj_graph *g = c->m.graph;
     char *needed = bench_needed(g, c->n_root, c->root, NULL);
-    for (int id = 0; status == CONTINUE && id < adj_graph_node_count(g); id++)
-        if (needed[id] && is_computed(adj_graph_node_at(g, id)))
-            status = add_node(o, backends, adj_graph_node_at(g, id), rows);
+    for (int id = 0; status == CONTINUE && id < adj_graph_node_count(g); id++) {
+        const adj_node *n = adj_graph_node_at(g, id);
+        if (needed[id] && !(n->op->flags & (ADJ_OP_LEAF | ADJ_OP_VIEW)) &&
+            adj_shape_elems(n->type.shape) > 0)
+            status = add_node(o, backends, n, rows);
+    }
     free(needed);
     return status;
 }

@@ -92,12 +92,6 @@ adj_status bench_net_build(bench_net *n, const bench_opts *o)
     return status;
 }
 
-static adj_status set_rate(bench_net *n)
-{
-    float rate = 0.01F;
-    return n->m.lr != NULL ? adj_set(n->exec, n->m.lr, &rate, sizeof rate) : ADJ_OK;
-}
-
 /* Draws random images once, for all steps. */
 static adj_status draw(bench_net *n)
 {
@@ -115,8 +109,11 @@ adj_status bench_net_plan(bench_net *n, const bench_opts *o)
 {
     adj_exec_free(n->exec);
     n->exec = NULL;
+    const float rate = 0.01F;
     adj_status status = make_exec(o, n->m.graph, n->fetch, n->m.updates, &n->exec, &n->m.error);
-    return status == ADJ_OK ? set_rate(n) : status;
+    if (status == ADJ_OK && n->m.lr != NULL)
+        status = adj_set(n->exec, n->m.lr, &rate, sizeof rate);
+    return status;
 }
 
 adj_status bench_net_open(bench_net *n, const bench_opts *o)

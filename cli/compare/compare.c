@@ -9,15 +9,6 @@
 #include "cli/guard.h"
 #include "cli/standard.h"
 
-enum { FORMS = 2 };
-static int (*const write_form[FORMS])(FILE *f, const void *source) = {write_json, write_junit};
-
-static void list_files(const compare_opts *o, output_file files[FORMS])
-{
-    files[0] = (output_file){"--json", o->json, OUTPUT_REPORT};
-    files[1] = (output_file){"--junit", o->junit, OUTPUT_REPORT};
-}
-
 static int has_failed(const compare_run *run)
 {
     return run->comparison != NULL &&
@@ -49,16 +40,13 @@ static int says_unmatched(const adj_comparison *c)
 
 /* also: the comparison of --also-batch, if it has one. The table shows both; other formats show the
  * failed one, or the first. */
-static int write_all(const compare_opts *o, compare_run *run, compare_run *also)
+static int write_all(const compare_opts *o, const output_file files[2], compare_run *run,
+                     compare_run *also)
 {
-    output_file files[FORMS];
-    int status = EXIT_OK, taken = 0;
+    const int taken = is_stdout(o->json) || is_stdout(o->junit);
     const compare_run *failed = !has_failed(run) && has_failed(also) ? also : run;
     run->all = also->all = o->all != 0;
     run->also = has_failed(run) && has_failed(also) ? also : NULL;
-    list_files(o, files);
-    for (int i = 0; i < FORMS; i++)
-        taken |= is_stdout(files[i].path);
     if (!taken)
         write_table(stdout, run);
     if (!taken && has_failed(also))
@@ -66,8 +54,9 @@ static int write_all(const compare_opts *o, compare_run *run, compare_run *also)
     else if (!taken && also->comparison != NULL)
         printf("%s, each kind of node alone: %d comparisons, 0 failed\n", also->title,
                also->comparison->n_row);
-    for (int i = 0; i < FORMS && status == EXIT_OK; i++)
-        status = write_output(&files[i], write_form[i], failed);
+    int status = write_output(&files[0], write_json, failed);
+    if (status == EXIT_OK)
+        status = write_output(&files[1], write_junit, failed);
     if (status == EXIT_OK && has_failed(failed))
         return EXIT_FAILED;
     return status == EXIT_OK && says_unmatched(run->comparison) ? EXIT_INCONCLUSIVE : status;
@@ -189,22 +178,22 @@ int command_compare(int argc, char **argv)
 {
     compare_opts o;
     compare_run run = {0}, also = {0};
-    output_file files[FORMS];
     int status = compare_parse(&o, argc, argv);
     if (status == CONTINUE && !o.guard)
         announce_crashes(
             "adjoint compare: a kernel crashed; rerun with --guard to find out which\n");
     if (status == CONTINUE)
         status = open_run(&o, &run);
-    list_files(&o, files);
+    const output_file files[] = {{"--json", o.json, OUTPUT_REPORT},
+                                 {"--junit", o.junit, OUTPUT_REPORT}};
     if (status == CONTINUE)
-        status = check_outputs(FORMS, files);
+        status = check_outputs(2, files);
     if (status == CONTINUE)
         status = backends_open(&o) ? compare(&o, 0, &run) : EXIT_FAILED;
     if (status == CONTINUE)
         status = compare_also(&o, run.comparison, &also);
     if (status == CONTINUE)
-        status = write_all(&o, &run, &also);
+        status = write_all(&o, files, &run, &also);
     close_run(&also);
     close_run(&run);
     compare_close(&o);

@@ -134,21 +134,15 @@ static adj_status write_tensors(const char *path, const void *source, adj_error 
     }
 }
 
-/* True if IN has a model card that OUT's format cannot hold. */
-static int loses_card(const contents *c)
-{
-    const format to = format_of(c->o);
-    return metadata_value(c->says.n, c->says.entry, "model") != NULL && (to == NPZ || to == NPY);
-}
-
 static int write_contents(const contents *c, FILE *output)
 {
     const convert_opts *o = c->o;
     const output_file out = {"OUT", o->files[1], OUTPUT_REPLACED_OR_STDOUT};
     if (c->n == 0 && o->tensor != NULL)
         return complain(EXIT_FAILED, "--tensor: %s has no tensor named %s", o->files[0], o->tensor);
+    const int is_array = format_of(o) == NPZ || format_of(o) == NPY;
     int status = replace_output(&out, output, write_tensors, c);
-    if (status == EXIT_OK && loses_card(c))
+    if (status == EXIT_OK && is_array && metadata_value(c->says.n, c->says.entry, "model") != NULL)
         complain(EXIT_OK,
                  "note: %s holds arrays only: the model card (model, size, mean, classes) is left "
                  "out",

@@ -141,13 +141,6 @@ static int can_draw_svg(void)
     return status == 0;
 }
 
-/* Lets the program dot convert a file in DOT, from its beginning, to SVG. Returns 0 on success. */
-static int draw_svg(FILE *dot, FILE *svg)
-{
-    rewind(dot);
-    return fflush(svg) != 0 ? -1 : run_dot("-Tsvg", fileno(dot), fileno(svg), STDERR_FILENO);
-}
-
 /* ---- adjoint graph ---- */
 
 typedef enum { FORMAT_TEXT, FORMAT_DOT, FORMAT_SVG } graph_format;
@@ -266,11 +259,12 @@ static int write_dot(FILE *f, const void *source)
 static int write_svg(FILE *f, const void *source)
 {
     FILE *dot = tmpfile();
-    int failed = dot == NULL || write_dot(dot, source) != 0 || fflush(dot) != 0;
-    if (!failed)
-        failed = draw_svg(dot, f) != 0;
-    if (dot != NULL)
-        fclose(dot);
+    if (dot == NULL)
+        return 1;
+    int failed = write_dot(dot, source) != 0 || fflush(dot) != 0 || fflush(f) != 0;
+    rewind(dot);
+    failed = failed || run_dot("-Tsvg", fileno(dot), fileno(f), STDERR_FILENO) != 0;
+    fclose(dot);
     return failed;
 }
 

@@ -145,11 +145,6 @@ static void print_op(const adj_op *op)
         print_attr(&row[i]);
 }
 
-static void print_composition(const op_composition *c)
-{
-    printf("%s(%s): %s\n", c->name, c->operands, c->made_of);
-}
-
 static json_t *attr_json(const attr_row *row)
 {
     const adj_attr *a = row->attr;
@@ -228,9 +223,11 @@ static void print_ops(const char *only)
             print_op(adj_ops[i]);
     if (only == NULL)
         printf("\nbuilders that are made of other ops (adj_NAME in C):\n");
-    for (int i = 0; i < N_COMPOSITION; i++)
-        if (is_wanted(only, op_compositions[i].name))
-            print_composition(&op_compositions[i]);
+    for (int i = 0; i < N_COMPOSITION; i++) {
+        const op_composition *c = &op_compositions[i];
+        if (is_wanted(only, c->name))
+            printf("%s(%s): %s\n", c->name, c->operands, c->made_of);
+    }
 }
 
 int command_ops(int argc, char **argv)

@@ -308,12 +308,6 @@ static void append_part(char line[LINE], const adj_dataset *d, const char *word,
     free(count);
 }
 
-/* True if only class 0 of unnamed ones is empty: labels that count from 1. */
-static int counts_from_one(const adj_dataset *d, const int64_t count[], int missing)
-{
-    return missing == 1 && count[0] == 0 && d->class_names == NULL;
-}
-
 void say_empty_classes(const adj_dataset *d)
 {
     char line[LINE] = "";
@@ -328,7 +322,7 @@ void say_empty_classes(const adj_dataset *d)
         else
             c_append(line, LINE, "%s%d", n++ > 0 ? ", " : "", k);
     }
-    if (missing > 0 && counts_from_one(d, count, missing))
+    if (missing == 1 && count[0] == 0 && d->class_names == NULL)
         say_wrapped("note: class 0 of %d has no images; if the labels count from 1, subtract 1 for "
                     "%d classes",
                     d->classes, d->classes - 1);

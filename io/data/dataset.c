@@ -99,12 +99,6 @@ adj_status io_dataset_copy_names(dataset *d, const char *const *names, int n)
 
 /* ---- images one by one ---- */
 
-static void to_floats(const uint8_t *bytes, int64_t n, float *to)
-{
-    for (int64_t i = 0; i < n; i++)
-        to[i] = bytes[i];
-}
-
 /* adj_source's read for images in memory whose size is not the public one, or that are floats. */
 static adj_status read_memory(void *user, int64_t i, float *pixels, adj_error *error)
 {
@@ -144,7 +138,8 @@ adj_status adj_dataset_read(const adj_dataset *d, int64_t i, float *pixels, adj_
         return source->read(source->user, i, pixels, error);
     if (d->images == NULL)
         return adj_error_set(error, ADJ_EARG, "data: the images are missing");
-    to_floats(d->images + i * elems, elems, pixels);
+    for (int64_t k = 0; k < elems; k++)
+        pixels[k] = d->images[i * elems + k];
     return ADJ_OK;
 }
 
