@@ -355,14 +355,6 @@ int print_document(const usage *u, const char *form)
     return EXIT_OK;
 }
 
-static void run_document(const command *c, const char *form)
-{
-    char name[16], word[32];
-    snprintf(name, sizeof name, "%s", c->name);
-    snprintf(word, sizeof word, "--document=%s", form);
-    (void)c->run(2, (char *[]){name, word, NULL});
-}
-
 int command_document(int argc, char **argv)
 {
     const char *form = argc > 1 ? argv[1] : "";
@@ -371,11 +363,15 @@ int command_document(int argc, char **argv)
         return EXIT_USAGE;
     if (i >= 0)
         forms[i].head();
-    for (const command *c = commands; c->name != NULL; c++)
+    for (const command *c = commands; c->name != NULL; c++) {
+        char name[16], word[32];
+        snprintf(name, sizeof name, "%s", c->name);
+        snprintf(word, sizeof word, "--document=%s", form);
         if (i >= 0)
-            run_document(c, form);
+            (void)c->run(2, (char *[]){name, word, NULL});
         else
-            puts(c->name);
+            puts(name);
+    }
     if (i >= 0)
         fputs(forms[i].end, stdout);
     return EXIT_OK;

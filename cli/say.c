@@ -45,29 +45,20 @@ static void put_plain(FILE *f, const char *text)
 
 const char *running_command = "";
 
-/* Returns the rank; 0 for commands that do not run on several ranks. */
-static int own_rank(void)
-{
-    const int is_shared =
-        strcmp(running_command, "train") == 0 || strcmp(running_command, "bench") == 0;
-    return is_shared ? mpirun_rank_here() : 0;
-}
-
-/* Gives the first rank time to print a message that all ranks have. It may end the others while
- * they wait, which is shorter than the limit after which a rank counts as lost. */
-static void let_others_speak(int rank)
-{
-    enum { MICROSECONDS = 500000, MORE = 25000, MAX_RANKS = 10 };
-    if (rank > 0)
-        usleep((useconds_t)(MICROSECONDS + MORE * (rank < MAX_RANKS ? rank : MAX_RANKS)));
-}
+/* Pause before a rank prints, so that the first rank has time to print a message that all ranks
+ * have. It may end the others while they wait, which is shorter than the limit after which a rank
+ * counts as lost. */
+enum { MICROSECONDS = 500000, MORE = 25000, MAX_RANKS = 10 };
 
 int complain(int status, const char *format, ...)
 {
-    const int rank = own_rank();
+    const int has_ranks =
+        strcmp(running_command, "train") == 0 || strcmp(running_command, "bench") == 0;
+    const int rank = has_ranks ? mpirun_rank_here() : 0;
     if (rank > 0 && status == EXIT_OK) /* a warning, which all have */
         return status;
-    let_others_speak(rank);
+    if (rank > 0)
+        usleep((useconds_t)(MICROSECONDS + MORE * (rank < MAX_RANKS ? rank : MAX_RANKS)));
     char *text = NULL, *line = NULL;
     size_t size = 0, length = 0;
     FILE *memory = open_memstream(&text, &size), *whole = open_memstream(&line, &length);

@@ -268,16 +268,6 @@ static int take_file(input_file *f, FILE *all)
     return CONTINUE;
 }
 
-static int keep(input_file *f)
-{
-    FILE *all = tmpfile();
-    if (all != NULL && copy(stdin, all) != 0) {
-        fclose(all);
-        all = NULL;
-    }
-    return take_file(f, all);
-}
-
 int open_inputs(int n, input_file file[])
 {
     input_file *standard = NULL;
@@ -290,7 +280,14 @@ int open_inputs(int n, input_file file[])
                             file[i].option);
         standard = &file[i];
     }
-    return standard != NULL ? keep(standard) : CONTINUE;
+    if (standard == NULL)
+        return CONTINUE;
+    FILE *all = tmpfile();
+    if (all != NULL && copy(stdin, all) != 0) {
+        fclose(all);
+        all = NULL;
+    }
+    return take_file(standard, all);
 }
 
 int complain_of_files(int n, const input_file file[], const char *before, const char *message,

@@ -69,16 +69,6 @@ static bench_row *fastest(const bench_rows *rows, int first)
     return best;
 }
 
-/* Removes the rows from first on that are neither planned nor the fastest. */
-static void keep_best(bench_rows *rows, int first)
-{
-    int n = first;
-    for (int i = first; i < rows->n; i++)
-        if (rows->row[i].planned > 0 || rows->row[i].fastest)
-            rows->row[n++] = rows->row[i];
-    rows->n = n;
-}
-
 void bench_rows_sum(bench_rows *rows, int first, int all)
 {
     bench_row *best = fastest(rows, first);
@@ -86,14 +76,17 @@ void bench_rows_sum(bench_rows *rows, int first, int all)
         return;
     best->fastest = 1;
     rows->fastest_seconds += best->count * best->time.min;
+    const double fastest_time = best->time.min;
+    int n = first;
     for (int i = first; i < rows->n; i++) {
-        const bench_row *r = &rows->row[i];
-        int planned = r->time.n > 0 ? r->planned : 0;
-        rows->planned_seconds += planned * r->time.min;
-        rows->rival_seconds += planned * best->time.min;
+        const bench_row r = rows->row[i];
+        int planned = r.time.n > 0 ? r.planned : 0;
+        rows->planned_seconds += planned * r.time.min;
+        rows->rival_seconds += planned * fastest_time;
+        if (all || r.planned > 0 || r.fastest)
+            rows->row[n++] = r;
     }
-    if (!all)
-        keep_best(rows, first);
+    rows->n = n;
 }
 
 /* ---- JSON ---- */

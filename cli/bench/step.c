@@ -64,14 +64,6 @@ char *bench_needed(const adj_graph *g, int n_root, adj_node *const root[],
     return needed;
 }
 
-static void count_flop(bench_net *n)
-{
-    char *needed = bench_needed(n->m.graph, 1, &n->fetch, n->m.updates);
-    for (int id = 0; id < adj_graph_node_count(n->m.graph); id++)
-        n->flop += needed[id] ? bench_flop(adj_graph_node_at(n->m.graph, id)) : 0;
-    free(needed);
-}
-
 /* Builds the graph, up to the logits for inference, else with loss, gradients and updates. */
 adj_status bench_net_build(bench_net *n, const bench_opts *o)
 {
@@ -129,7 +121,10 @@ adj_status bench_net_open(bench_net *n, const bench_opts *o)
     n->y_bytes = adj_type_bytes(adj_node_type(n->fetch));
     n->y = allocate((int64_t)n->y_bytes, 1);
     n->label = model_labels(&n->m);
-    count_flop(n);
+    char *needed = bench_needed(n->m.graph, 1, &n->fetch, n->m.updates);
+    for (int id = 0; id < adj_graph_node_count(n->m.graph); id++)
+        n->flop += needed[id] ? bench_flop(adj_graph_node_at(n->m.graph, id)) : 0;
+    free(needed);
     return status;
 }
 

@@ -152,21 +152,16 @@ static void close_run(compare_run *run)
     compared_close(&run->graph);
 }
 
-static int blames_pass(const adj_comparison *c)
-{
-    int blamed = 0;
-    for (int k = 0; k < c->n_config; k++)
-        blamed |= strncmp(c->config[k].reason, "pass ", 5) == 0;
-    return blamed;
-}
-
 /* Compares the model again with more images, each distinct node by itself. first: the comparison
  * before; a wrong pass that it found would seem to be the kernels' fault in nodes by themselves. */
 static int compare_also(const compare_opts *o, const adj_comparison *first, compare_run *run)
 {
     compare_opts also = *o;
+    int blames_pass = 0;
+    for (int k = 0; k < first->n_config; k++)
+        blames_pass |= strncmp(first->config[k].reason, "pass ", 5) == 0;
     if (o->graph.model == NULL || o->graph.node != NULL || o->also_batch == 0 ||
-        o->also_batch == o->graph.batch || blames_pass(first))
+        o->also_batch == o->graph.batch || blames_pass)
         return CONTINUE;
     also.graph.batch = o->also_batch;
     also.also_batch = 0;

@@ -53,13 +53,6 @@ static json_t *config_json(const adj_comparison *c, int k)
                      json_number(r.apart), "reference_apart", json_number(r.reference_apart));
 }
 
-static json_t *again_json(const adj_comparison *c, int k, const reproducer *r)
-{
-    return json_pack("{s:o, s:i, s:i, s:o}", "configuration", json_text(c->config[k].name), "node",
-                     r->row != NULL ? adj_node_id(r->row->node) : -1, "trials", r->tried, "line",
-                     json_text(r->line));
-}
-
 static json_t *comparison_json(const compare_run *o, int *failed)
 {
     const adj_comparison *c = o->comparison;
@@ -68,9 +61,15 @@ static json_t *comparison_json(const compare_run *o, int *failed)
         *failed |= json_array_append_new(configs, config_json(c, k));
     for (int i = 0; i < c->n_row; i++)
         *failed |= json_array_append_new(rows, row_json(c, adj_comparison_row_at(c, i)));
-    for (int k = 0; k < c->n_config; k++)
-        if (o->again[k].line[0] != '\0')
-            *failed |= json_array_append_new(again, again_json(c, k, &o->again[k]));
+    for (int k = 0; k < c->n_config; k++) {
+        const reproducer *r = &o->again[k];
+        if (r->line[0] != '\0')
+            *failed |= json_array_append_new(
+                again,
+                json_pack("{s:o, s:i, s:i, s:o}", "configuration", json_text(c->config[k].name),
+                          "node", r->row != NULL ? adj_node_id(r->row->node) : -1, "trials",
+                          r->tried, "line", json_text(r->line)));
+    }
     return json_pack("{s:o, s:o, s:i, s:i, s:o, s:o, s:o}", "what", json_text(o->title), "repro",
                      json_text(o->line), "failed", c->n_failed, "whole_failed", c->n_whole_failed,
                      "configurations", configs, "again", again, "rows", rows);

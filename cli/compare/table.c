@@ -46,14 +46,6 @@ static void add_row(op_sum *s, const compare_row *row)
     }
 }
 
-static op_sum sum_row(const compare_row *row)
-{
-    op_sum s = no_rows;
-    s.op = adj_compare_row_name(row);
-    add_row(&s, row);
-    return s;
-}
-
 /* True if row r belongs to configuration k and this op. */
 static int is_of(const adj_comparison *c, int r, int k, const char *op)
 {
@@ -163,7 +155,8 @@ static void print_rows(FILE *f, const adj_comparison *c, int k)
         const compare_row *row = adj_comparison_row_at(c, i);
         if (row->config != k)
             continue;
-        const op_sum s = sum_row(row);
+        op_sum s = no_rows;
+        add_row(&s, row);
         fprintf(f, "  %%%-6d %-36s", adj_node_id(row->node), adj_compare_row_name(row));
         print_measures(f, &s, adj_verdict_name(row->verdict));
         if (row->other_impl)

@@ -23,16 +23,6 @@ static int complete_card(const adj_node *images, const adj_node *logits, adj_mod
     return 1;
 }
 
-/* Without mean and deviation pixels are used unscaled. */
-static void keep_pixels(const eval_data *data)
-{
-    for (int i = 0; i < data->n; i++)
-        for (int c = 0; c < ADJ_MAX_CHANNELS; c++) {
-            data->data[i]->mean[c] = 0;
-            data->data[i]->deviation[c] = 1;
-        }
-}
-
 /* Counts the images of all parts that are classified correctly with the parameters. */
 static adj_status count_right(adj_exec *e, const adj_exec *values, const adj_node *images,
                               const adj_node *logits, const eval_data *data, int64_t *right,
@@ -98,8 +88,12 @@ int say_accuracy(const emit_opts *opts, const work *w, adj_node *logits)
     if (!is_classifier)
         return complain(EXIT_FAILED, "--data: the net is not a classifier of images");
     int status = open_parts(&o, NULL, &card, &data);
-    if (status == CONTINUE && !(card.deviation[0] > 0))
-        keep_pixels(&data);
+    const int is_unscaled = !(card.deviation[0] > 0);
+    for (int i = 0; i < data.n && status == CONTINUE && is_unscaled; i++)
+        for (int c = 0; c < ADJ_MAX_CHANNELS; c++) {
+            data.data[i]->mean[c] = 0;
+            data.data[i]->deviation[c] = 1;
+        }
     if (status == CONTINUE)
         status = evaluate(opts, w, images, logits, &data);
     close_parts(&data);

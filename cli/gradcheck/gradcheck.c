@@ -162,14 +162,10 @@ static json_t *real(double v)
     return json_string(isnan(v) ? "NaN" : v > 0 ? "Infinity" : "-Infinity");
 }
 
-static const char *fault_name(adj_gradcheck_fault fault)
-{
-    static const char *const names[] = {
-        [ADJ_FAULT_NONE] = "",         [ADJ_FAULT_RULE] = "rule",
-        [ADJ_FAULT_KERNEL] = "kernel", [ADJ_FAULT_REFERENCE] = "reference",
-        [ADJ_FAULT_PLAN] = "plan",     [ADJ_FAULT_GRAPH] = "graph"};
-    return names[fault];
-}
+static const char *const fault_names[] = {
+    [ADJ_FAULT_NONE] = "",         [ADJ_FAULT_RULE] = "rule",
+    [ADJ_FAULT_KERNEL] = "kernel", [ADJ_FAULT_REFERENCE] = "reference",
+    [ADJ_FAULT_PLAN] = "plan",     [ADJ_FAULT_GRAPH] = "graph"};
 
 static json_t *row_json(const gradcheck_opts *opts, const gradcheck_detail *w)
 {
@@ -195,7 +191,7 @@ static json_t *row_json(const gradcheck_opts *opts, const gradcheck_detail *w)
     const struct {
         const char *key, *value;
     } texts[] = {{"index", w->index}, {"origin", w->origin}, {"pattern", w->pattern},
-                 {"hint", w->hint},   {"blame", w->blame},   {"fault", fault_name(w->fault)},
+                 {"hint", w->hint},   {"blame", w->blame},   {"fault", fault_names[w->fault]},
                  {"repro", repro},    {"reason", w->reason}};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (texts[i].value[0] != '\0')

@@ -184,13 +184,6 @@ static json_t *op_json(const adj_op *op)
                      types, "gradient_of", op->forward != NULL ? op->forward->name : NULL);
 }
 
-static json_t *composition_json(const op_composition *c)
-{
-    return json_pack("{s:s, s:o, s:b, s:[], s:[], s:o}", "name", c->name, "operands",
-                     json_words(c->operands), "any_number_of_operands", 0, "attributes", "dtypes",
-                     "made_of", json_words(c->made_of));
-}
-
 /* True if name is the wanted one; wanted NULL: true for all. */
 static int is_wanted(const char *wanted, const char *name)
 {
@@ -210,9 +203,14 @@ static json_t *ops_json(const char *only)
     for (int i = 0; adj_ops[i] != NULL; i++)
         if (is_listed(only, adj_ops[i]))
             json_array_append_new(list, op_json(adj_ops[i]));
-    for (int i = 0; i < N_COMPOSITION; i++)
-        if (is_wanted(only, op_compositions[i].name))
-            json_array_append_new(list, composition_json(&op_compositions[i]));
+    for (int i = 0; i < N_COMPOSITION; i++) {
+        const op_composition *c = &op_compositions[i];
+        if (is_wanted(only, c->name))
+            json_array_append_new(list, json_pack("{s:s, s:o, s:b, s:[], s:[], s:o}", "name",
+                                                  c->name, "operands", json_words(c->operands),
+                                                  "any_number_of_operands", 0, "attributes",
+                                                  "dtypes", "made_of", json_words(c->made_of)));
+    }
     return list;
 }
 

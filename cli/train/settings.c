@@ -191,15 +191,6 @@ const char *augmentation_text(const train_opts *o, char text[AUGMENTATION_TEXT])
 
 static const double max_weight = 1e6;
 
-static void balance(const adj_dataset *d, float *weights)
-{
-    int64_t *count = count_classes(d);
-    for (int k = 0; k < d->classes; k++)
-        if (count[k] > 0)
-            weights[k] = (float)((double)d->n / ((double)d->classes * (double)count[k]));
-    free(count);
-}
-
 /* Reads a list of numbers, the first n into weights. Returns their count; -1 if a number is invalid
  * or negative, or all are 0. */
 static int64_t read_list(const char *text, int64_t n, float *weights)
@@ -241,7 +232,11 @@ int read_class_weights(const char *text, const adj_dataset *d, float **weights)
         return CONTINUE;
     *weights = allocate(d->classes, sizeof **weights);
     if (strcmp(text, "balanced") == 0) {
-        balance(d, *weights);
+        int64_t *images = count_classes(d);
+        for (int k = 0; k < d->classes; k++)
+            if (images[k] > 0)
+                (*weights)[k] = (float)((double)d->n / ((double)d->classes * (double)images[k]));
+        free(images);
         return CONTINUE;
     }
     const int64_t count = read_list(text, d->classes, *weights);

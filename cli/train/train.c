@@ -293,15 +293,6 @@ static int resume(const training *t)
 
 /* ---- after the last ---- */
 
-/* A resumed run writes the best weights when it finds better ones than the run before it. */
-static void say_where_best_is(const training *t, const adj_fit_progress *at)
-{
-    if (t->o->resume && t->files.out.best != NULL && at->best_epoch > 0 &&
-        access(t->files.out.best, F_OK) != 0)
-        say_wrapped("the best weights are still those saved before --resume, in epoch %lld",
-                    (long long)at->best_epoch);
-}
-
 /* Saves the weights, and the checkpoint again if it could not be written. why: the error that ended
  * the run. */
 static int save(training *t, const adj_error *why)
@@ -361,7 +352,11 @@ static int begin(training *t)
 static int finish(training *t, const adj_fit_progress *at, adj_status ended, const adj_error *why)
 {
     tell_end(&t->told, t->trainer, is_stopped(t, ended));
-    say_where_best_is(t, at);
+    /* a resumed run writes the best weights when it finds better ones than the run before it */
+    if (t->o->resume && t->files.out.best != NULL && at->best_epoch > 0 &&
+        access(t->files.out.best, F_OK) != 0)
+        say_wrapped("the best weights are still those saved before --resume, in epoch %lld",
+                    (long long)at->best_epoch);
     int status = save(t, why);
     if (t->told.failed || log_end(&t->told, t->trainer, is_stopped(t, ended)) != 0)
         return files_failed(&t->files, t->o);

@@ -284,19 +284,13 @@ static int say_new_head(const onnx_source *s, int classes)
     return CONTINUE;
 }
 
-static void say_folded(const onnx_source *s)
-{
-    if (s->n_folded > 0)
-        say_wrapped("note: %s: %d batch norm%s folded into convolutions; "
-                    "export it with optimize=False to train with them",
-                    s->path, s->n_folded, s->n_folded == 1 ? " is" : "s are");
-}
-
 int load_start(const train_opts *o, const onnx_source *source, const adj_dataset *data,
                int64_t channels, adj_trainer *trainer)
 {
-    if (!o->resume)
-        say_folded(source);
+    if (!o->resume && source->n_folded > 0)
+        say_wrapped("note: %s: %d batch norm%s folded into convolutions; export it with "
+                    "optimize=False to train with them",
+                    source->path, source->n_folded, source->n_folded == 1 ? " is" : "s are");
     if (o->weights == NULL)
         return o->resume ? CONTINUE : say_new_head(source, data->classes);
     char head[2 * ONNX_NAME] = "logits/*";
