@@ -305,15 +305,6 @@ static adj_status check_epochs(const settings *ours, const settings *there, cons
     return ADJ_OK;
 }
 
-/* Returns the epoch at which the schedule of a continued training begins: STEP and EXPONENTIAL
- * continue, the others start again. */
-static int64_t begins_after(const settings *there)
-{
-    const int falls =
-        there->rate.kind == ADJ_SCHEDULE_STEP || there->rate.kind == ADJ_SCHEDULE_EXPONENTIAL;
-    return falls ? there->begun : there->o.epochs;
-}
-
 static adj_status restore(adj_trainer *t, const adj_tensors *file, adj_error *error)
 {
     static const adj_weights_opts exact = {.exact = 1};
@@ -347,7 +338,10 @@ static adj_status restore(adj_trainer *t, const adj_tensors *file, adj_error *er
         return status;
     t->at = p;
     t->done++;
-    t->set.begun = prolongs ? begins_after(&there) : there.begun;
+    /* schedules STEP and EXPONENTIAL continue, the others start again */
+    const int falls =
+        there.rate.kind == ADJ_SCHEDULE_STEP || there.rate.kind == ADJ_SCHEDULE_EXPONENTIAL;
+    t->set.begun = prolongs && !falls ? there.o.epochs : there.begun;
     return adj_loader_seek(t->loader, p.epoch, p.step, error);
 }
 

@@ -188,31 +188,22 @@ typedef struct {
     int64_t right, count;
 } batch_score;
 
-/* Returns the number of decisions of a multi-label net that are right: output and target are on the
- * same side. */
-static int64_t right_decisions(int64_t n, const float outputs[], const float targets[])
-{
-    int64_t right = 0;
-    for (int64_t i = 0; i < n; i++)
-        right += (outputs[i] > 0) == (targets[i] > 0.5F);
-    return right;
-}
-
 /* Scores the first count images of network n, those of b from image first on. */
 static batch_score score_part(const adj_predictor *p, const network *n, int64_t count,
                               const adj_loader_batch *b, int64_t first, int64_t *confusion)
 {
     const int32_t *labels = b->labels + first;
-    batch_score own = {.loss = (double)n->losses[0] * (double)count, .count = count};
-    if (p->net.loss == adj_loss_binary)
-        own.right = right_decisions(count * n->classes, n->scores, b->targets + first * n->classes);
+    batch_score own = {.loss = (double)n->losses[0] * (double)count, /* a mean over these */
+                       .count = count};
+    /* a decision of a multi-label net is right if output and target are on the same side */
+    for (int64_t i = 0; p->net.loss == adj_loss_binary && i < count * n->classes; i++)
+        own.right += (n->scores[i] > 0) == (b->targets[first * n->classes + i] > 0.5F);
     if (p->net.loss != NULL)
         return own;
     for (int64_t i = 0; confusion != NULL && i < count; i++)
         confusion[labels[i] * n->classes + best_class(n->scores + i * n->classes, n->classes)]++;
-    return (batch_score){.loss = (double)n->losses[0] * (double)count, /* a mean over these */
-                         .right = adj_count_right(count, n->classes, n->scores, labels),
-                         .count = count};
+    own.right = adj_count_right(count, n->classes, n->scores, labels);
+    return own;
 }
 
 static adj_status open_loader(const adj_predictor *p, const workers *w, const adj_dataset *d,

@@ -249,13 +249,6 @@ adj_status ranks_share(adj_trainer *t, const adj_loader_batch *b, adj_error *err
     return status;
 }
 
-static void add_times(rank_seconds *sum, const rank_seconds *more)
-{
-    sum->seconds += more->seconds;
-    sum->data += more->data;
-    sum->others += more->others;
-}
-
 adj_status ranks_report(adj_trainer *t, const adj_loader_batch *b, rank_seconds own, double *loss,
                         int64_t *right, adj_error *error)
 {
@@ -282,7 +275,9 @@ adj_status ranks_report(adj_trainer *t, const adj_loader_batch *b, rank_seconds 
             *loss += losses[i];
         *right += report.right;
         r->is_stopped |= report.wants_stop != 0;
-        add_times(&r->times[k], &report.times);
+        r->times[k].seconds += report.times.seconds;
+        r->times[k].data += report.times.data;
+        r->times[k].others += report.times.others;
     }
     return status;
 }

@@ -271,16 +271,6 @@ static void store_whole(const entry *e, int64_t value)
         *e->small = (int)value;
 }
 
-static int store_word(const entry *e, const char *text)
-{
-    for (int64_t i = 0; e->words[i] != NULL; i++)
-        if (strcmp(e->words[i], text) == 0) {
-            store_whole(e, i);
-            return 1;
-        }
-    return 0;
-}
-
 static int store_number(const entry *e, const char *text)
 {
     char *end = NULL;
@@ -301,10 +291,13 @@ int entry_store(const entry *e, const char *text)
 {
     if (!is_word(text))
         return 0;
-    if (e->words != NULL)
-        return store_word(e, text);
-    if (e->text == NULL)
-        return store_number(e, text);
+    for (int64_t i = 0; e->words != NULL && e->words[i] != NULL; i++)
+        if (strcmp(e->words[i], text) == 0) {
+            store_whole(e, i);
+            return 1;
+        }
+    if (e->words != NULL || e->text == NULL)
+        return e->words == NULL && store_number(e, text);
     *e->text = text;
     return 1;
 }

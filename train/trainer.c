@@ -295,16 +295,6 @@ adj_status trainer_select(adj_trainer *t, const char *steps, const char *evaluat
 adj_exec *adj_trainer_exec(const adj_trainer *t) { return t->steps_net.exec; }
 adj_node *adj_trainer_loss(const adj_trainer *t) { return t->steps_net.loss; }
 
-/* Returns a warning about the trainer's plans in one line, or "". */
-static const char *warning_of(const adj_trainer *t)
-{
-    const adj_predictor *p = t->predictor;
-    const char *warning = adj_exec_warning(t->steps_net.exec);
-    if (warning[0] == '\0' && p != NULL && p->planned[EVALUATION].w.n > 0)
-        warning = adj_exec_warning(p->planned[EVALUATION].w.exec[0]);
-    return warning;
-}
-
 adj_status trainer_predictor(adj_trainer *t, adj_predictor **p, adj_error *error)
 {
     const int64_t images = t->held_out != NULL ? t->held_out->n : WHOLE_BATCH;
@@ -356,10 +346,14 @@ adj_fit_progress adj_trainer_progress(const adj_trainer *t)
 
 trainer_details adj_trainer_details(const adj_trainer *t)
 {
+    const adj_predictor *p = t->predictor;
+    const char *warning = adj_exec_warning(t->steps_net.exec);
+    if (warning[0] == '\0' && p != NULL && p->planned[EVALUATION].w.n > 0)
+        warning = adj_exec_warning(p->planned[EVALUATION].w.exec[0]);
     return (trainer_details){.batch = t->set.o.batch,
                              .accumulate = t->set.o.accumulate,
                              .frozen = t->steps_net.frozen,
-                             .warning = warning_of(t),
+                             .warning = warning,
                              .images_per_second =
                                  t->seconds > 0 ? (double)t->images / t->seconds : 0,
                              .waited = t->waited,

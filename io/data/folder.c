@@ -211,15 +211,6 @@ static void read_headers(const string_list *paths, adj_image_size *sizes, readin
     }
 }
 
-/* Returns the first file whose header was read. */
-static int64_t first_file(const dataset *d)
-{
-    int64_t i = 0;
-    while (d->readings[i].status != ADJ_OK)
-        i++;
-    return i;
-}
-
 /* Returns 3 if at least half of the images are in color, else 1. */
 static int64_t most_channels(const dataset *d)
 {
@@ -235,7 +226,10 @@ static int64_t most_channels(const dataset *d)
 static adj_status settle_size(dataset *d, const adj_dataset_opts *o)
 {
     const adj_image_size *sizes = d->files->sizes;
-    adj_image_size own = sizes[first_file(d)];
+    int64_t first = 0; /* whose header was read */
+    while (d->readings[first].status != ADJ_OK)
+        first++;
+    adj_image_size own = sizes[first];
     own.c = most_channels(d);
     const adj_image_size to = io_wanted_size(own, o);
 

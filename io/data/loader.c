@@ -145,15 +145,6 @@ static int alloc_place(const preparation *p, place *to)
            (b->targets != NULL || p->d->targets == NULL);
 }
 
-static int alloc_order(const preparation *p, epoch_order *o)
-{
-    o->epoch = NO_EPOCH;
-    if (!p->o.shuffle)
-        return 1;
-    o->images = malloc((size_t)p->d->n * sizeof *o->images);
-    return o->images != NULL;
-}
-
 /* Allocates all memory; what cannot be allocated stays NULL, and the caller calls adj_loader_free
  * in any case. */
 static int alloc_all(adj_loader *l)
@@ -167,8 +158,12 @@ static int alloc_all(adj_loader *l)
         return 0;
     for (int64_t i = 0; i < l->depth; i++)
         is_complete &= alloc_place(&l->p, &l->ring[i]);
-    for (int i = 0; i < 2; i++)
-        is_complete &= alloc_order(&l->p, &l->order[i]);
+    for (int i = 0; i < 2; i++) {
+        epoch_order *o = &l->order[i];
+        o->epoch = NO_EPOCH;
+        o->images = l->p.o.shuffle ? malloc((size_t)l->p.d->n * sizeof *o->images) : NULL;
+        is_complete &= !l->p.o.shuffle || o->images != NULL;
+    }
     for (int i = 0; i < n; i++) {
         l->workers[i].loader = l;
         l->workers[i].room = malloc((size_t)size_elems(l->p.fit.from) * sizeof(float));

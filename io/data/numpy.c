@@ -229,14 +229,6 @@ static adj_status settle_range(dataset *d, float low, float high, int64_t n, con
     return check_scale(d, name);
 }
 
-static adj_status settle_bytes(dataset *d, int64_t n, const char *name)
-{
-    uint8_t high = 0;
-    for (int64_t i = 0; i < n; i++)
-        high = d->images[i] > high ? d->images[i] : high;
-    return settle_range(d, 0, high, n, name);
-}
-
 static adj_status take_floats(dataset *d, const file_array *a, const char *name)
 {
     int64_t n = array_elems(a);
@@ -258,6 +250,7 @@ static adj_status take_floats(dataset *d, const file_array *a, const char *name)
 
 static adj_status take_images(dataset *d, file_array *a, const char *name)
 {
+    const int64_t n = array_elems(a);
     adj_status status = ADJ_OK;
 
     if (a->rank < 3 || (a->kind == 'f' ? a->bytes < 4 : a->kind != 'u' || a->bytes != 1))
@@ -273,7 +266,10 @@ static adj_status take_images(dataset *d, file_array *a, const char *name)
     else {
         d->images = a->data;
         a->data = NULL;
-        status = settle_bytes(d, array_elems(a), name);
+        uint8_t high = 0;
+        for (int64_t i = 0; i < n; i++)
+            high = d->images[i] > high ? d->images[i] : high;
+        status = settle_range(d, 0, high, n, name);
     }
     return status == ADJ_OK ? io_dataset_take_axes(d, name, a->rank, a->size) : status;
 }

@@ -101,16 +101,6 @@ static adj_status add_metadata(const io_place *p, json_t *all, int n, const adj_
     return ADJ_OK;
 }
 
-/* Adds the header's own checksum, as the last entry. */
-static adj_status add_header_sum(const io_place *p, json_t *header, json_t *metadata)
-{
-    char sum[SUM_TEXT];
-    if (sum_header(header, sum) != ADJ_OK ||
-        json_object_set_new(metadata, SUM_KEY, json_string(sum)) != 0)
-        return io_out_of_memory(p);
-    return ADJ_OK;
-}
-
 static adj_status add_sum(const io_place *p, json_t *metadata, const adj_tensor *t)
 {
     char sum[SUM_TEXT], *key = sum_key(t->name);
@@ -179,7 +169,7 @@ static int write_file(FILE *f, void *user)
     return failed;
 }
 
-/* Makes the whole header. */
+/* Makes the whole header, with its own checksum as the last entry. */
 static adj_status make_header(const io_place *p, json_t *header, int n, const adj_tensor tensors[],
                               int n_metadata, const adj_metadata metadata[], int *order)
 {
@@ -189,7 +179,11 @@ static adj_status make_header(const io_place *p, json_t *header, int n, const ad
     adj_status status = add_metadata(p, strings, n_metadata, metadata);
     if (status == ADJ_OK)
         status = add_tensors(p, header, strings, n, tensors, order);
-    return status == ADJ_OK ? add_header_sum(p, header, strings) : status;
+    char sum[SUM_TEXT];
+    if (status == ADJ_OK && (sum_header(header, sum) != ADJ_OK ||
+                             json_object_set_new(strings, SUM_KEY, json_string(sum)) != 0))
+        return io_out_of_memory(p);
+    return status;
 }
 
 adj_status adj_tensors_write(const char *path, int n, const adj_tensor tensors[], int n_metadata,

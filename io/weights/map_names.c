@@ -154,23 +154,19 @@ static void lay_out_dense(map_entry *e, const parameter *p)
     add_step(e, 1, (adj_shape){2, {in, out}});
 }
 
-static void lay_out_depthwise(map_entry *e, adj_shape s)
-{
-    int64_t kh = s.dim[0], kw = s.dim[1], c = s.dim[2], m = s.dim[3];
-    add_step(e, 1, (adj_shape){4, {c * m, 1, kh, kw}});
-    add_step(e, 1, (adj_shape){4, {c, m, kh, kw}});
-    add_step(e, 0, (adj_shape){4, {2, 3, 0, 1}});
-}
-
 static void lay_out_torch(map_entry *e, const parameter *p)
 {
     adj_shape s = p->node->type.shape;
-    if (is_depthwise(p))
-        lay_out_depthwise(e, s);
-    else if (s.rank == 4)
+    if (is_depthwise(p)) {
+        int64_t kh = s.dim[0], kw = s.dim[1], c = s.dim[2], m = s.dim[3];
+        add_step(e, 1, (adj_shape){4, {c * m, 1, kh, kw}});
+        add_step(e, 1, (adj_shape){4, {c, m, kh, kw}});
+        add_step(e, 0, (adj_shape){4, {2, 3, 0, 1}});
+    } else if (s.rank == 4) {
         add_step(e, 0, (adj_shape){4, {2, 3, 1, 0}});
-    else if (is_dense(p))
+    } else if (is_dense(p)) {
         lay_out_dense(e, p);
+    }
 }
 
 /* ---- PyTorch's names ---- */

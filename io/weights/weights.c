@@ -92,15 +92,6 @@ static adj_status find(loading *l, target *t, adj_tensor *found)
     return ADJ_OK;
 }
 
-/* Fails with the reason if the tensor that t needs cannot be read. */
-static adj_status check_readable(const loading *l, target *t)
-{
-    const char *why = adj_tensors_unreadable(l->file, adj_tensors_find(l->file, t->tensor));
-    return why == NULL ? ADJ_OK
-                       : adj_error_set(&t->why, ADJ_ESHAPE, "tensor %.80s cannot be read (%s)",
-                                       t->tensor, why);
-}
-
 /* Fails with what the file holds under t's name, as its program lays it out, and what is expected.
  */
 static adj_status wrong_type(const loading *l, target *t, const adj_tensor *from)
@@ -148,8 +139,10 @@ static adj_status decide(loading *l, target *t)
     }
     adj_status status = find(l, t, &from);
     t->fate = status == ADJ_EIO ? ADJ_WEIGHT_MISSING : ADJ_WEIGHT_UNFIT;
-    if (status == ADJ_OK)
-        status = check_readable(l, t);
+    const char *why = adj_tensors_unreadable(l->file, adj_tensors_find(l->file, t->tensor));
+    if (status == ADJ_OK && why != NULL)
+        status =
+            adj_error_set(&t->why, ADJ_ESHAPE, "tensor %.80s cannot be read (%s)", t->tensor, why);
     if (status == ADJ_OK)
         status = convert(l, t, &from);
     if (status == ADJ_OK)
