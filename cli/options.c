@@ -1,7 +1,6 @@
 /* options.c - the options of a sub-command, from a table. */
 #include <errno.h>
 #include <math.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

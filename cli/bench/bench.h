@@ -3,7 +3,6 @@
 #define CLI_BENCH_H
 
 #include <jansson.h>
-#include <stdio.h>
 
 #include "adjoint_fit.h"
 #include "cli/model.h"

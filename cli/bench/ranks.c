@@ -6,7 +6,6 @@
 
 #include "cli/command.h"
 #include "base/ranks_meter.h"
-#include "cli/json.h"
 #include "cli/standard.h"
 #include "bench.h"
 

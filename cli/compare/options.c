@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "cli/command.h"
-#include "cli/standard.h"
 #include "compare.h"
 
 static const remark examples[] = {

@@ -7,7 +7,6 @@
  * and faults like blocks of 16 channels), then the interval between what does not fail and what
  * does is halved. Faults are not monotone, so the result is small but not minimal; it has failed
  * twice. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"

@@ -2,7 +2,6 @@
  * pass, 1 a gradient is wrong (or checking failed), 2 inconclusive or not checked, 3 usage. */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/backend_option.h"

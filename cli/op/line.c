@@ -4,7 +4,6 @@
  * again from them and compares, so that a node which options cannot describe is refused, never
  * written wrongly. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/c_locale.h"

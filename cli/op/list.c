@@ -1,8 +1,6 @@
 /* list.c - adjoint ops: the ops with operands, attributes and element types, and the builders of
  * adjoint_ops.h that are composed of other ops. */
 #include <inttypes.h>
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "args.h"

@@ -6,13 +6,11 @@
 #include "base/c_locale.h"
 #include "cli/environment.h"
 #include "cli/command.h"
-#include "cli/standard.h"
 #include "data.h"
 #include "cli/model.h"
 #include "cli/onnx_model.h"
 #include "io/data/origin.h"
 #include "io/data/names.h"
-#include "train.h"
 
 typedef struct {
     data_opts data;

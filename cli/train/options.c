@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "adjoint_data.h"
-#include "adjoint_nn.h"
 #include "cli/command.h"
 #include "cli/onnx_model.h"
 #include "cli/standard.h"

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "adjoint_fit.h"
-#include "base/clock.h"
 #include "base/limits.h"
 #include "cli/environment.h"
 #include "cli/command.h"

@@ -1,5 +1,4 @@
 /* prepare.c - see prepare.h. */
-#include <math.h>
 #include <string.h>
 
 #include "prepare.h"

@@ -2,7 +2,6 @@
  * kind of a file that is none of the readers' formats. */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/c_locale.h"
 #include "io/data/array.h"

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adjoint_nn.h"
 #include "base/c_locale.h"
 #include "base/room.h"
 #include "io/tensors/formats.h"

@@ -10,7 +10,6 @@
 
 #include "base/c_locale.h"
 #include "graph/op.h"
-#include "adjoint_nn.h"
 #include "map.h"
 #include "ops/nn/names.h"
 

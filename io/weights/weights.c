@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adjoint_nn.h"
 #include "graph/op.h"
 #include "io/tensors/formats.h"
 #include "map.h"
