@@ -22,10 +22,6 @@ typedef struct {
     checked_backends backends;
 } compare_opts;
 
-/* CONTINUE, or the exit status. The caller closes o in every case. */
-int compare_parse(compare_opts *o, int argc, char **argv);
-void compare_close(compare_opts *o);
-
 /* Writes the command line that repeats the comparison with these configurations (NULL: as given),
  * quoted for a shell. */
 void compare_line(const compare_opts *o, const compared_opts *described, const char *configs,

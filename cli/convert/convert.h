@@ -21,8 +21,6 @@ typedef enum { SAFETENSORS, NPZ, NPY, HEADER, ONNX, NO_FORMAT } format;
 
 /* Returns the format of OUT; NO_FORMAT if its name has an unknown ending. */
 format format_of(const convert_opts *o);
-/* Reads the command line. CONTINUE, or an exit status. */
-int parse_convert(convert_opts *o, int argc, char **argv);
 
 /* Batch of a network's graph, which is symbolic in an ONNX file: a size that no other axis of a
  * first layer has. */
