@@ -40,13 +40,11 @@ adj_status net_complete(adj_net *net, adj_image_size size, int64_t classes, adj_
         net->options.classes = classes;
     if (net->options.classes == 0 && net->build == NULL)
         net->options.classes = adj_model_find(net->name, NULL)->defaults.classes;
-    if (s.h < 1 || s.h > ADJ_MAX_SIDE || s.w < 1 || s.w > ADJ_MAX_SIDE || s.c < 1 ||
-        s.c > ADJ_MAX_CHANNELS)
+    if (!is_net_size(s))
         return adj_error_set(error, ADJ_EARG,
-                             "net %.80s: image size is out of range (got %lldx%lldx%lld, expected "
+                             "net %.80s: image size is out of range (got %s, expected "
                              "sides of 1 to %d and 1 to %d channels)",
-                             net_name(net), (long long)s.h, (long long)s.w, (long long)s.c,
-                             ADJ_MAX_SIDE, ADJ_MAX_CHANNELS);
+                             net_name(net), full_text(s).s, ADJ_MAX_SIDE, ADJ_MAX_CHANNELS);
     if (net->options.classes < (net->loss != NULL ? 1 : 2) ||
         net->options.classes > ADJ_MAX_CLASSES)
         return adj_error_set(
@@ -108,10 +106,8 @@ static adj_status check_logits(const network *n, const adj_net *net, int64_t bat
 {
     adj_status status = adj_graph_status(n->graph);
     if (status != ADJ_OK)
-        return adj_error_set(error, status, "net %.80s, images of %lldx%lldx%lld: %s",
-                             net_name(net), (long long)net->options.size.h,
-                             (long long)net->options.size.w, (long long)net->options.size.c,
-                             adj_graph_message(n->graph));
+        return adj_error_set(error, status, "net %.80s, images of %s: %s", net_name(net),
+                             full_text(net->options.size).s, adj_graph_message(n->graph));
     if (n->logits == NULL || adj_node_graph(n->logits) != n->graph)
         return adj_error_set(error, ADJ_EARG, "net %.80s: build returned no logits", net_name(net));
     adj_shape s = adj_node_type(n->logits).shape;

@@ -303,13 +303,11 @@ static adj_status check_images(const adj_predictor *p, const adj_dataset *d, adj
                              p->card.normalized
                                  ? "its model takes normalized values (the data are pixels)"
                                  : "its model takes pixels (the data are normalized)");
-    if (resize_rule(p->card.resize) == ADJ_RESIZE_AUTO ||
-        (d->size.h == p->net.options.size.h && d->size.w == p->net.options.size.w))
+    if (resize_rule(p->card.resize) == ADJ_RESIZE_AUTO || same_sides(d->size, p->net.options.size))
         return ADJ_OK;
     return adj_error_set(error, ADJ_ESHAPE,
-                         "its model does not resize images (got %lldx%lld, expected %lldx%lld)",
-                         (long long)d->size.h, (long long)d->size.w,
-                         (long long)p->net.options.size.h, (long long)p->net.options.size.w);
+                         "its model does not resize images (got %s, expected %s)",
+                         sides_text(d->size).s, sides_text(p->net.options.size).s);
 }
 
 /* Fails if the data have labels but the net has a loss of float targets, or the reverse. */

@@ -318,13 +318,10 @@ static adj_status fit_to_card(adj_net *net, const adj_model_card *card, adj_erro
     const int fits = card->options.size.h == 0 || same_size(card->options.size, net->options.size);
     if (fits && (card->options.classes == 0 || card->options.classes == net->options.classes))
         return ADJ_OK;
-    return adj_error_set(
-        error, ADJ_ESHAPE,
-        "its model is for %lldx%lldx%lld images of %lld classes (expected %lldx%lldx%lld and %lld)",
-        (long long)card->options.size.h, (long long)card->options.size.w,
-        (long long)card->options.size.c, (long long)card->options.classes,
-        (long long)net->options.size.h, (long long)net->options.size.w,
-        (long long)net->options.size.c, (long long)net->options.classes);
+    return adj_error_set(error, ADJ_ESHAPE,
+                         "its model is for %s images of %lld classes (expected %s and %lld)",
+                         full_text(card->options.size).s, (long long)card->options.classes,
+                         full_text(net->options.size).s, (long long)net->options.classes);
 }
 
 /* Fails if the file was trained with another loss; outputs would be taken for logits. */

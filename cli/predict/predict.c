@@ -215,10 +215,10 @@ static int predict_files(work *w, const string_list *paths)
     const double took = seconds_now() - began;
     if (!w->o->as_json && w->done > 1)
         complain(EXIT_OK, /* the terminal shows no results, as those are piped */
-                 "%lld images, %lld of them resized to %lldx%lld: %.0f images/s including reading "
+                 "%lld images, %lld of them resized to %s: %.0f images/s including reading "
                  "and planning",
-                 (long long)w->done, (long long)w->n_resized, (long long)w->input.size.h,
-                 (long long)w->input.size.w, took > 0 ? (double)w->done / took : 0);
+                 (long long)w->done, (long long)w->n_resized, sides_text(w->input.size).s,
+                 took > 0 ? (double)w->done / took : 0);
     return status;
 }
 

@@ -160,10 +160,9 @@ int images_for_model(const data_opts *o, const char *model, adj_dataset_opts *ta
         ((asked->c != 0 && asked->c != own->size.c) || (asked->h != 0 && asked->h != own->size.h) ||
          (asked->w != 0 && asked->w != own->size.w)))
         return complain(EXIT_USAGE,
-                        "--size: %s takes images of %lldx%lldx%lld, to which all are resized "
+                        "--size: %s takes images of %s, to which all are resized "
                         "(leave --size out)",
-                        model, (long long)own->size.h, (long long)own->size.w,
-                        (long long)own->size.c);
+                        model, full_text(own->size).s);
     /* All images get the channels of an ONNX net, those of a folder also those of a color model. A
      * gray model of the library gets the channels of most images. */
     const int is_folder = adj_dataset_layout(o->path) == ADJ_DATA_FOLDER;
@@ -201,8 +200,8 @@ void say_prepared(int n_part, const adj_dataset *const part[], int64_t channels,
         say_wrapped("note: %s: values from 0 to 1 are taken as pixels divided by 255",
                     origin_of(d)->values_of);
     if (resized > 0)
-        say_wrapped("note: %lld of %lld images are resized to %lldx%lld", resized, n,
-                    (long long)d->size.h, (long long)d->size.w);
+        say_wrapped("note: %lld of %lld images are resized to %s", resized, n,
+                    sides_text(d->size).s);
     if (changed > 0)
         say_wrapped("note: %lld of %lld images%s are %s%s", changed, n,
                     n_part > 1 ? " in all splits" : "",

@@ -1,6 +1,5 @@
 /* weights.c - see weights.h. adj_trainer_resume reads and validates the rest of a checkpoint. */
 #include <omp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 #include "cli/onnx_model.h"
 #include "cli/standard.h"
 #include "cli/terminal.h"
+#include "io/data/origin.h"
 #include "io/tensors/formats.h"
 #include "ops/nn/names.h"
 #include "train.h"
@@ -33,16 +33,6 @@ static adj_metadata entry_of(const option *o, char text[TEXT])
     return (adj_metadata){o->name, text};
 }
 
-__attribute__((format(printf, 2, 3))) static int refuse(const char *path, const char *format, ...)
-{
-    char sentence[ADJ_MESSAGE];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(sentence, sizeof sentence, format, args);
-    va_end(args);
-    return complain(EXIT_FAILED, "--resume: %s: %s", path, sentence);
-}
-
 /* Stores the file's entry where the setting's option says. */
 static int read_entry(const char *path, const adj_tensors *file, const setting *s)
 {
@@ -52,19 +42,23 @@ static int read_entry(const char *path, const adj_tensors *file, const setting *
 
     text = text != NULL ? text : s->before;
     if (text == NULL)
-        return refuse(
-            path, "is not a checkpoint: entry %s is missing (use --weights to start from weights)",
-            o->name);
+        return complain(EXIT_FAILED,
+                        "--resume: %s: is not a checkpoint: entry %s is missing (use --weights to "
+                        "start from weights)",
+                        path, o->name);
     option_fault fault = is_entry_text(text) ? option_store(o, text) : NO_NUMBER;
     if (fault == NO_SUCH_WORD)
-        return refuse(path, "entry %s is invalid (got %s, expected %s)", o->name, text,
-                      list_words(o->words, list));
+        return complain(EXIT_FAILED, "--resume: %s: entry %s is invalid (got %s, expected %s)",
+                        path, o->name, text, list_words(o->words, list));
     if (fault == NO_FAULT)
         return CONTINUE;
     if (o->text != NULL)
-        return refuse(path, "entry %s is invalid (got %.80s, expected a name)", o->name, text);
-    return refuse(path, "entry %s is invalid (got %.80s, expected %.9g to %.9g)", o->name, text,
-                  o->range[0], o->range[1]);
+        return complain(EXIT_FAILED,
+                        "--resume: %s: entry %s is invalid (got %.80s, expected a name)", path,
+                        o->name, text);
+    return complain(EXIT_FAILED,
+                    "--resume: %s: entry %s is invalid (got %.80s, expected %.9g to %.9g)", path,
+                    o->name, text, o->range[0], o->range[1]);
 }
 
 static int agree(const char *path, const option *given, const option *stored)
@@ -78,8 +72,10 @@ static int agree(const char *path, const option *given, const option *stored)
         snprintf(got, TEXT, "%g", *given->real);
         snprintf(expected, TEXT, "%g", *stored->real);
     }
-    return refuse(path, "--%s differs from the checkpoint (got %s, expected %s); omit it to resume",
-                  given->name, here, there);
+    return complain(
+        EXIT_FAILED,
+        "--resume: %s: --%s differs from the checkpoint (got %s, expected %s); omit it to resume",
+        path, given->name, here, there);
 }
 
 /* Prints a note if the number of threads differs, which changes the order of some sums. An older
@@ -223,35 +219,33 @@ static void put_cure(char cure[ADJ_MESSAGE], const char *path, const train_opts 
     if (can_read)
         (void)adj_model_card_read(t, &read, NULL);
     const adj_model_card *card = read != NULL ? read : &unknown;
+    const adj_image_size size = card->options.size;
+    const long long classes = card->options.classes;
 
     if (!can_read)
         cure[0] = '\0';
     else if (card->model != NULL && strcmp(card->model, o->model) != 0)
         snprintf(cure, ADJ_MESSAGE, " (the file holds another model: got %.80s, expected %.80s)",
                  card->model, o->model);
-    else if (card->options.classes > 0 && card->options.classes != data->classes &&
-             o->data.path == NULL)
+    else if (classes > 0 && classes != data->classes && o->data.path == NULL)
         snprintf(cure, ADJ_MESSAGE,
                  " (the file has %lld classes; --data is missing: the default is the 10 embedded "
                  "digits)",
-                 (long long)card->options.classes);
-    else if (card->options.classes > 0 && card->options.classes != data->classes)
+                 classes);
+    else if (classes > 0 && classes != data->classes)
         snprintf(cure, ADJ_MESSAGE,
                  " (the file has %lld classes, the data %d; --head new trains a new last layer)",
-                 (long long)card->options.classes, data->classes);
-    else if (card->options.size.c > 0 && card->options.size.c != channels)
+                 classes, data->classes);
+    else if (size.c > 0 && size.c != channels)
         snprintf(cure, ADJ_MESSAGE,
                  " (the file has %lld channels, the model %lld; use --size channels=%lld, or "
                  "--head new to train new layers where needed)",
-                 (long long)card->options.size.c, (long long)channels,
-                 (long long)card->options.size.c);
-    else if (card->options.size.h > 0 &&
-             (card->options.size.h != data->size.h || card->options.size.w != data->size.w))
+                 (long long)size.c, (long long)channels, (long long)size.c);
+    else if (size.h > 0 && !same_sides(size, data->size))
         snprintf(cure, ADJ_MESSAGE,
-                 " (the file is for %lldx%lld images; use --size %lldx%lld, or --head new to train "
-                 "new layers where needed)",
-                 (long long)card->options.size.h, (long long)card->options.size.w,
-                 (long long)card->options.size.h, (long long)card->options.size.w);
+                 " (the file is for %s images; use --size %s, or --head new to train new layers "
+                 "where needed)",
+                 sides_text(size).s, sides_text(size).s);
     else
         snprintf(cure, ADJ_MESSAGE, "%s",
                  " (use --size channels=N for other channels; --head new trains new layers "

@@ -36,12 +36,6 @@ void io_repeat_moments(const adj_dataset *d, int64_t channels, float mean[], flo
     }
 }
 
-/* True if an image may have sides of that length. */
-static int has_sides(adj_image_size s)
-{
-    return s.h >= 1 && s.h <= ADJ_MAX_SIDE && s.w >= 1 && s.w <= ADJ_MAX_SIDE;
-}
-
 adj_status io_check_fit(const adj_dataset *d, adj_image_size to, int has_moments, adj_error *error)
 {
     const char *why = NULL;
@@ -55,14 +49,12 @@ adj_status io_check_fit(const adj_dataset *d, adj_image_size to, int has_moments
         why = "mean and deviation belong to the original channels; open the data with the new ones";
     else if (d->normalized && d->size.c != to.c && to.c != 3)
         why = "normalized values cannot change channels";
-    else if (d->resize == ADJ_RESIZE_ERROR && (d->size.h != to.h || d->size.w != to.w))
+    else if (d->resize == ADJ_RESIZE_ERROR && !same_sides(d->size, to))
         why = "the resize rule is error";
     if (why == NULL)
         return ADJ_OK;
-    return adj_error_set(error, ADJ_ESHAPE,
-                         "images of %lldx%lldx%lld cannot become %lldx%lldx%lld: %s",
-                         (long long)d->size.h, (long long)d->size.w, (long long)d->size.c,
-                         (long long)to.h, (long long)to.w, (long long)to.c, why);
+    return adj_error_set(error, ADJ_ESHAPE, "images of %s cannot become %s: %s",
+                         full_text(d->size).s, full_text(to).s, why);
 }
 
 /* A batch under construction. */

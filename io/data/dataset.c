@@ -120,7 +120,7 @@ adj_status io_dataset_use_memory(dataset *d, adj_image_size wanted, const uint8_
     }
     if (!io_fitting_open(&d->fit, d->stored, wanted, background))
         return io_dataset_no_memory(d);
-    d->origin.resized = d->stored.h != wanted.h || d->stored.w != wanted.w ? d->public.n : 0;
+    d->origin.resized = !same_sides(d->stored, wanted) ? d->public.n : 0;
     d->origin.recolored = io_is_color(d->stored.c) != io_is_color(wanted.c) ? d->public.n : 0;
     d->origin.source = (adj_source){.read = read_memory, .user = d};
     return ADJ_OK;
@@ -157,13 +157,11 @@ static adj_status take_sizes(dataset *d, const adj_dataset *s, int least_classes
         return io_dataset_fail(
             d, ADJ_EARG, "data: number of images is out of range (got %lld, expected 1 to %d)",
             (long long)s->n, INT32_MAX);
-    if (!is_between(s->size.h, 1, ADJ_MAX_SIDE) || !is_between(s->size.w, 1, ADJ_MAX_SIDE) ||
-        !is_between(s->size.c, 1, ADJ_MAX_CHANNELS))
+    if (!is_net_size(s->size))
         return io_dataset_fail(d, ADJ_EARG,
-                               "data: image size is out of range (got %lldx%lldx%lld, expected "
+                               "data: image size is out of range (got %s, expected "
                                "sides of 1 to %d and 1 to %d channels)",
-                               (long long)s->size.h, (long long)s->size.w, (long long)s->size.c,
-                               ADJ_MAX_SIDE, ADJ_MAX_CHANNELS);
+                               full_text(s->size).s, ADJ_MAX_SIDE, ADJ_MAX_CHANNELS);
     if (!is_between(s->classes, least_classes, ADJ_MAX_CLASSES))
         return io_dataset_fail(
             d, ADJ_EARG, "data: number of %s is out of range (got %d, expected %d to %d)",

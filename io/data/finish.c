@@ -12,9 +12,8 @@ static adj_status check_options(dataset *d, const adj_dataset_opts *o)
 {
     if (o->image.size.h < 0 || o->image.size.h > ADJ_MAX_SIDE || o->image.size.w < 0 ||
         o->image.size.w > ADJ_MAX_SIDE)
-        return io_dataset_fail(
-            d, ADJ_EARG, "data: size is out of range (got %lldx%lld, expected 1 to %d)",
-            (long long)o->image.size.h, (long long)o->image.size.w, ADJ_MAX_SIDE);
+        return io_dataset_fail(d, ADJ_EARG, "data: size is out of range (got %s, expected 1 to %d)",
+                               sides_text(o->image.size).s, ADJ_MAX_SIDE);
     if (o->image.size.c != 0 && !io_is_channels(o->image.size.c))
         return io_dataset_fail(d, ADJ_EARG,
                                "data: invalid number of channels (got %lld, expected 1, 3 or 4)",
@@ -263,13 +262,12 @@ static adj_status show_memory(dataset *d, const char *where, const adj_dataset_o
     adj_image_size own = d->stored, size = io_wanted_size(own, o);
 
     if (own.h > ADJ_MAX_SIDE || own.w > ADJ_MAX_SIDE)
-        return io_dataset_fail(
-            d, ADJ_EIO, "data: %s: image size is out of range (got %lldx%lld, expected at most %d)",
-            where, (long long)own.h, (long long)own.w, ADJ_MAX_SIDE);
-    if (o->image.resize == ADJ_RESIZE_ERROR && (own.h != size.h || own.w != size.w))
-        return io_dataset_fail(
-            d, ADJ_EIO, "data: %s: image size differs (got %lldx%lld, expected %lldx%lld)", where,
-            (long long)own.h, (long long)own.w, (long long)size.h, (long long)size.w);
+        return io_dataset_fail(d, ADJ_EIO,
+                               "data: %s: image size is out of range (got %s, expected at most %d)",
+                               where, sides_text(own).s, ADJ_MAX_SIDE);
+    if (o->image.resize == ADJ_RESIZE_ERROR && !same_sides(own, size))
+        return io_dataset_fail(d, ADJ_EIO, "data: %s: image size differs (got %s, expected %s)",
+                               where, sides_text(own).s, sides_text(size).s);
     if (d->public.normalized && own.c != size.c && (own.c != 1 || size.c != 3))
         return io_dataset_fail(d, ADJ_EIO,
                                "data: %s: normalized values cannot change channels (got %lld, "

@@ -178,7 +178,7 @@ int io_fitting_open(fitting *f, adj_image_size from, adj_image_size to, const ui
     *f = (fitting){.from = from, .to = to, .background = {b[0], b[1], b[2]}};
     if (from.c < 3)
         f->background[0] = floorf(luma(f->background) + 0.5f);
-    f->resizes = from.h != to.h || from.w != to.w;
+    f->resizes = !same_sides(from, to);
     if (!f->resizes || (axis_open(&f->rows, from.h, to.h) && axis_open(&f->columns, from.w, to.w)))
         return 1;
     io_fitting_close(f);

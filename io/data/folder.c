@@ -161,7 +161,7 @@ static void count_changed(dataset *d)
     const adj_image_size *sizes = d->files->sizes;
     d->origin.resized = d->origin.recolored = 0;
     for (int64_t i = 0; sizes != NULL && d->public.size.h > 0 && i < d->files->paths.n; i++) {
-        d->origin.resized += sizes[i].h != d->public.size.h || sizes[i].w != d->public.size.w;
+        d->origin.resized += !same_sides(sizes[i], d->public.size);
         d->origin.recolored += io_is_color(sizes[i].c) != io_is_color(d->public.size.c);
     }
 }
@@ -235,11 +235,10 @@ static adj_status settle_size(dataset *d, const adj_dataset_opts *o)
 
     for (int64_t i = 0; i < d->public.n; i++)
         if (o->image.resize == ADJ_RESIZE_ERROR && d->readings[i].status == ADJ_OK &&
-            (sizes[i].h != to.h || sizes[i].w != to.w))
-            return io_dataset_fail(
-                d, ADJ_EIO, "data: %.300s: image size differs (got %lldx%lld, expected %lldx%lld)",
-                io_folder_path(d, i), (long long)sizes[i].h, (long long)sizes[i].w, (long long)to.h,
-                (long long)to.w);
+            !same_sides(sizes[i], to))
+            return io_dataset_fail(d, ADJ_EIO,
+                                   "data: %.300s: image size differs (got %s, expected %s)",
+                                   io_folder_path(d, i), sides_text(sizes[i]).s, sides_text(to).s);
     d->public.size = to;
     d->files->options = (adj_image_opts){.size = to};
     memcpy(d->files->options.background, o->image.background, sizeof o->image.background);

@@ -14,16 +14,14 @@ static const image_format *find_format(const uint8_t *bytes, size_t n)
     return NULL;
 }
 
-static adj_status check_size(const io_place *p, int64_t h, int64_t w)
+static adj_status check_size(const io_place *p, adj_image_size size)
 {
     const char *why = NULL;
-    if (h < 1 || w < 1)
+    if (size.h < 1 || size.w < 1)
         why = "is empty";
-    else if (h > ADJ_MAX_SIDE || w > ADJ_MAX_SIDE || h * w > IMAGE_MAX_PIXELS)
+    else if (!has_sides(size) || size.h * size.w > IMAGE_MAX_PIXELS)
         why = "is too large (expected sides up to 32768 and up to 100 million pixels)";
-    return why == NULL
-               ? ADJ_OK
-               : io_refuse(p, ADJ_EIO, "size %lldx%lld: %s", (long long)h, (long long)w, why);
+    return why == NULL ? ADJ_OK : io_refuse(p, ADJ_EIO, "size %s: %s", sides_text(size).s, why);
 }
 
 /* Finds the format, whose prefix p gets, and reads the header of an image before turning. */
@@ -35,7 +33,7 @@ static adj_status open_image(const uint8_t *bytes, size_t n, io_place *p, const 
         return io_refuse(p, ADJ_EIO, n > 0 ? "is neither PNG, JPEG nor WEBP" : "the file is empty");
     p->prefix = (*f)->prefix;
     const adj_status status = (*f)->header(bytes, n, p, header);
-    return status == ADJ_OK ? check_size(p, header->size.h, header->size.w) : status;
+    return status == ADJ_OK ? check_size(p, header->size) : status;
 }
 
 adj_status io_image_header(const uint8_t *bytes, size_t n, const char *name, image_header *header,
@@ -168,8 +166,7 @@ adj_status io_image_load(const char *path, int64_t most, uint8_t **bytes, size_t
 
 static adj_status check(const adj_image_opts *o, const float *pixels, adj_error *error)
 {
-    if (o == NULL || pixels == NULL || o->size.h < 1 || o->size.h > ADJ_MAX_SIDE || o->size.w < 1 ||
-        o->size.w > ADJ_MAX_SIDE || !io_is_channels(o->size.c))
+    if (o == NULL || pixels == NULL || !has_sides(o->size) || !io_is_channels(o->size.c))
         return adj_error_set(error, ADJ_EARG,
                              "image: expected room, a size of 1 to %d and 1, 3 or 4 channels",
                              ADJ_MAX_SIDE);
@@ -178,10 +175,9 @@ static adj_status check(const adj_image_opts *o, const float *pixels, adj_error 
 
 static adj_status fit(const image *x, const io_place *p, const adj_image_opts *o, float *pixels)
 {
-    if (o->resize == ADJ_RESIZE_ERROR && (x->size.h != o->size.h || x->size.w != o->size.w))
-        return io_refuse(p, ADJ_EIO, "image size differs (got %lldx%lld, expected %lldx%lld)",
-                         (long long)x->size.h, (long long)x->size.w, (long long)o->size.h,
-                         (long long)o->size.w);
+    if (o->resize == ADJ_RESIZE_ERROR && !same_sides(x->size, o->size))
+        return io_refuse(p, ADJ_EIO, "image size differs (got %s, expected %s)",
+                         sides_text(x->size).s, sides_text(o->size).s);
     fitting f;
     if (!io_fitting_open(&f, x->size, o->size, o->background))
         return io_out_of_memory(p);
@@ -201,7 +197,7 @@ adj_status adj_image_decode(const void *bytes, size_t n, const char *name, const
     if (status == ADJ_OK)
         status = decode(bytes, n, p, &x);
     if (status == ADJ_OK && resized != NULL)
-        *resized = x.size.h != o->size.h || x.size.w != o->size.w;
+        *resized = !same_sides(x.size, o->size);
     if (status == ADJ_OK)
         status = fit(&x, &p, o, pixels);
     free_image(&x);

@@ -3,6 +3,7 @@
 #ifndef IO_DATA_ORIGIN_H
 #define IO_DATA_ORIGIN_H
 
+#include <stdio.h>
 #include <string.h>
 
 #include "adjoint_data.h"
@@ -11,6 +12,38 @@ static inline int64_t size_elems(adj_image_size s) { return s.h * s.w * s.c; }
 static inline int same_size(adj_image_size a, adj_image_size b)
 {
     return a.h == b.h && a.w == b.w && a.c == b.c;
+}
+static inline int same_sides(adj_image_size a, adj_image_size b)
+{
+    return a.h == b.h && a.w == b.w;
+}
+/* True if an image may have these sides. */
+static inline int has_sides(adj_image_size s)
+{
+    return s.h >= 1 && s.h <= ADJ_MAX_SIDE && s.w >= 1 && s.w <= ADJ_MAX_SIDE;
+}
+/* True if a net's images may have this size. */
+static inline int is_net_size(adj_image_size s)
+{
+    return has_sides(s) && s.c >= 1 && s.c <= ADJ_MAX_CHANNELS;
+}
+typedef struct {
+    char s[64];
+} size_text;
+/* Returns "HxW". */
+static inline size_text sides_text(adj_image_size size)
+{
+    size_text t;
+    snprintf(t.s, sizeof t.s, "%lldx%lld", (long long)size.h, (long long)size.w);
+    return t;
+}
+/* Returns "HxWxC". */
+static inline size_text full_text(adj_image_size size)
+{
+    size_text t;
+    snprintf(t.s, sizeof t.s, "%lldx%lldx%lld", (long long)size.h, (long long)size.w,
+             (long long)size.c);
+    return t;
 }
 /* Returns the given size, with the other's numbers where it has 0. */
 static inline adj_image_size size_or(adj_image_size given, adj_image_size other)

@@ -168,8 +168,8 @@ static adj_status allocate(const reader *r, const io_place *p)
     const size_t samples = (size_t)size_elems(x->size);
 
     if (r->stored_row * (size_t)x->size.h / MAX_RATIO > r->n)
-        return io_refuse(p, ADJ_EIO, "size %lldx%lld: the file is too short for that",
-                         (long long)x->size.h, (long long)x->size.w);
+        return io_refuse(p, ADJ_EIO, "size %s: the file is too short for that",
+                         sides_text(x->size).s);
     if (png_get_bit_depth(r->png, r->info) == 16)
         x->floats = malloc(samples * sizeof *x->floats);
     else

@@ -42,13 +42,11 @@ static adj_status check_sizes(const preparation *p, adj_error *error)
     const adj_shape batch = {4, {p->o.batch, to.h, to.w, to.c}};
     const adj_type x = {ADJ_F32, batch};
 
-    if (to.h < 1 || to.h > ADJ_MAX_SIDE || to.w < 1 || to.w > ADJ_MAX_SIDE || to.c < 1 ||
-        to.c > ADJ_MAX_CHANNELS)
+    if (!is_net_size(to))
         return adj_error_set(error, ADJ_ESHAPE,
-                             "loader: image size in a batch is out of range (got %lldx%lldx%lld, "
+                             "loader: image size in a batch is out of range (got %s, "
                              "expected sides of 1 to %d and 1 to %d channels)",
-                             (long long)to.h, (long long)to.w, (long long)to.c, ADJ_MAX_SIDE,
-                             ADJ_MAX_CHANNELS);
+                             full_text(to).s, ADJ_MAX_SIDE, ADJ_MAX_CHANNELS);
     adj_error why = {0};
     if (io_check_fit(p->d, to, p->o.mean != NULL && p->o.deviation != NULL, &why) != ADJ_OK)
         return adj_error_set(error, why.status, "loader: %.500s", why.message);

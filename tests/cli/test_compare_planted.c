@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/command.h"
 #include "cli/guard.h"
 #include "cli/process.h"
 #include "tests/cli/planted.h"
@@ -55,7 +56,8 @@ Test(compare_hang, is_told)
     FILE *f = tmpfile();
     const int kept = dup(STDERR_FILENO);
     dup2(fileno(f), STDERR_FILENO);
-    announce_hangs((void *)"compare", n, "naive", "naive:f32", 0.5);
+    running_command = "compare";
+    announce_hangs(NULL, n, "naive", "naive:f32", 0.5);
     raise(SIGALRM);
     end_of_kernels();
     dup2(kept, STDERR_FILENO);
