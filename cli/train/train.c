@@ -95,25 +95,20 @@ static int net_of(training *t, adj_net *net)
     return CONTINUE;
 }
 
-/* True if kernels are timed: ADJOINT_TUNE=off does not hold against --tune full. */
-static int tunes(const train_opts *o)
-{
-    return is_word_given(o->tune, "full") || (!is_word_given(o->tune, "off") && !tuning_is_off());
-}
-
 static adj_exec_opts exec_options(training *t)
 {
     const train_opts *o = t->o;
+    const int is_full = is_word_given(o->tune, "full"); /* also with ADJOINT_TUNE=off */
+    const int tunes = is_full || (!is_word_given(o->tune, "off") && !tuning_is_off());
     return (adj_exec_opts){.backend = o->backend,
                            .threads = (int)o->threads,
                            .math = (adj_math)word_index(MATH_WORDS, o->math),
                            .precision = (adj_precision)word_index(PRECISION_WORDS, o->precision),
                            .loss_scale = o->loss_scale,
                            .seed = (uint64_t)o->seed,
-                           .tune = tunes(o) && !o->resume,
+                           .tune = tunes && !o->resume,
                            .tune_file = tune_cache(t->cache),
-                           .tune_seconds =
-                               is_word_given(o->tune, "full") ? 0 : DEFAULT_TUNE_SECONDS,
+                           .tune_seconds = is_full ? 0 : DEFAULT_TUNE_SECONDS,
                            .same_bits = (int)o->same_bits};
 }
 
@@ -375,10 +370,8 @@ static int run(training *t)
     t->told.shown =
         progress_start(ranks_size(t->group.ranks) > 1 ? none : terminal_open(), t->o->batch);
     interrupt_catch(is_first(t));
-    if (is_first(t)) {
-        if (begin(t) != CONTINUE)
-            return EXIT_FAILED;
-    }
+    if (is_first(t) && begin(t) != CONTINUE)
+        return EXIT_FAILED;
     adj_status ended = adj_trainer_run(t->trainer, &why);
     const adj_fit_progress at = adj_trainer_progress(t->trainer);
     progress_clear(&t->told.shown);
@@ -393,13 +386,6 @@ static int run(training *t)
         status = finish(t, &at, ended, &why);
     const int number = interrupt_signal();
     return status == EXIT_OK && number != 0 ? EXIT_SIGNAL + number : status;
-}
-
-/* Returns the default number of threads, limited to that of a checkpoint. */
-static int default_threads(void)
-{
-    const int n = mpirun_threads(adj_default_threads());
-    return n < MAX_THREADS ? n : MAX_THREADS;
 }
 
 int command_train(int argc, char **argv)
@@ -422,8 +408,10 @@ int command_train(int argc, char **argv)
     if (status == CONTINUE) {
         name_model(&o, model);
         set_train_defaults(&o);
-        if (o.threads == 0) /* a checkpoint has its own number of threads */
-            o.threads = default_threads();
+        if (o.threads == 0) { /* a checkpoint has its own number of threads */
+            const int n = mpirun_threads(adj_default_threads());
+            o.threads = n < MAX_THREADS ? n : MAX_THREADS;
+        }
         omp_set_num_threads((int)o.threads);
         status = start(&t);
     }
