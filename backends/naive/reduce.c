@@ -55,25 +55,20 @@ static void reduce(const T *x, adj_shape shape, int64_t axes, A start, accumulat
     }
 }
 
-adj_status KERNEL(reduce_sum)(const adj_call *c)
+/* Reduces over the axes of the node's attributes. */
+static adj_status reduce_axes(const adj_call *c, A start, accumulate_rows *accumulate, int is_mean)
 {
     const adj_node *y = c->group->node[0];
     const adj_reduce_attrs *a = y->attrs;
+    const adj_shape x = y->in[0]->type.shape;
+    const int64_t count = is_mean ? adj_shape_elems(x) / adj_shape_elems(y->type.shape) : 1;
 
-    reduce(operand(c, 0), y->in[0]->type.shape, a->axes, 0, sum_rows, 1, c->out[0]);
+    reduce(operand(c, 0), x, a->axes, start, accumulate, (A)count, c->out[0]);
     return ADJ_OK;
 }
 
-adj_status KERNEL(reduce_mean)(const adj_call *c)
-{
-    const adj_node *y = c->group->node[0];
-    const adj_reduce_attrs *a = y->attrs;
-    adj_shape x = y->in[0]->type.shape;
-    int64_t count = adj_shape_elems(x) / adj_shape_elems(y->type.shape);
-
-    reduce(operand(c, 0), x, a->axes, 0, sum_rows, (A)count, c->out[0]);
-    return ADJ_OK;
-}
+adj_status KERNEL(reduce_sum)(const adj_call *c) { return reduce_axes(c, 0, sum_rows, 0); }
+adj_status KERNEL(reduce_mean)(const adj_call *c) { return reduce_axes(c, 0, sum_rows, 1); }
 
 /* NaN stays NaN: no comparison replaces it. */
 static void max_rows(A acc[], const T *x, int64_t lanes, int64_t n, int64_t step)
@@ -87,11 +82,7 @@ static void max_rows(A acc[], const T *x, int64_t lanes, int64_t n, int64_t step
 
 adj_status KERNEL(reduce_max)(const adj_call *c)
 {
-    const adj_node *y = c->group->node[0];
-    const adj_reduce_attrs *a = y->attrs;
-
-    reduce(operand(c, 0), y->in[0]->type.shape, a->axes, -(A)INFINITY, max_rows, 1, c->out[0]);
-    return ADJ_OK;
+    return reduce_axes(c, -(A)INFINITY, max_rows, 0);
 }
 
 /* The sum of dy over all axes but the channels. */

@@ -104,7 +104,8 @@ static inline A term(A z, A t, row_sums s, A log_sum)
     return t == 0 ? 0 : t * (log_sum - (z - s.maximum));
 }
 
-adj_status KERNEL(softmax_cross_entropy)(const adj_call *c)
+/* Computes each row's loss, or its gradient for the logits. */
+static adj_status cross_entropy(const adj_call *c, int is_grad)
 {
     const losses v = losses_of(c);
     T *y = c->out[0];
@@ -117,32 +118,21 @@ adj_status KERNEL(softmax_cross_entropy)(const adj_call *c)
         const T *row = v.z + i * v.k;
         row_sums s = row_sums_of(row, v.k);
         A log_sum = (A)log(s.sum), loss = 0;
-        for (ptrdiff_t j = 0; j < v.k && !is_left_out(&v, i); j++)
-            loss += term(ld(row + j), target(&v, i, j), s, log_sum);
-        st(y + i, loss);
-    }
-    return ADJ_OK;
-}
-
-adj_status KERNEL(softmax_cross_entropy_grad)(const adj_call *c)
-{
-    const losses v = losses_of(c);
-    T *g = c->out[0];
-    adj_status status = adj_call_check_labels(c);
-    if (status != ADJ_OK)
-        return status;
-
-#pragma omp parallel for if (v.n * v.k > PARALLEL_ROWS)
-    for (ptrdiff_t i = 0; i < v.n; i++) {
-        const T *row = v.z + i * v.k;
-        row_sums s = row_sums_of(row, v.k);
         for (ptrdiff_t j = 0; j < v.k; j++) {
-            A p = (A)exp(ld(row + j) - s.maximum) / s.sum;
-            st(g + i * v.k + j, is_left_out(&v, i) ? 0 : p - target(&v, i, j));
+            A t = target(&v, i, j), p = is_grad ? (A)exp(ld(row + j) - s.maximum) / s.sum : 0;
+            if (is_grad)
+                st(y + i * v.k + j, is_left_out(&v, i) ? 0 : p - t);
+            else
+                loss += is_left_out(&v, i) ? 0 : term(ld(row + j), t, s, log_sum);
         }
+        if (!is_grad)
+            st(y + i, loss);
     }
     return ADJ_OK;
 }
+
+adj_status KERNEL(softmax_cross_entropy)(const adj_call *c) { return cross_entropy(c, 0); }
+adj_status KERNEL(softmax_cross_entropy_grad)(const adj_call *c) { return cross_entropy(c, 1); }
 
 adj_status KERNEL(label_count)(const adj_call *c)
 {
