@@ -90,19 +90,19 @@ static adj_status read_pads(const adj_attr_lists *lists, adj_padding padding, in
     return ADJ_OK;
 }
 
-adj_status attr_read(const adj_attr_lists *lists, attr_windows to, adj_error *error)
+adj_status attr_read(const adj_attr_lists *lists, adj_conv *to, int64_t *ksize, adj_error *error)
 {
-    adj_status status = read_padding(lists->padding, to.padding, error);
+    adj_status status = read_padding(lists->padding, &to->padding, error);
     if (status == ADJ_OK)
-        status = read_format(lists->data_format, to.format, error);
-    if (status == ADJ_OK && to.ksize != NULL)
-        status = read_four("ksize", lists->n_ksize, lists->ksize, to.ksize, error);
+        status = read_format(lists->data_format, &to->format, error);
+    if (status == ADJ_OK && ksize != NULL)
+        status = read_four("ksize", lists->n_ksize, lists->ksize, ksize, error);
     if (status == ADJ_OK)
-        status = read_four("strides", lists->n_strides, lists->strides, to.stride, error);
+        status = read_four("strides", lists->n_strides, lists->strides, to->stride, error);
     if (status == ADJ_OK)
-        status = read_four("dilations", lists->n_dilations, lists->dilations, to.dilation, error);
+        status = read_four("dilations", lists->n_dilations, lists->dilations, to->dilation, error);
     if (status == ADJ_OK)
-        status = read_pads(lists, *to.padding, to.pad, error);
+        status = read_pads(lists, to->padding, to->pad, error);
     return status;
 }
 
@@ -186,8 +186,7 @@ static adj_status read_conv(const adj_attr_lists *lists, adj_conv *a, adj_error 
         return adj_error_set(error, ADJ_EARG,
                              "ksize is not an attribute of a convolution (got %d entries)",
                              lists->n_ksize);
-    const attr_windows to = {&a->padding, &a->format, NULL, a->stride, a->dilation, a->pad};
-    adj_status status = attr_read(lists, to, error);
+    adj_status status = attr_read(lists, a, NULL, error);
     return status == ADJ_OK ? attr_check_conv(a, error) : status;
 }
 

@@ -50,14 +50,8 @@ const char *padding_word(adj_padding padding);
 /* True if all entries are 0, which stands for an absent list. */
 int is_absent(const int64_t four[4]);
 
-/* The values read from lists and words. */
-typedef struct {
-    adj_padding *padding;
-    adj_format *format;
-    int64_t *ksize; /* NULL if the op has none */
-    int64_t *stride, *dilation, (*pad)[2];
-} attr_windows;
-adj_status attr_read(const adj_attr_lists *lists, attr_windows to, adj_error *error);
+/* Reads lists and words of a convolution, or, unless ksize is NULL, of a pool. */
+adj_status attr_read(const adj_attr_lists *lists, adj_conv *to, int64_t *ksize, adj_error *error);
 
 /* Applies the same checks to values that a caller wrote into adj_conv and adj_pool. */
 adj_status attr_check_enums(adj_padding padding, adj_format format, adj_error *error);

@@ -207,25 +207,27 @@ adj_status conv_check_out(const conv_sizes *s, const adj_conv_geom *k, adj_shape
 
 /* ---- the attributes ---- */
 
-void show_pads(adj_padding padding, const adj_conv_geom *k, FILE *f)
+void show_windows(adj_padding padding, const adj_conv_geom *k, int64_t kc, FILE *f)
 {
+    fprintf(f, " %s", padding_word(padding));
+    if (kc > 0)
+        fprintf(f, " k%" PRId64 "x%" PRId64, k->kh, k->kw);
+    if (kc > 1)
+        fprintf(f, "x%" PRId64, kc);
+    fprintf(f, " s%" PRId64 "x%" PRId64, k->sh, k->sw);
+    if (k->dh != 1 || k->dw != 1)
+        fprintf(f, " d%" PRId64 "x%" PRId64, k->dh, k->dw);
     if (padding == ADJ_EXPLICIT)
         fprintf(f, " p%" PRId64 "+%" PRId64 "x%" PRId64 "+%" PRId64, k->pt, k->pb, k->pl, k->pr);
+    if (kc == 0 && k->groups > 1 && k->groups != k->ic)
+        fprintf(f, " g%" PRId64, k->groups);
+    fputs(k->format == ADJ_NCHW ? " NCHW" : "", f);
 }
 
 static void show(const void *attrs, FILE *f)
 {
     const adj_conv_attrs *a = attrs;
-    const adj_conv_geom *k = &a->geom;
-
-    fprintf(f, " %s s%" PRId64 "x%" PRId64, padding_word(a->conv.padding), k->sh, k->sw);
-    if (k->dh != 1 || k->dw != 1)
-        fprintf(f, " d%" PRId64 "x%" PRId64, k->dh, k->dw);
-    show_pads(a->conv.padding, k, f);
-    if (k->groups > 1 && k->groups != k->ic)
-        fprintf(f, " g%" PRId64, k->groups);
-    if (k->format == ADJ_NCHW)
-        fprintf(f, " NCHW");
+    show_windows(a->conv.padding, &a->geom, 0, f);
 }
 
 static void set_format(void *attrs, adj_format format)

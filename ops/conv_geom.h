@@ -23,8 +23,8 @@ const char *window_resolve(window *v, adj_padding padding);
 window window_along(int axis, int64_t in, int64_t k, const int64_t stride[4],
                     const int64_t dilation[4], int64_t (*pad)[2]);
 void geom_set_windows(adj_conv_geom *k, const window *h, const window *w);
-/* Prints explicit pads. */
-void show_pads(adj_padding padding, const adj_conv_geom *k, FILE *f);
+/* Prints padding, windows and format; kc: the channels of a pool's window, 0 for a convolution. */
+void show_windows(adj_padding padding, const adj_conv_geom *k, int64_t kc, FILE *f);
 
 /* The sizes that the geometry of the six convolutions is computed from, and TensorFlow's names
  * for them in this op. */

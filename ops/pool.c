@@ -26,41 +26,31 @@ static adj_status check_result(const adj_node *n, int i, const char *name, const
                     n->op->name, name, adj_shape_text(got).s, adj_shape_text(want).s);
 }
 
-static adj_status pool_infer(const adj_node *n, adj_pool_attrs *a, pool_kind kind, adj_type *out)
+/* Resolves the geometry from the pool's operand, which has that name. */
+static adj_status resolve(const adj_node *n, const char *name, pool_kind kind, adj_pool_attrs *a)
 {
     if (adj_check_same_dtype(n) != ADJ_OK ||
-        pool_set_input(n, "input", n->in[0]->type.shape, a) != ADJ_OK ||
-        pool_resolve(n, kind, a) != ADJ_OK)
+        pool_set_input(n, name, n->in[0]->type.shape, a) != ADJ_OK)
         return adj_graph_status(n->graph);
-    *out = (adj_type){n->in[0]->type.dtype, conv_output_shape(&a->geom)};
+    return pool_resolve(n, kind, a);
+}
+
+static adj_status pool_infer(const adj_node *n, void *attrs, adj_type *out)
+{
+    adj_pool_attrs *a = attrs;
+    const int is_average = n->op == &adj_op_avg_pool, is_argmax = n->op == &adj_op_max_pool_argmax;
+    adj_status status = resolve(n, "input", is_average ? POOL_AVERAGE : POOL_MAX, a);
+    if (status != ADJ_OK)
+        return status;
+    *out = (adj_type){is_argmax ? ADJ_I32 : n->in[0]->type.dtype, conv_output_shape(&a->geom)};
     return adj_check_type(n->graph, n->op->name, "output", *out);
-}
-
-static adj_status max_pool_infer(const adj_node *n, void *attrs, adj_type *out)
-{
-    return pool_infer(n, attrs, POOL_MAX, out);
-}
-
-static adj_status max_pool_argmax_infer(const adj_node *n, void *attrs, adj_type *out)
-{
-    adj_status status = pool_infer(n, attrs, POOL_MAX, out);
-    out->dtype = ADJ_I32;
-    return status;
-}
-
-static adj_status avg_pool_infer(const adj_node *n, void *attrs, adj_type *out)
-{
-    return pool_infer(n, attrs, POOL_AVERAGE, out);
 }
 
 /* Resolves the geometry from (x, y, ...) and checks that y has max_pool(x)'s shape. */
 static adj_status max_operands(const adj_node *n, adj_pool_attrs *a)
 {
-    if (adj_check_same_dtype(n) != ADJ_OK ||
-        pool_set_input(n, "orig_input", n->in[0]->type.shape, a) != ADJ_OK ||
-        pool_resolve(n, POOL_MAX, a) != ADJ_OK)
-        return adj_graph_status(n->graph);
-    return check_result(n, 1, "orig_output", &a->geom);
+    adj_status status = resolve(n, "orig_input", POOL_MAX, a);
+    return status == ADJ_OK ? check_result(n, 1, "orig_output", &a->geom) : status;
 }
 
 static adj_status max_pool_grad_infer(const adj_node *n, void *attrs, adj_type *out)
@@ -124,16 +114,13 @@ static void max_pool_rule(adj_node *y, adj_node *dy, adj_node *dx[])
     dx[0] = adj_max_pool_grad(y->in[0], y, dy, pool_of(y));
 }
 
-static void max_pool_grad_rule(adj_node *y, adj_node *dy, adj_node *dx[])
+/* Rule of max_pool_grad and max_pool_grad_grad, which are each other's adjoint. */
+static void max_pool_grads_rule(adj_node *y, adj_node *dy, adj_node *dx[])
 {
+    const int is_grad = y->op == &adj_op_max_pool_grad;
+    const adj_op *adjoint = is_grad ? &adj_op_max_pool_grad_grad : &adj_op_max_pool_grad;
     dx[0] = dx[1] = NULL;
-    dx[2] = adj_max_pool_grad_grad(y->in[0], y->in[1], dy, pool_of(y));
-}
-
-static void max_pool_grad_grad_rule(adj_node *y, adj_node *dy, adj_node *dx[])
-{
-    dx[0] = dx[1] = NULL;
-    dx[2] = adj_max_pool_grad(y->in[0], y->in[1], dy, pool_of(y));
+    dx[2] = adj_node_new3(adjoint, y->in[0], y->in[1], dy, y->attrs);
 }
 
 static void avg_pool_rule(adj_node *y, adj_node *dy, adj_node *dx[])
@@ -220,7 +207,7 @@ const adj_op adj_op_max_pool = {.name = "max_pool",
                                 .n_in = 1,
                                 .schema = &pool_schema,
                                 .flags = ADJ_OP_KINKS | ADJ_OP_HALF,
-                                .infer = max_pool_infer,
+                                .infer = pool_infer,
                                 .grad = max_pool_rule,
                                 .rewrite_with_users = max_pool_rewrite_with_users,
                                 .save_for_backward = max_pool_save_for_backward,
@@ -235,7 +222,7 @@ const adj_op adj_op_max_pool_grad = {
     .flags = ADJ_OP_KINKS | ADJ_OP_HALF,
     .linear_in = ADJ_IN(2),
     .infer = max_pool_grad_infer,
-    .grad = max_pool_grad_rule,
+    .grad = max_pool_grads_rule,
     .save_for_backward = max_pool_grad_save_for_backward,
     .operand = {"orig_input", "orig_output", "grad"},
     .images = ADJ_IN(0) | ADJ_IN(1) | ADJ_IN(2) | ADJ_IMAGE_RESULT,
@@ -249,14 +236,14 @@ const adj_op adj_op_max_pool_grad_grad = {
     .flags = ADJ_OP_KINKS | ADJ_OP_HALF,
     .linear_in = ADJ_IN(2),
     .infer = max_pool_grad_grad_infer,
-    .grad = max_pool_grad_grad_rule,
+    .grad = max_pool_grads_rule,
     .operand = {"orig_input", "orig_output", "grad"},
     .images = ADJ_IN(0) | ADJ_IN(1) | ADJ_IN(2) | ADJ_IMAGE_RESULT};
 const adj_op adj_op_max_pool_argmax = {.name = "max_pool_argmax",
                                        .n_in = 1,
                                        .schema = &pool_schema,
                                        .flags = ADJ_OP_NO_GRADIENT | ADJ_OP_INTERNAL,
-                                       .infer = max_pool_argmax_infer};
+                                       .infer = pool_infer};
 const adj_op adj_op_max_pool_grad_argmax = {.name = "max_pool_grad_argmax",
                                             .n_in = 2,
                                             .schema = &pool_schema,
@@ -268,7 +255,7 @@ const adj_op adj_op_avg_pool = {.name = "avg_pool",
                                 .flags = ADJ_OP_HALF,
                                 .schema = &pool_schema,
                                 .linear_in = ADJ_IN(0),
-                                .infer = avg_pool_infer,
+                                .infer = pool_infer,
                                 .grad = avg_pool_rule,
                                 .operand = {"input"},
                                 .images = ADJ_IN(0) | ADJ_IMAGE_RESULT,

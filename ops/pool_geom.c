@@ -68,19 +68,22 @@ static adj_status check_pool(adj_pool *a, adj_error *error)
 
 adj_status adj_pool_from_attrs(const adj_attr_lists *lists, adj_pool *a, adj_error *error)
 {
-    int64_t dilation[4];
+    adj_conv read = {0};
     if (lists == NULL || a == NULL)
         return adj_error_set(error, ADJ_EARG, "adj_pool_from_attrs: %s is NULL",
                              lists == NULL ? "lists" : "a");
     *a = (adj_pool){0};
-    const attr_windows to = {&a->padding, &a->format, a->ksize, a->stride, dilation, a->pad};
-    adj_status status = attr_read(lists, to, error);
+    adj_status status = attr_read(lists, &read, a->ksize, error);
     if (status != ADJ_OK)
         return status;
     for (int i = 0; i < 4; i++)
-        if (!is_absent(dilation) && dilation[i] != 1)
+        if (!is_absent(read.dilation) && read.dilation[i] != 1)
             return adj_error_set(error, ADJ_EARG, "dilations of a pool must be 1 (got %" PRId64 ")",
-                                 dilation[i]);
+                                 read.dilation[i]);
+    a->padding = read.padding;
+    a->format = read.format;
+    memcpy(a->stride, read.stride, sizeof a->stride);
+    memcpy(a->pad, read.pad, sizeof a->pad);
     return check_pool(a, error);
 }
 
@@ -161,15 +164,7 @@ adj_status pool_resolve(const adj_node *n, pool_kind kind, adj_pool_attrs *a)
 static void show(const void *attrs, FILE *f)
 {
     const adj_pool_attrs *a = attrs;
-    const adj_conv_geom *k = &a->geom;
-
-    fprintf(f, " %s k%" PRId64 "x%" PRId64, padding_word(a->pool.padding), k->kh, k->kw);
-    if (a->kc != 1)
-        fprintf(f, "x%" PRId64, a->kc);
-    fprintf(f, " s%" PRId64 "x%" PRId64, k->sh, k->sw);
-    show_pads(a->pool.padding, k, f);
-    if (k->format == ADJ_NCHW)
-        fprintf(f, " NCHW");
+    show_windows(a->pool.padding, &a->geom, a->kc, f);
 }
 
 static void set_format(void *attrs, adj_format format)
