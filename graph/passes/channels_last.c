@@ -42,17 +42,13 @@ static int convert_attrs(const pass_target *target, const adj_node *n, void *att
 
 /* Returns the op on NHWC images. images: as adj_op.images; of them those of rank 4 are converted.
  */
-static adj_node *on_images(rewriting *w, const adj_node *n, adj_node *const in[], const void *attrs,
+static adj_node *on_images(rewriting *w, const adj_node *n, adj_node *in[], const void *attrs,
                            unsigned images)
 {
-    adj_node **operand = adj_graph_alloc(w->to, (size_t)n->n_in * sizeof *operand);
-    if (operand == NULL)
-        return NULL;
-    for (int k = 0; k < n->n_in; k++) {
-        const int is_image = has_operand_bit(images, k) && n->in[k]->type.shape.rank == 4;
-        operand[k] = is_image ? channels_last(w, n->in[k], in[k]) : in[k];
-    }
-    adj_node *y = adj_node_new(w->to, n->op, n->n_in, operand, attrs);
+    for (int k = 0; k < n->n_in; k++)
+        if (has_operand_bit(images, k) && n->in[k]->type.shape.rank == 4)
+            in[k] = channels_last(w, n->in[k], in[k]);
+    adj_node *y = adj_node_new(w->to, n->op, n->n_in, in, attrs);
     return images & ADJ_IMAGE_RESULT ? channels_first(w, n, y) : y;
 }
 
@@ -74,7 +70,7 @@ static int follows_operands(const rewriting *w, const adj_node *n)
     return found;
 }
 
-static adj_node *to_channels_last(rewriting *w, const adj_node *n, adj_node *const in[])
+static adj_node *to_channels_last(rewriting *w, const adj_node *n, adj_node *in[])
 {
     _Alignas(16) char attrs[MAX_ATTR];
     if (convert_attrs(w->target, n, attrs))

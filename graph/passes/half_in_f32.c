@@ -18,16 +18,6 @@ static int may_be_wide(const adj_node *n)
            n->op != &adj_op_transpose && n->op->flags & (ADJ_OP_HALF | ADJ_OP_HALF_ALWAYS);
 }
 
-static adj_node *in_f32(adj_graph *to, const adj_node *n, adj_node *const in[])
-{
-    adj_node **operand = adj_graph_alloc(to, (size_t)n->n_in * sizeof *operand);
-    if (operand == NULL)
-        return NULL;
-    for (int k = 0; k < n->n_in; k++)
-        operand[k] = adj_is_half(in[k]->type.dtype) ? adj_cast(in[k], ADJ_F32) : in[k];
-    return adj_node_new(to, n->op, n->n_in, operand, n->attrs);
-}
-
 /* Returns the f32 sum itself if n casts to f32 a sum over a batch or a parameter's gradient:
  * then it is not rounded in between and cannot overflow. NULL if n is not such a cast. */
 static adj_node *sum_itself(const adj_node *n, adj_node *const in[])
@@ -40,12 +30,14 @@ static adj_node *sum_itself(const adj_node *n, adj_node *const in[])
     return wanted && in[0]->in[0]->type.dtype == ADJ_F32 ? in[0]->in[0] : NULL;
 }
 
-static adj_node *half_in_f32(rewriting *w, const adj_node *n, adj_node *const in[])
+static adj_node *half_in_f32(rewriting *w, const adj_node *n, adj_node *in[])
 {
     adj_node *sum = sum_itself(n, in), *y = sum != NULL ? sum : rule_copy(w, n, in);
     if (y == NULL || !may_be_wide(n) || has_kernel(w, y))
         return y;
-    adj_node *wide = in_f32(w->to, n, in);
+    for (int k = 0; k < n->n_in; k++)
+        in[k] = adj_is_half(in[k]->type.dtype) ? adj_cast(in[k], ADJ_F32) : in[k];
+    adj_node *wide = rule_copy(w, n, in);
     if (wide == NULL || !has_kernel(w, wide))
         return wide == NULL ? NULL : y;
     return adj_cast(wide, n->type.dtype);

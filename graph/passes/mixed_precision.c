@@ -120,14 +120,11 @@ static int scaled_operand(const precision *p, const adj_node *n)
     return first;
 }
 
-static adj_node *mixed(rewriting *w, const adj_node *n, adj_node *const in[])
+static adj_node *mixed(rewriting *w, const adj_node *n, adj_node *in[])
 {
     const precision *p = w->state;
     unsigned flags = n->op->flags;
     int is_half = (flags & ADJ_OP_HALF_ALWAYS) != 0;
-    adj_node **operand = adj_graph_alloc(w->to, (size_t)(n->n_in + 1) * sizeof *operand);
-    if (operand == NULL)
-        return NULL;
     if (flags & ADJ_OP_HALF)
         is_half = n->role != ADJ_ROLE_UPDATE && follows(n, in, p->half);
     int scaled = is_half ? scaled_operand(p, n) : NOT_SCALED;
@@ -137,10 +134,10 @@ static adj_node *mixed(rewriting *w, const adj_node *n, adj_node *const in[])
             wanted.is_scaled = has_operand_bit(n->op->sum_in, k);
         if (is_half && may_be_half(n, k))
             wanted.dtype = p->half;
-        operand[k] = converted(w, in[k], form_of(w, n->in[k], in[k]), wanted);
+        in[k] = converted(w, in[k], form_of(w, n->in[k], in[k]), wanted);
     }
     p->scaled[n->id] = scaled != NOT_SCALED;
-    adj_node *y = adj_node_new(w->to, n->op, n->n_in, operand, n->attrs);
+    adj_node *y = rule_copy(w, n, in);
     return flags & ADJ_OP_HALF_SUM ? in_type(y, n->type.dtype) : y;
 }
 

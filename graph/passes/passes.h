@@ -31,9 +31,9 @@ typedef struct { /* the nodes of `from` that the roots need, and their images in
     void *state;      /* state of the pass */
 } rewriting;
 
-/* Returns the node of w->to that replaces n; in: the images of n's operands. NULL if out of
- * memory. */
-typedef adj_node *rewrite_rule(rewriting *w, const adj_node *n, adj_node *const in[]);
+/* Returns the node of w->to that replaces n; in: the images of n's operands, which the rule may
+ * replace. NULL if out of memory. */
+typedef adj_node *rewrite_rule(rewriting *w, const adj_node *n, adj_node *in[]);
 
 typedef struct {
     const char *name; /* as a trace prints it */

@@ -7,7 +7,7 @@
  * what they make. Requires: backends are selected. Keeps: types. */
 #include "passes.h"
 
-static adj_node *simplify(rewriting *w, const adj_node *n, adj_node *const in[])
+static adj_node *simplify(rewriting *w, const adj_node *n, adj_node *in[])
 {
     adj_node *simpler = n->op->simplify != NULL ? n->op->simplify(n, in) : NULL;
     return simpler != NULL ? simpler : rule_copy(w, n, in);
@@ -20,14 +20,14 @@ static int may_regroup(const pass_target *target, const adj_graph *g)
     return !target->reference_only && !target->opts->debug->no_fusion;
 }
 
-static adj_node *rewrite_with_users(rewriting *w, const adj_node *n, adj_node *const in[])
+static adj_node *rewrite_with_users(rewriting *w, const adj_node *n, adj_node *in[])
 {
     adj_node *better =
         n->op->rewrite_with_users != NULL ? n->op->rewrite_with_users(n, in, w->uses) : NULL;
     return better != NULL ? better : rule_copy(w, n, in);
 }
 
-static adj_node *save_for_backward(rewriting *w, const adj_node *n, adj_node *const in[])
+static adj_node *save_for_backward(rewriting *w, const adj_node *n, adj_node *in[])
 {
     adj_node *better =
         n->op->save_for_backward != NULL ? n->op->save_for_backward(n, in, w->uses) : NULL;
@@ -47,7 +47,7 @@ static int may_save(const pass_target *target, const adj_graph *g)
     return !target->opts->debug->no_fusion;
 }
 
-static adj_node *split(rewriting *w, const adj_node *n, adj_node *const in[])
+static adj_node *split(rewriting *w, const adj_node *n, adj_node *in[])
 {
     if (n->op != &adj_op_all_reduce)
         return rule_copy(w, n, in);
@@ -130,7 +130,7 @@ static int may_change(const rewriting *w, const adj_node *m, int depth)
             may_change(w, m->in[0], depth - 1));
 }
 
-static adj_node *fold(rewriting *w, const adj_node *n, adj_node *const in[])
+static adj_node *fold(rewriting *w, const adj_node *n, adj_node *in[])
 {
     adj_node *folded = NULL;
     if (n->op->fold != NULL && others_are_invariant(w, n) && may_change(w, n->in[0], 1))

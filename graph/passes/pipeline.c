@@ -20,7 +20,7 @@ static const pass *const pipeline[] = {
     &pass_copy,               /* always: drops what is no longer read */
 };
 
-adj_node *rule_copy(rewriting *w, const adj_node *n, adj_node *const in[])
+adj_node *rule_copy(rewriting *w, const adj_node *n, adj_node *in[])
 {
     return adj_node_new(w->to, n->op, n->n_in, in, n->attrs);
 }

@@ -131,7 +131,7 @@ static adj_node *copy_of(rewriting *w, const adj_node *n)
     return *copy;
 }
 
-static adj_node *recompute(rewriting *w, const adj_node *n, adj_node *const in[])
+static adj_node *recompute(rewriting *w, const adj_node *n, adj_node *in[])
 {
     const copies *c = w->state;
     int reads = 0;
