@@ -1,4 +1,6 @@
 /* sync_batch_norm.c - see shards.h. */
+#include <string.h>
+
 #include "shards.h"
 
 /* ---- selection ---- */
@@ -75,34 +77,27 @@ static double unbiased_factor(int64_t m, int64_t times)
     return all > 1 ? all / (all - 1) : 1;
 }
 
-/* True if n is [[1], [factor]], as ops/nn/normalize.c builds it. */
-static int is_factor(const adj_node *n, double factor)
+/* Sets data to [[1], [factor]], as ops/nn/normalize.c builds it. */
+static void set_factor(adj_dtype dtype, double factor, double data[2])
 {
-    if (n->op != &adj_op_const || n->type.shape.rank != 2 || n->type.shape.dim[0] != 2 ||
-        n->type.shape.dim[1] != 1)
-        return 0;
-    const void *data = ((const adj_const_attrs *)n->attrs)->data;
-    if (n->type.dtype == ADJ_F64)
-        return ((const double *)data)[0] == 1 && ((const double *)data)[1] == factor;
-    return n->type.dtype == ADJ_F32 && ((const float *)data)[0] == 1 &&
-           ((const float *)data)[1] == (float)factor;
-}
-
-static adj_node *new_factor(adj_graph *g, adj_type t, double factor)
-{
-    const double f64[] = {1, factor};
-    const float f32[] = {1, (float)factor};
-    return adj_const(g, t.dtype, t.shape, t.dtype == ADJ_F64 ? (const void *)f64 : f32);
+    adj_store(dtype, data, 0, 1);
+    adj_store(dtype, data, 1, factor);
 }
 
 void count_whole_batch(const shards *s, const adj_node *n, adj_node *in[])
 {
     if (n->op != &adj_op_mul || n->in[0]->op != &adj_op_batch_norm_stats ||
-        !s->is_common[n->in[0]->id])
+        !s->is_common[n->in[0]->id] || n->in[1]->op != &adj_op_const)
         return;
     const adj_node *stats = n->in[0];
     const int64_t c = stats->type.shape.dim[1];
     const int64_t m = c > 0 ? node_elems(stats->in[0]) / c : 0;
-    if (is_factor(n->in[1], unbiased_factor(m, 1)))
-        in[1] = new_factor(s->g, n->in[1]->type, unbiased_factor(m, s->all));
+    const adj_type t = {stats->type.dtype, {2, {2, 1}}};
+    double factor[2];
+    set_factor(t.dtype, unbiased_factor(m, 1), factor);
+    if (!is_same_type(n->in[1]->type, t) ||
+        memcmp(((const adj_const_attrs *)n->in[1]->attrs)->data, factor, adj_type_bytes(t)) != 0)
+        return;
+    set_factor(t.dtype, unbiased_factor(m, s->all), factor);
+    in[1] = adj_const(s->g, t.dtype, t.shape, factor);
 }

@@ -142,6 +142,8 @@ adj_dtype dtype_of_elem(const import *f, int elem);
 int add_values(import *f);
 /* Adds the initializers of the graph or of a branch. Returns 0 on failure. */
 int add_initializers(import *f, const Onnx__GraphProto *g);
+/* Returns the tensor that the caller gives for the input of that name, or NULL. */
+const adj_tensor *known_input(const import *f, const char *name);
 /* Gives the last layer weights and a bias for options.classes, if that is not 0. Returns 0 on
  * failure. */
 int replace_head(import *f);

@@ -81,7 +81,7 @@ static int input_type(import *f, const Onnx__ValueInfoProto *info, int *elem, ad
     return 1;
 }
 
-static const adj_tensor *known_input(const import *f, const char *name)
+const adj_tensor *known_input(const import *f, const char *name)
 {
     for (int i = 0; i < f->o->n_known; i++)
         if (strcmp(f->o->known[i].name, name) == 0)
@@ -142,12 +142,6 @@ static int is_traced(const import *f)
     return by != NULL && strcmp(by, "pytorch") == 0 && f->model->graph->n_metadata_props == 0;
 }
 
-/* True if a number is a parameter: one of PyTorch's older exporter, where it names no constant. */
-static int is_scalar_param(const import *f, const char *name)
-{
-    return is_traced(f) && strncmp(name, "onnx::", 6) != 0;
-}
-
 static int add_initializer(import *f, const Onnx__TensorProto *t)
 {
     if (t->name == NULL || t->name[0] == '\0')
@@ -159,8 +153,10 @@ static int add_initializer(import *f, const Onnx__TensorProto *t)
     if (v->known == NULL)
         return 0;
     v->elem = v->known->elem;
-    v->is_initial =
-        elem_is_float(v->elem) && (v->known->shape.rank > 0 || is_scalar_param(f, t->name));
+    /* A number is a parameter if PyTorch's older exporter names no constant by it. */
+    const int is_number = v->known->shape.rank == 0;
+    v->is_initial = elem_is_float(v->elem) &&
+                    (!is_number || (is_traced(f) && strncmp(t->name, "onnx::", 6) != 0));
     v->is_weight = v->is_initial;
     return 1;
 }
@@ -196,14 +192,6 @@ static int copy_initial(import *f, const Onnx__NodeProto *n)
     return 1;
 }
 
-static int copy_initials(import *f, const Onnx__GraphProto *g)
-{
-    for (size_t i = 0; i < g->n_node; i++)
-        if (!copy_initial(f, g->node[i]))
-            return 0;
-    return 1;
-}
-
 /* Counts the values of a graph and its branches. */
 static void count_values(const Onnx__GraphProto *g, int64_t *n)
 {
@@ -232,7 +220,10 @@ int add_values(import *f)
     for (size_t i = 0; i < g->n_input; i++)
         if (!add_input(f, g->input[i]))
             return 0;
-    return name_parameters(f) && copy_initials(f, g);
+    int is_done = name_parameters(f);
+    for (size_t i = 0; i < g->n_node && is_done; i++)
+        is_done = copy_initial(f, g->node[i]);
+    return is_done;
 }
 
 /* ---- a new last layer for another number of classes ----

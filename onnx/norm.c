@@ -196,15 +196,6 @@ int import_lrn(call *n)
 
 /* ---- dropout ---- */
 
-/* True if the caller gives operand i, so that the file does not decide on it. */
-static int is_given(const call *n, int i)
-{
-    for (int k = 0; k < n->f->o->n_known; k++)
-        if (strcmp(n->f->o->known[k].name, n->in[i]->name) == 0)
-            return 1;
-    return n->in[i]->known == NULL;
-}
-
 int import_dropout(call *n)
 {
     const numbers *ratio = has_in(n, 1) ? in_known(n, 1) : NULL;
@@ -214,7 +205,9 @@ int import_dropout(call *n)
     adj_node *x = in_node(n, 0);
     if (x == NULL || (has_in(n, 1) && ratio == NULL))
         return 0;
-    if (has_in(n, 2) && !n->f->o->training && rate > 0 && is_given(n, 2)) {
+    /* The file does not decide on training_mode if the caller gives it, or a run computes it. */
+    if (has_in(n, 2) && !n->f->o->training && rate > 0 &&
+        (n->in[2]->known == NULL || known_input(n->f, n->in[2]->name) != NULL)) {
         const numbers *t = in_known(n, 2);
         if (t == NULL || (t->n == 1 && number_at(t, 0) != 0))
             return refuse(n, "training_mode (expected false; see adj_onnx_opts.training)");

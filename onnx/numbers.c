@@ -236,20 +236,18 @@ static int stays_inside(const char *path)
 static int open_inside(import *f, const char *path)
 {
     int folder = open(f->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    const char *part = path;
-    while (folder >= 0) {
+    for (const char *part = path; folder >= 0;) {
         const char *slash = strchr(part, '/');
-        char name[256];
         const size_t n = slash != NULL ? (size_t)(slash - part) : strlen(part);
-        if (n >= sizeof name) {
-            errno = ENAMETOOLONG;
-            break;
-        }
-        memcpy(name, part, n);
-        name[n] = '\0';
         const int flags = O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
-        const int next =
-            n == 0 ? dup(folder) : openat(folder, name, flags | (slash != NULL ? O_DIRECTORY : 0));
+        char name[256] = "";
+        int next = -1;
+        if (n >= sizeof name)
+            errno = ENAMETOOLONG;
+        else if (n == 0)
+            next = dup(folder);
+        else
+            next = openat(folder, memcpy(name, part, n), flags | (slash != NULL ? O_DIRECTORY : 0));
         const int why = errno;
         close(folder);
         errno = why;
@@ -257,11 +255,6 @@ static int open_inside(import *f, const char *path)
             return next;
         folder = next;
         part = slash + 1;
-    }
-    if (folder >= 0) {
-        const int why = errno;
-        close(folder);
-        errno = why;
     }
     return -1;
 }

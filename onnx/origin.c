@@ -25,13 +25,6 @@ typedef struct {
     int64_t n;
 } signature;
 
-/* Returns the notes of PyTorch's newer exporter on parameters; NULL if there are none. */
-static const char *signature_text(const Onnx__GraphProto *g)
-{
-    return entry_of(g->n_metadata_props, g->metadata_props,
-                    "pkg.torch.export.ExportedProgram.graph_signature");
-}
-
 static int by_token(const void *a, const void *b)
 {
     return strcmp(((const origin *)a)->token, ((const origin *)b)->token);
@@ -198,7 +191,8 @@ static int name_operands(import *f, const signature *s, Onnx__NodeProto *n)
 int name_parameters(import *f)
 {
     const Onnx__GraphProto *g = f->model->graph;
-    const char *text = signature_text(g);
+    const char *text = entry_of(g->n_metadata_props, g->metadata_props,
+                                "pkg.torch.export.ExportedProgram.graph_signature");
     signature s = {0};
     if (text == NULL)
         return 1;

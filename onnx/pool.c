@@ -283,8 +283,6 @@ int import_global_lp_pool(call *n)
 {
     const double p = (double)attr_int(n, "p", 2);
     adj_node *x = in_node(n, 0);
-    if (x == NULL)
-        return 0;
-    adj_node *sum = adj_reduce_sum(power(adj_abs(x), p), spatial_axes(x));
-    return give(n, power(sum, 1 / p));
+    return x != NULL &&
+           give(n, power(adj_reduce_sum(power(adj_abs(x), p), spatial_axes(x)), 1 / p));
 }

@@ -329,13 +329,10 @@ const char *turned(writer *w, const adj_node *n)
     if (s->turned != NULL)
         return s->turned;
     const adj_shape d = adj_node_type(n).shape;
-    if ((n->op->flags & ADJ_OP_LEAF) != 0 || n->op == &adj_op_fill)
-        s->turned =
-            n->op == &adj_op_input
-                ? transposed(w, plain(w, n), (int64_t[]){0, 3, 1, 2})
-                : arranged(w, n, nchw, (adj_shape){4, {d.dim[0], d.dim[3], d.dim[1], d.dim[2]}});
-    else
-        s->turned = transposed(w, plain(w, n), (int64_t[]){0, 3, 1, 2});
+    const int is_kept = (n->op->flags & ADJ_OP_LEAF) != 0 && n->op != &adj_op_input;
+    s->turned = is_kept || n->op == &adj_op_fill
+                    ? arranged(w, n, nchw, (adj_shape){4, {d.dim[0], d.dim[3], d.dim[1], d.dim[2]}})
+                    : transposed(w, plain(w, n), (int64_t[]){0, 3, 1, 2});
     return s->turned;
 }
 

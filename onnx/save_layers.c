@@ -257,31 +257,34 @@ static const char *stats_row(writer *w, const adj_node *stats, int64_t i)
     return out;
 }
 
+/* Returns the form of a norm's images: in a file their channels are axis 1. */
+static int norm_form(writer *w, const adj_node *n)
+{
+    const int is_nhwc = adj_format_of(n) == ADJ_NHWC;
+    const int64_t rank = dims(n).rank;
+    if (is_nhwc && rank != 4 && rank != 2)
+        cannot_save(w, n, "its images are NHWC and not of rank 4");
+    return is_nhwc && rank == 4;
+}
+
 void save_batch_norm(writer *w, const adj_node *n)
 {
-    const adj_batch_norm_attrs *a = n->attrs;
-    const adj_shape s = dims(n);
-    const int form = a->format == ADJ_NHWC && s.rank == 4;
     if (w->of[n->id].is_folded) {
         save_folded(w, n);
         return;
     }
-    if (a->format == ADJ_NHWC && s.rank != 4 && s.rank != 2)
-        cannot_save(w, n, "its images are NHWC and not of rank 4");
+    const int form = norm_form(w, n);
     const char *in[] = {in_form(w, n->in[0], form), plain(w, n->in[2]),        plain(w, n->in[3]),
                         stats_row(w, n->in[1], 0),  stats_row(w, n->in[1], 1), NULL};
     Onnx__NodeProto *p = emit(w, "BatchNormalization", in, result(w, n, form));
-    set_float(w, p, "epsilon", a->epsilon);
+    set_float(w, p, "epsilon", ((const adj_batch_norm_attrs *)n->attrs)->epsilon);
 }
 
 /* InstanceNormalization of the groups as channels, then a factor and a sum for each channel. */
 void save_group_norm(writer *w, const adj_node *n)
 {
     const adj_group_norm_attrs *a = n->attrs;
-    const adj_shape s = dims(n);
-    const int form = a->format == ADJ_NHWC && s.rank == 4;
-    if (a->format == ADJ_NHWC && s.rank != 4 && s.rank != 2)
-        cannot_save(w, n, "its images are NHWC and not of rank 4");
+    const int form = norm_form(w, n);
     const char *x = in_form(w, n->in[0], form), *rows = fresh_name(w), *normed = fresh_name(w);
     const char *shape = fresh_name(w), *back = fresh_name(w), *scaled = fresh_name(w);
     emit1(w, "Shape", x, shape);
@@ -292,7 +295,7 @@ void save_group_norm(writer *w, const adj_node *n)
     Onnx__NodeProto *p = emit(w, "InstanceNormalization", in, normed);
     set_float(w, p, "epsilon", a->epsilon);
     emit2(w, "Reshape", normed, shape, back);
-    adj_shape list = {.rank = s.rank - 1, .dim = {dims(n->in[1]).dim[0], 1, 1, 1, 1, 1}};
+    adj_shape list = {.rank = dims(n).rank - 1, .dim = {dims(n->in[1]).dim[0], 1, 1, 1, 1, 1}};
     emit2(w, "Mul", back, arranged(w, n->in[1], axes_in_order, list), scaled);
     emit2(w, "Add", scaled, arranged(w, n->in[2], axes_in_order, list), result(w, n, form));
 }

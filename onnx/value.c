@@ -72,32 +72,31 @@ int are_equal(const numbers *v)
     return 1;
 }
 
+/* Returns the numbers in type dtype, their axes permuted, which the caller frees; NULL when out of
+ * memory. */
+static void *stored(import *f, const numbers *v, adj_dtype dtype, const int perm[])
+{
+    void *data = malloc((size_t)(v->n > 0 ? v->n : 1) * adj_dtype_size(dtype));
+    order o = order_permuted(v->shape, perm);
+    if (data == NULL)
+        import_fail(f, ADJ_ENOMEM, "out of memory");
+    for (int64_t i = 0; data != NULL && i < v->n; i++, order_next(&o))
+        adj_store(dtype, data, i, number_at(v, o.from));
+    return data;
+}
+
 /* Equal numbers become a fill, which a batch of another size can have as well. */
 adj_node *const_node(import *f, const numbers *v, adj_dtype dtype)
 {
     if (dtype != ADJ_I32 && v->n > 1 && are_equal(v))
         return adj_fill(f->g, dtype, v->shape, number_at(v, 0));
-    const size_t size = adj_dtype_size(dtype);
-    void *data = malloc(v->n > 0 ? (size_t)v->n * size : 1);
-    if (data == NULL) {
-        import_fail(f, ADJ_ENOMEM, "out of memory");
-        return NULL;
-    }
-    for (int64_t i = 0; i < v->n; i++)
-        adj_store(dtype, data, i, number_at(v, i));
-    adj_node *c = adj_const(f->g, dtype, v->shape, data);
+    void *data = stored(f, v, dtype, axes_in_order);
+    adj_node *c = data != NULL ? adj_const(f->g, dtype, v->shape, data) : NULL;
     free(data);
     return c;
 }
 
 /* ---- parameters ---- */
-
-/* Returns random initial values as for a dense layer: of each class, a result, elems / classes
- * weights are summed up. */
-static adj_init random_init(const import *f, adj_shape s)
-{
-    return adj_init_from_fans(ADJ_HE_NORMAL, adj_shape_elems(s) / f->o->classes, f->o->classes);
-}
 
 /* Adds a parameter or state with the values of an initializer, its axes permuted. */
 static adj_node *add_param(call *n, const value *v, const int perm[], int is_state)
@@ -107,17 +106,13 @@ static adj_node *add_param(call *n, const value *v, const int perm[], int is_sta
     adj_shape shape = v->known->shape;
     for (int i = 0; i < shape.rank; i++)
         shape.dim[i] = v->known->shape.dim[perm[i]];
-    const int64_t elems = v->known->n > 0 ? v->known->n : 1;
-    void *data = malloc((size_t)elems * adj_dtype_size(dtype));
-    if (data == NULL) {
-        import_fail(f, ADJ_ENOMEM, "out of memory");
+    void *data = stored(f, v->known, dtype, perm);
+    if (data == NULL)
         return NULL;
-    }
-    order o = order_permuted(v->known->shape, perm);
-    for (int64_t i = 0; i < v->known->n; i++, order_next(&o))
-        adj_store(dtype, data, i, number_at(v->known, o.from));
-    const adj_init init =
-        v->is_random ? random_init(f, shape) : (adj_init){.kind = ADJ_INIT_DATA, .data = data};
+    adj_init init = {.kind = ADJ_INIT_DATA, .data = data};
+    if (v->is_random) /* as of a dense layer: elems / classes weights are summed up for each class
+                       */
+        init = adj_init_from_fans(ADJ_HE_NORMAL, v->known->n / f->o->classes, f->o->classes);
     adj_node *p = is_state ? adj_state(f->g, v->name, dtype, shape, init)
                            : adj_param(f->g, v->name, dtype, shape, init);
     free(data);

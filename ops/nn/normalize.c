@@ -18,9 +18,9 @@ static void update_running(adj_node *running, adj_node *stats, int64_t m, double
     adj_graph *g = adj_node_graph(running);
     double unbiased = m > 1 ? (double)m / (double)(m - 1) : 1;
     adj_type t = adj_node_type(stats);
-    float factor_f32[2] = {1, (float)unbiased};
-    double factor_f64[2] = {1, unbiased};
-    const void *factor = t.dtype == ADJ_F64 ? (const void *)factor_f64 : factor_f32;
+    double factor[2];
+    adj_store(t.dtype, factor, 0, 1);
+    adj_store(t.dtype, factor, 1, unbiased);
 
     adj_role role = adj_graph_set_role(g, ADJ_ROLE_UPDATE);
     adj_node *both = adj_const(g, t.dtype, (adj_shape){2, {2, 1}}, factor);
