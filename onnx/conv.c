@@ -11,8 +11,6 @@
 
 adj_node *as_images(adj_node *x)
 {
-    if (x == NULL)
-        return NULL;
     const adj_shape s = shape_of(x);
     if (s.rank == 3)
         return adj_reshape(x, (adj_shape){4, {s.dim[0], s.dim[1], 1, s.dim[2]}});

@@ -63,8 +63,6 @@ adj_node *less_or_equal(adj_node *a, adj_node *b) { return adj_greater_equal(b, 
 int import_comparison(call *n)
 {
     adj_node *a = in_node(n, 0), *b = in_beside(n, 1);
-    if (a == NULL || b == NULL)
-        return 0;
     if (adj_node_type(a).dtype == ADJ_I32) {
         a = adj_cast(a, ADJ_F64);
         b = adj_cast(b, ADJ_F64);
@@ -142,8 +140,6 @@ int import_cast(call *n)
     adj_node *x = in_node(n, 0);
     if (!elem_is_float(to) && !elem_is_integer(to))
         return refuse(n, "a cast to %s", elem_name(to));
-    if (x == NULL)
-        return 0;
     const adj_dtype dtype = dtype_of_elem(n->f, to);
     if (to == ELEM_BOOL) {
         if (adj_node_type(x).dtype == ADJ_I32)

@@ -151,8 +151,6 @@ int64_t clamp(int64_t v, int64_t low, int64_t high) { return v < low ? low : v >
 
 adj_node *slice_axis(adj_node *x, int axis, int64_t begin, int64_t size)
 {
-    if (x == NULL)
-        return NULL;
     adj_shape from = shape_of(x), length = from;
     if (begin == 0 && size == from.dim[axis])
         return x;

@@ -11,8 +11,6 @@ int import_gemm(call *n)
     const unsigned turned = (attr_int(n, "transA", 0) != 0 ? ADJ_TRANSPOSE_A : 0) |
                             (attr_int(n, "transB", 0) != 0 ? ADJ_TRANSPOSE_B : 0);
     adj_node *y = adj_matmul(in_node(n, 0), in_node(n, 1), turned);
-    if (y == NULL)
-        return 0;
     if (alpha != 1)
         y = adj_scale(y, alpha);
     if (!has_in(n, 2) || beta == 0)

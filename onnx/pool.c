@@ -264,8 +264,6 @@ static adj_axes spatial_axes(const adj_node *x)
 int import_global_average_pool(call *n)
 {
     adj_node *x = in_node(n, 0);
-    if (x == NULL)
-        return 0;
     const adj_shape s = shape_of(x);
     if (s.rank != 4)
         return give(n, adj_reduce_mean(x, spatial_axes(x)));
@@ -276,13 +274,13 @@ int import_global_average_pool(call *n)
 int import_global_max_pool(call *n)
 {
     adj_node *x = in_node(n, 0);
-    return x != NULL && give(n, adj_reduce_max(x, spatial_axes(x)));
+    return give(n, adj_reduce_max(x, spatial_axes(x)));
 }
 
 int import_global_lp_pool(call *n)
 {
     const double p = (double)attr_int(n, "p", 2);
     adj_node *x = in_node(n, 0);
-    return x != NULL &&
-           give(n, power(adj_reduce_sum(power(adj_abs(x), p), spatial_axes(x)), 1 / p));
+    adj_node *sum = adj_reduce_sum(power(adj_abs(x), p), spatial_axes(x));
+    return give(n, power(sum, 1 / p));
 }

@@ -29,7 +29,7 @@ static void silu_grad(adj_node *y, adj_node *dy, adj_node *dx[])
 static adj_node *one_minus_twice(adj_node *y)
 {
     adj_node *twice = adj_scale(y, 2);
-    return y != NULL ? adj_sub(adj_fill_like(y, 1), twice) : NULL;
+    return adj_sub(adj_fill_like(y, 1), twice);
 }
 
 /* d/dy of dy y (1 - y) is dy (1 - 2 y). */

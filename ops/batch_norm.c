@@ -33,8 +33,6 @@ static double per_channel(const adj_node *x, int64_t format)
 static adj_node *inverse_deviation(adj_node *stats, double epsilon)
 {
     adj_node *var = adj_stats_row(stats, 1);
-    if (var == NULL)
-        return NULL;
     adj_node *deviation = adj_sqrt(adj_add(var, adj_fill_like(var, epsilon)));
     return adj_div(adj_fill_like(var, 1), deviation);
 }

@@ -83,7 +83,7 @@ static void div_grad(adj_node *y, adj_node *dy, adj_node *dx[])
 /* Passes dy to a where mask is 1, to b where it is 0. */
 static void split_gradient(adj_node *y, adj_node *dy, adj_node *mask, adj_node *dx[])
 {
-    adj_node *rest = mask != NULL ? adj_sub(adj_fill_like(mask, 1), mask) : NULL;
+    adj_node *rest = adj_sub(adj_fill_like(mask, 1), mask);
 
     dx[0] = adj_sum_to(adj_relu_grad(dy, mask), y->in[0]->type.shape);
     dx[1] = adj_sum_to(adj_relu_grad(dy, rest), y->in[1]->type.shape);

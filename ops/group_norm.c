@@ -121,8 +121,6 @@ static void grad_grad(adj_node *y, adj_node *incoming, adj_node *dx[])
     jw = adj_reshape(jw, v.shape);
     adj_node *centerd = adj_sub(x, adj_scale(adj_reduce_sum(x, v.within), 1 / v.m));
     adj_node *var = adj_scale(group_dot(&v, centerd, centerd), 1 / v.m);
-    if (var == NULL)
-        return;
     adj_node *deviation = adj_sqrt(adj_add(var, adj_fill_like(var, a->epsilon)));
     adj_node *xhat = adj_div(centerd, deviation);
     adj_node *of_s = adj_mul(xhat, group_dot(&v, e, jw));

@@ -37,8 +37,6 @@ adj_node *batch_norm_fold(const adj_node *n, adj_node *const in[])
         (int64_t)((const adj_conv_attrs *)conv->attrs)->conv.format != a->format)
         return NULL;
     adj_node *var = adj_stats_row(stats, 1);
-    if (var == NULL)
-        return NULL;
     adj_node *k = adj_div(gamma, adj_sqrt(adj_add(var, adj_fill_like(var, a->epsilon))));
     adj_node *mean = adj_stats_row(stats, 0);
     if (biased != NULL)
