@@ -157,12 +157,8 @@ void write_conv2d(function *f)
         g.n = g.ih = g.oh = 1;
         g.pt = g.pl = 0;
     }
-    put_convolution(f, &(convolution){.geom = g,
-                                      .pixel = g.ic,
-                                      .channel = 1,
-                                      .variable = is_flat ? "i" : "ow",
-                                      .inner = "c",
-                                      .lane = "o"});
+    put_convolution(f, &(convolution){g, .pixel = g.ic, .channel = 1,
+                                      .variable = is_flat ? "i" : "ow", .inner = "c", .lane = "o"});
 }
 
 /* ---- gradients ---- */
@@ -240,24 +236,9 @@ void write_matmul(function *f)
         put_end(t, braces + 1);
         return;
     }
-    const adj_conv_geom g = {.n = 1,
-                             .ih = 1,
-                             .iw = rows,
-                             .ic = inner,
-                             .kh = 1,
-                             .kw = 1,
-                             .oc = columns,
-                             .oh = 1,
-                             .ow = rows,
-                             .sh = 1,
-                             .sw = 1,
-                             .dh = 1,
-                             .dw = 1,
-                             .groups = 1};
-    put_convolution(f, &(convolution){.geom = g,
-                                      .pixel = m->transpose_a ? 1 : inner,
-                                      .channel = m->transpose_a ? rows : 1,
-                                      .variable = "i",
-                                      .inner = "k",
-                                      .lane = "j"});
+    adj_conv_geom g = {.iw = rows, .ow = rows, .ic = inner, .oc = columns};
+    g.n = g.ih = g.oh = g.kh = g.kw = g.sh = g.sw = g.dh = g.dw = g.groups = 1;
+    put_convolution(f, &(convolution){g, .pixel = m->transpose_a ? 1 : inner,
+                                      .channel = m->transpose_a ? rows : 1, .variable = "i",
+                                      .inner = "k", .lane = "j"});
 }

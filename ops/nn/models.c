@@ -256,9 +256,9 @@ static adj_node *build_ds_cnn(adj_node *x, const adj_model_opts *options)
 
 /* Settings in which the models' recipes differ. */
 typedef struct {
+    const char *why;
     double lr, weight_decay, clip_norm;
     int64_t batch, shift;
-    const char *why;
 } settings;
 
 static const char residual_why[] =
@@ -270,46 +270,30 @@ static const struct {
 } models[] = {
     {{{"lenet", build_lenet, {.size = {28, 28, 1}, .classes = 10}},
       "2 convolutions 5x5 (32, 64), dense 128"},
-     {.lr = 0.02,
-      .weight_decay = 5e-4,
-      .batch = 32,
-      .shift = 2,
-      .why = "no batch norm: a high rate only after a warm-up"}},
+     {"no batch norm: a high rate only after a warm-up", .lr = 0.02, .weight_decay = 5e-4,
+      .batch = 32, .shift = 2}},
     {{{"lenet5", build_lenet5, {.size = {32, 32, 1}, .classes = 10}},
       "LeCun's, tanh and average pools"},
-     {.lr = 0.02,
-      .weight_decay = 5e-4,
-      .batch = 32,
-      .shift = 2,
-      .why = "no batch norm: a high rate only after a warm-up"}},
+     {"no batch norm: a high rate only after a warm-up", .lr = 0.02, .weight_decay = 5e-4,
+      .batch = 32, .shift = 2}},
     {{{"resnet8", build_resnet8, {.size = {32, 32, 3}, .classes = 10}},
       "MLPerf Tiny's residual net"},
-     {.lr = 0.1, .weight_decay = 5e-4, .batch = 64, .shift = 2, .why = residual_why}},
+     {residual_why, .lr = 0.1, .weight_decay = 5e-4, .batch = 64, .shift = 2}},
     {{{"resnet20", build_resnet20, {.size = {32, 32, 3}, .classes = 10}},
       "residual net of 3 x 3 blocks"},
-     {.lr = 0.1, .weight_decay = 5e-4, .batch = 64, .shift = 2, .why = residual_why}},
+     {residual_why, .lr = 0.1, .weight_decay = 5e-4, .batch = 64, .shift = 2}},
     {{{"mobilenet_v1", build_mobilenet_v1, {.size = {96, 96, 3}, .classes = 2}},
       "depthwise separable, multiplier 0.25"},
-     {.lr = 0.1,
-      .weight_decay = 1e-4,
-      .batch = 32,
-      .shift = 6,
-      .why = "little decay on depthwise filters (Howard et al. 2017, section 3.2)"}},
+     {"little decay on depthwise filters (Howard et al. 2017, section 3.2)", .lr = 0.1,
+      .weight_decay = 1e-4, .batch = 32, .shift = 6}},
     {{{"vgg6", build_vgg6, {.size = {32, 32, 3}, .classes = 10}},
       "6 convolutions 3x3 (64, 128, 256), dense 256"},
-     {.lr = 0.02,
-      .weight_decay = 5e-4,
-      .clip_norm = 1,
-      .batch = 64,
-      .shift = 2,
-      .why = "no batch norm, eight layers: clipped gradients keep it finite"}},
+     {"no batch norm, eight layers: clipped gradients keep it finite", .lr = 0.02,
+      .weight_decay = 5e-4, .clip_norm = 1, .batch = 64, .shift = 2}},
     {{{"ds_cnn", build_ds_cnn, {.size = {49, 10, 1}, .classes = 12}},
       "MLPerf Tiny's keyword spotter"},
-     {.lr = 0.2,
-      .weight_decay = 1e-4,
-      .batch = 64,
-      .shift = 1,
-      .why = "batch norm everywhere takes a high rate; little decay on depthwise filters"}},
+     {"batch norm everywhere takes a high rate; little decay on depthwise filters", .lr = 0.2,
+      .weight_decay = 1e-4, .batch = 64, .shift = 1}},
 };
 enum { N_MODEL = sizeof models / sizeof *models };
 
