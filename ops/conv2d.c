@@ -71,15 +71,12 @@ static adj_status conv_infer_backprop_input(const adj_node *n, void *attrs, adj_
     adj_shape w = n->in[0]->type.shape, dy = n->in[1]->type.shape;
     conv_sizes s = sizes_of(n, "input_sizes", "filter");
 
+    s.k = a->geom;
     if (adj_check_same_dtype(n) != ADJ_OK || conv_set_filter(&s, w) != ADJ_OK)
         return adj_graph_status(n->graph);
-    s.n = a->geom.n;
-    s.h = a->geom.ih;
-    s.w = a->geom.iw;
-    s.c = a->geom.ic;
-    if (s.n == FROM_OPERANDS) { /* a dy of another rank is refused later */
-        s.n = dy.rank == 4 ? dy.dim[0] : 0;
-        s.c = s.in;
+    if (s.k.n == FROM_OPERANDS) { /* a dy of another rank is refused later */
+        s.k.n = dy.rank == 4 ? dy.dim[0] : 0;
+        s.k.ic = s.in;
     }
     if (conv_resolve(&s, a) != ADJ_OK || conv_check_out(&s, &a->geom, dy, "out_backprop") != ADJ_OK)
         return adj_graph_status(n->graph);

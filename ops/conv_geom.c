@@ -92,10 +92,10 @@ adj_status conv_set_image(conv_sizes *s, adj_shape image, adj_format format)
     adj_status status = check_four(s, s->image_name, image);
     if (status != ADJ_OK)
         return status;
-    s->n = image.dim[ax.n];
-    s->h = image.dim[ax.h];
-    s->w = image.dim[ax.w];
-    s->c = image.dim[ax.c];
+    s->k.n = image.dim[ax.n];
+    s->k.ih = image.dim[ax.h];
+    s->k.iw = image.dim[ax.w];
+    s->k.ic = image.dim[ax.c];
     return ADJ_OK;
 }
 
@@ -104,43 +104,43 @@ adj_status conv_set_filter(conv_sizes *s, adj_shape filter)
     adj_status status = check_four(s, s->filter_name, filter);
     if (status != ADJ_OK)
         return status;
-    s->kh = filter.dim[0];
-    s->kw = filter.dim[1];
+    s->k.kh = filter.dim[0];
+    s->k.kw = filter.dim[1];
     s->in = filter.dim[2];
     s->last = filter.dim[3];
     return ADJ_OK;
 }
 
-/* Checks the channels: 1 <= in divides c; for a depthwise filter in == c. */
-static adj_status check_channels(const conv_sizes *s, int64_t *groups, int64_t *oc)
+/* Checks the channels: 1 <= in divides c; for a depthwise filter in == c. Sets groups and oc. */
+static adj_status check_channels(const conv_sizes *s, adj_conv_geom *k)
 {
-    adj_shape filter = {4, {s->kh, s->kw, s->in, s->last}};
-    if (s->kh < 1 || s->kw < 1 || s->in < 1 || (s->last < 1 && !s->may_be_empty))
+    adj_shape filter = {4, {s->k.kh, s->k.kw, s->in, s->last}};
+    if (s->k.kh < 1 || s->k.kw < 1 || s->in < 1 || (s->last < 1 && !s->may_be_empty))
         return adj_fail(s->g, ADJ_ESHAPE,
                         "%s: %s must not be empty (got %s, expected every dimension >= 1)", s->op,
                         s->filter_name, adj_shape_text(filter).s);
-    if (s->c < 1)
+    if (s->k.ic < 1)
         return adj_fail(s->g, ADJ_ESHAPE, "%s: %s must have channels (got depth %" PRId64 ")",
-                        s->op, s->image_name, s->c);
-    if (s->depthwise ? s->c != s->in : s->c % s->in != 0)
+                        s->op, s->image_name, s->k.ic);
+    if (s->depthwise ? s->k.ic != s->in : s->k.ic % s->in != 0)
         return adj_fail(s->g, ADJ_ESHAPE,
                         "%s: depth of %s must %s the depth of %s (got %" PRId64 " and %" PRId64 ")",
                         s->op, s->filter_name, s->depthwise ? "equal" : "divide", s->image_name,
-                        s->in, s->c);
+                        s->in, s->k.ic);
     if (s->depthwise) {
-        *groups = s->c;
-        if (__builtin_mul_overflow(s->c, s->last, oc))
+        k->groups = s->k.ic;
+        if (__builtin_mul_overflow(s->k.ic, s->last, &k->oc))
             return adj_fail(s->g, ADJ_ESHAPE, "%s: %s gives too many channels (got %s)", s->op,
                             s->filter_name, adj_shape_text(filter).s);
         return ADJ_OK;
     }
-    *groups = s->c / s->in;
-    *oc = s->last;
-    if (*oc % *groups != 0)
+    k->groups = s->k.ic / s->in;
+    k->oc = s->last;
+    if (k->oc % k->groups != 0)
         return adj_fail(s->g, ADJ_ESHAPE,
                         "%s: out channels of %s must be a multiple of the %" PRId64
                         " groups that the depth of %s makes (got %" PRId64 ")",
-                        s->op, s->filter_name, *groups, s->image_name, *oc);
+                        s->op, s->filter_name, k->groups, s->image_name, k->oc);
     return ADJ_OK;
 }
 
@@ -165,26 +165,20 @@ adj_status conv_resolve(const conv_sizes *s, adj_conv_attrs *a)
     if (status != ADJ_OK)
         return adj_fail(s->g, status, "%s: %s", s->op, error.message);
 
-    int64_t groups = 1, oc = 0;
-    status = check_channels(s, &groups, &oc);
+    a->geom = s->k;
+    a->geom.format = conv->format;
+    status = check_channels(s, &a->geom);
     if (status != ADJ_OK)
         return status;
 
     image_axes ax = axes_of(conv->format);
-    window h = window_along(ax.h, s->h, s->kh, conv->stride, conv->dilation, conv->pad);
-    window w = window_along(ax.w, s->w, s->kw, conv->stride, conv->dilation, conv->pad);
+    window h = window_along(ax.h, s->k.ih, s->k.kh, conv->stride, conv->dilation, conv->pad);
+    window w = window_along(ax.w, s->k.iw, s->k.kw, conv->stride, conv->dilation, conv->pad);
     status = resolve_dim(s, "height", &h, conv->padding);
     if (status == ADJ_OK)
         status = resolve_dim(s, "width", &w, conv->padding);
     if (status != ADJ_OK)
         return status;
-    a->geom = (adj_conv_geom){.n = s->n,
-                              .ih = s->h,
-                              .iw = s->w,
-                              .ic = s->c,
-                              .oc = oc,
-                              .groups = groups,
-                              .format = conv->format};
     geom_set_windows(&a->geom, &h, &w);
     return ADJ_OK;
 }

@@ -32,9 +32,9 @@ typedef struct {
     adj_graph *g;
     const char *op, *image_name, *filter_name;
     int depthwise;
-    int may_be_empty;         /* the filter's last dimension may be 0 */
-    int64_t n, h, w, c;       /* image */
-    int64_t kh, kw, in, last; /* filter: [kh, kw, in, out or multiplier] */
+    int may_be_empty; /* the filter's last dimension may be 0 */
+    adj_conv_geom k;  /* sizes of the image, and kh and kw */
+    int64_t in, last; /* the filter's other sizes: [kh, kw, in, out or multiplier] */
 } conv_sizes;
 
 /* Sets the image's sizes from an operand's shape, which must have rank 4. */

@@ -75,6 +75,20 @@ static adj_status check_init(adj_graph *g, const adj_op *op, const char *name, a
     return ADJ_OK;
 }
 
+/* Returns a copy of the values in the graph's memory; NULL on failure. */
+static const void *copied(adj_graph *g, const adj_op *op, adj_type type, const void *data)
+{
+    if (adj_check_type(g, op->name, "shape", type) != ADJ_OK)
+        return NULL;
+    const size_t bytes = adj_type_bytes(type);
+    if (data == NULL && bytes > 0) {
+        adj_fail(g, ADJ_EARG, "%s: data is NULL (expected %zu bytes)", op->name, bytes);
+        return NULL;
+    }
+    void *copy = adj_graph_alloc(g, bytes);
+    return copy != NULL && bytes > 0 ? memcpy(copy, data, bytes) : copy;
+}
+
 static adj_node *new_leaf(adj_graph *g, const adj_op *op, const char *name, adj_type type,
                           adj_init init, int is_drawn)
 {
@@ -98,14 +112,9 @@ static adj_node *new_leaf(adj_graph *g, const adj_op *op, const char *name, adj_
     if (check_init(g, op, name, init) != ADJ_OK)
         return NULL;
     if (init.kind == ADJ_INIT_DATA) {
-        if (adj_check_type(g, op->name, "shape", type) != ADJ_OK)
-            return NULL;
-        const size_t bytes = adj_type_bytes(type);
-        void *copy = adj_graph_alloc(g, bytes);
-        if (copy == NULL)
-            return NULL;
-        a.data = memcpy(copy, init.data, bytes);
         a.data_dtype = (int64_t)type.dtype;
+        if ((a.data = copied(g, op, type, init.data)) == NULL)
+            return NULL;
     }
     return adj_label(adj_node_new(g, op, 0, NULL, &a), name);
 }
@@ -140,18 +149,8 @@ adj_node *adj_const(adj_graph *g, adj_dtype dtype, adj_shape shape, const void *
     adj_const_attrs a = {.dtype = (int64_t)dtype, .shape = trimmed(shape)};
     if (g == NULL || adj_graph_status(g) != ADJ_OK)
         return NULL;
-    if (adj_check_type(g, "const", "shape", (adj_type){dtype, shape}) != ADJ_OK)
-        return NULL;
-    size_t bytes = adj_type_bytes((adj_type){dtype, shape});
-    if (data == NULL && bytes > 0) {
-        adj_fail(g, ADJ_EARG, "const: data is NULL (expected %zu bytes)", bytes);
-        return NULL;
-    }
-    void *copy = adj_graph_alloc(g, bytes);
-    if (copy == NULL)
-        return NULL;
-    a.data = bytes > 0 ? memcpy(copy, data, bytes) : copy;
-    return adj_node_new(g, &adj_op_const, 0, NULL, &a);
+    a.data = copied(g, &adj_op_const, (adj_type){dtype, shape}, data);
+    return a.data != NULL ? adj_node_new(g, &adj_op_const, 0, NULL, &a) : NULL;
 }
 
 adj_node *adj_fill(adj_graph *g, adj_dtype dtype, adj_shape shape, double value)

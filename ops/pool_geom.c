@@ -91,7 +91,7 @@ adj_status pool_set_input(const adj_node *n, const char *name, adj_shape shape, 
 {
     conv_sizes s = {.g = n->graph, .op = n->op->name, .image_name = name};
     adj_status status = conv_set_image(&s, shape, a->pool.format);
-    a->geom = (adj_conv_geom){.n = s.n, .ih = s.h, .iw = s.w, .ic = s.c};
+    a->geom = s.k;
     return status;
 }
 
