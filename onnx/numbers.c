@@ -168,52 +168,40 @@ void number_set(numbers *v, int64_t i, double to)
 
 /* ---- tensors of the file ---- */
 
-/* Returns the integer in the lowest bytes of an element, the others being 0. */
-static int64_t integer_of(const elem_row *row, uint64_t element)
+/* Converts elements of that width: little-endian, as on the machines that the library runs on. */
+static void from_bytes(const elem_row *row, const void *data, size_t bytes, int is_signed,
+                       numbers *v)
 {
-    const int unused = (int)(64 - 8 * row->bytes);
-    return row->is_signed ? (int64_t)(element << unused) >> unused : (int64_t)element;
-}
-
-/* Little-endian raw data, as on the machines that the library runs on. */
-static void from_raw(const elem_row *row, const uint8_t *raw, numbers *v)
-{
+    const int unused = (int)(64 - 8 * bytes);
     for (int64_t i = 0; i < v->n; i++) {
         uint64_t element = 0;
-        memcpy(&element, raw + (size_t)i * row->bytes, row->bytes);
+        memcpy(&element, (const char *)data + (size_t)i * bytes, bytes);
         if (row->is_float)
             v->f[i] = adj_load(row->dtype, &element, 0);
         else
-            v->i[i] = integer_of(row, element);
+            v->i[i] = is_signed ? (int64_t)(element << unused) >> unused : (int64_t)element;
     }
 }
 
-static size_t field_length(const elem_row *row, const Onnx__TensorProto *t)
+static void from_raw(const elem_row *row, const void *raw, numbers *v)
+{
+    from_bytes(row, raw, row->bytes, row->is_signed, v);
+}
+
+/* A list of elements in a TensorProto, which may be wider there than their type. */
+typedef struct {
+    const void *data;
+    size_t n, bytes;
+} elements;
+
+static elements listed_elements(const elem_row *row, const Onnx__TensorProto *t)
 {
     switch (row->field) {
-    case FIELD_FLOAT: return t->n_float_data;
-    case FIELD_DOUBLE: return t->n_double_data;
-    case FIELD_INT32: return t->n_int32_data;
-    case FIELD_INT64: return t->n_int64_data;
-    default: return t->n_uint64_data;
-    }
-}
-
-static void from_field(const elem_row *row, const Onnx__TensorProto *t, numbers *v)
-{
-    for (int64_t i = 0; i < v->n; i++) {
-        if (row->field == FIELD_FLOAT) {
-            v->f[i] = (double)t->float_data[i];
-        } else if (row->field == FIELD_DOUBLE) {
-            v->f[i] = t->double_data[i];
-        } else if (row->is_float) {
-            const uint16_t half = (uint16_t)t->int32_data[i];
-            v->f[i] = adj_load(row->dtype, &half, 0);
-        } else {
-            v->i[i] = row->field == FIELD_INT32   ? t->int32_data[i]
-                      : row->field == FIELD_INT64 ? t->int64_data[i]
-                                                  : (int64_t)t->uint64_data[i];
-        }
+    case FIELD_FLOAT: return (elements){t->float_data, t->n_float_data, 4};
+    case FIELD_DOUBLE: return (elements){t->double_data, t->n_double_data, 8};
+    case FIELD_INT32: return (elements){t->int32_data, t->n_int32_data, 4};
+    case FIELD_INT64: return (elements){t->int64_data, t->n_int64_data, 8};
+    default: return (elements){t->uint64_data, t->n_uint64_data, 8};
     }
 }
 
@@ -347,9 +335,8 @@ const numbers *read_tensor(import *f, const Onnx__TensorProto *t)
     const int64_t n = adj_shape_elems(shape), bytes = n * (int64_t)row->bytes;
     const int is_external = t->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL;
     const int is_raw = !is_external && t->has_raw_data;
-    const int64_t got = is_external ? n
-                        : is_raw    ? (int64_t)t->raw_data.len
-                                    : (int64_t)field_length(row, t);
+    const elements listed = listed_elements(row, t);
+    const int64_t got = is_external ? n : (int64_t)(is_raw ? t->raw_data.len : listed.n);
     const int64_t want = is_raw ? bytes : n;
     if (got != want) {
         import_fail(f, ADJ_EIO,
@@ -363,7 +350,7 @@ const numbers *read_tensor(import *f, const Onnx__TensorProto *t)
     if (v != NULL && (is_external || is_raw))
         from_raw(row, is_external ? external : t->raw_data.data, v);
     else if (v != NULL)
-        from_field(row, t, v);
+        from_bytes(row, listed.data, listed.bytes, 1, v);
     if (v != NULL && shape.rank == 0 && v->elem == ELEM_FLOAT)
         v->f[0] = meant_by(f, (float)v->f[0]);
     free(external);

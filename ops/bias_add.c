@@ -7,17 +7,6 @@
 #include "grad.h"
 #include "ops/rules/rules.h"
 
-static adj_status bias_add_infer(const adj_node *n, void *attrs, adj_type *out)
-{
-    const adj_format_attrs *a = attrs;
-    adj_status status = check_channels(n);
-    *out = n->in[0]->type;
-    if (status != ADJ_OK)
-        return status;
-    return adj_check_operand(
-        n, 1, (adj_type){out->dtype, {.rank = 1, .dim = {channels_of(n->in[0], a->format)}}});
-}
-
 static adj_status bias_add_grad_infer(const adj_node *n, void *attrs, adj_type *out)
 {
     const adj_format_attrs *a = attrs;
@@ -47,7 +36,7 @@ const adj_op adj_op_bias_add = {.name = "bias_add",
                                 .schema = &format_schema,
                                 .linear_in = ADJ_IN(0) | ADJ_IN(1),
                                 .sum_in = ADJ_IN(0) | ADJ_IN(1),
-                                .infer = bias_add_infer,
+                                .infer = channel_infer,
                                 .grad = bias_add_rule,
                                 .operand = {"input", "bias"},
                                 .images = ADJ_IN(0) | ADJ_IMAGE_RESULT};

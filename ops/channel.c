@@ -41,7 +41,7 @@ static adj_type norm_stats_type(const adj_node *x, int64_t format, int rows)
     return (adj_type){adj_stats_dtype(x->type.dtype), shape};
 }
 
-adj_status norm_infer(const adj_node *n, void *attrs, adj_type *out)
+adj_status channel_infer(const adj_node *n, void *attrs, adj_type *out)
 {
     const adj_node *x = n->in[0], with = {.op = n->op, .attrs = attrs};
     const int64_t format = adj_format_of(&with);
@@ -51,9 +51,12 @@ adj_status norm_infer(const adj_node *n, void *attrs, adj_type *out)
     *out = n->op->images & ADJ_IMAGE_RESULT ? x->type : norm_stats_type(x, format, 2);
     for (int i = 1; i < n->n_in && status == ADJ_OK; i++) {
         const adj_example kind = n->op->example[i];
-        const int rows = kind == ADJ_EXAMPLE_STATISTIC ? 0 : 2;
-        status = adj_check_operand(
-            n, i, kind == ADJ_EXAMPLE_X ? x->type : norm_stats_type(x, format, rows));
+        const int is_vector = kind == ADJ_EXAMPLE_STATISTIC || kind == ADJ_EXAMPLE_CHANNELS;
+        adj_type want =
+            kind == ADJ_EXAMPLE_X ? x->type : norm_stats_type(x, format, is_vector ? 0 : 2);
+        if (kind == ADJ_EXAMPLE_CHANNELS)
+            want.dtype = x->type.dtype;
+        status = adj_check_operand(n, i, want);
     }
     return status;
 }

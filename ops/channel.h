@@ -16,12 +16,11 @@ int channel_axis(adj_shape x, int64_t format);
 int64_t channels_of(const adj_node *x, int64_t format);
 /* Checks that operand 0 is a float of such a rank. */
 adj_status check_channels(const adj_node *n);
-
-/* ---- normalization: types of operands, and pieces of gradient rules ---- */
-
 /* Implements adj_op.infer: operands have the types of adj_op.example; the result is an
  * image like x, or two rows of statistics. */
-adj_status norm_infer(const adj_node *n, void *attrs, adj_type *out);
+adj_status channel_infer(const adj_node *n, void *attrs, adj_type *out);
+
+/* ---- normalization: types of operands, and pieces of gradient rules ---- */
 
 /* Reshapes [c] to broadcast over x's channels. */
 adj_node *norm_along(adj_node *v, const adj_node *x, int64_t format);

@@ -21,7 +21,7 @@
 static adj_status infer(const adj_node *n, void *attrs, adj_type *out)
 {
     const adj_group_norm_attrs *a = attrs;
-    adj_status status = norm_infer(n, attrs, out);
+    adj_status status = channel_infer(n, attrs, out);
     if (status != ADJ_OK)
         return status;
     int64_t c = channels_of(n->in[0], a->format);
