@@ -299,6 +299,8 @@ static void expect_refused(const char *path, const char *option, const char *exp
     tool(ANY_STATUS, TRAIN "--resume --checkpoint %s %s", path, option);
     cr_expect(ran.status == 1 || ran.status == 3, "%s: status %d", expected, ran.status);
     expect_text(ran.err, expected);
+    if (strncmp(expected, "entry ", 6) == 0)
+        expect_text(ran.err, "--resume: bad: ");
     cr_expect_eq(strncmp(ran.err, "adjoint train: ", 15), 0);
     cr_expect_null(strchr(ran.err, '\033'));
 }
