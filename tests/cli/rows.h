@@ -1,15 +1,14 @@
-/* rows.h - lines of the tool with what they print, from the file beside the test, test_x.txt for
- * test_x.c:
+/* rows.h - lines of the tool with what they print, from lines.txt; a section of test_bench.c:
  *
- *   == SECTION
+ *   == bench/SECTION
  *   STATUS LINE > WORDS 2> WORDS
  *
  * The line ends with that exit status and prints the words (\n: a new line). Standard output > and
  * standard error 2> may have several words, or * for any; one without words stays empty. Behind
- * => or 2=> is all that is printed, behind !> or !2> what is not. "== SECTION: COMMAND": with these
- * words every line of the section begins. A line that begins with $ is one of a shell, to which the
- * tool is adjoint. A line that the tool refuses leaves no file. A row that ends with \ goes on in
- * the next line, and one that begins with # is a comment. */
+ * => or 2=> is all that is printed, behind !> or !2> what is not. "== bench/SECTION: COMMAND": with
+ * these words every line of the section begins. A line that begins with $ is one of a shell, to
+ * which the tool is adjoint. A line that the tool refuses leaves no file. A row that ends with
+ * \ goes on in the next line, and one that begins with # is a comment. */
 #ifndef TESTS_CLI_ROWS_H
 #define TESTS_CLI_ROWS_H
 
@@ -109,19 +108,22 @@ static inline int read_row(FILE *f, char row[ROW])
     return 0;
 }
 
-/* Runs the lines of a section and expects what their rows have. */
+/* Runs the lines of a section of the test that includes this, and expects what their rows have. */
 static inline void expect_rows(const char *section)
 {
-    char path[2 * PATH_MAX], row[ROW], command[ROW];
-    const size_t length = strlen(section);
+    static const char prefix[] = "tests/cli/test_";
+    char path[2 * PATH_MAX], name[ROW], row[ROW], command[ROW];
+    const char *test = __BASE_FILE__ + sizeof prefix - 1;
+    const size_t length =
+        (size_t)snprintf(name, sizeof name, "%.*s/%s", (int)strcspn(test, "."), test, section);
     int is_found = 0, n = 0;
-    snprintf(path, sizeof path, "%s/%.*stxt", top, (int)strlen(__BASE_FILE__) - 1, __BASE_FILE__);
+    snprintf(path, sizeof path, "%s/tests/cli/lines.txt", top);
     FILE *f = fopen(path, "r");
     cr_assert_not_null(f, "%s", path);
     while (read_row(f, row)) {
         if (strncmp(row, "== ", 3) == 0) {
             const char *end = row + 3 + length;
-            is_found = strncmp(row + 3, section, length) == 0 && (*end == '\0' || *end == ':');
+            is_found = strncmp(row + 3, name, length) == 0 && (*end == '\0' || *end == ':');
             snprintf(command, sizeof command, "%s", is_found && *end == ':' ? end + 2 : "");
         } else if (is_found && row[0] != '\0' && row[0] != '#') {
             expect_row(command, row);
@@ -129,7 +131,7 @@ static inline void expect_rows(const char *section)
         }
     }
     fclose(f);
-    cr_assert_gt(n, 0, "%s: no section %s", path, section);
+    cr_assert_gt(n, 0, "%s: no section %s", path, name);
 }
 
 #endif
