@@ -7,9 +7,6 @@
 #include "program.h"
 #include "tool.h"
 
-/* Element i of the example. */
-static float example_at(int64_t i) { return (float)((i * 7 + 3) % 17) / 8 - 1; }
-
 /* Creates an executor on the reference backend with the parameters of another one. */
 static adj_status copy_exec(const adj_exec *values, adj_node *output, const adj_updates *updates,
                             adj_exec **copy, adj_error *error)
@@ -35,7 +32,7 @@ static adj_status compute_example(file *e, const adj_exec *values, adj_node *out
     if (status == ADJ_OK) {
         status = adj_set_in_place(r, input, &to);
         for (int64_t i = 0; i < adj_shape_elems(e->input.shape) && status == ADJ_OK; i++)
-            ((float *)to)[i] = example_at(i);
+            ((float *)to)[i] = (float)((i * 7 + 3) % 17) / 8 - 1; /* as NAME_test has it */
         if (status == ADJ_OK)
             status = adj_run(r);
         if (status == ADJ_OK)

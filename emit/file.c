@@ -190,12 +190,6 @@ static const char *arena_unused(const file *e, const part *p)
     return (e->o->flags & ADJ_EMIT_CALLER_ARENA) && !p->uses_arena ? "    (void)arena;\n" : "";
 }
 
-static void put_predict(const file *e, FILE *f)
-{
-    fprintf(f, "%s\n{\n%s%s    return 0;\n}\n\n", predict_prototype(e).s,
-            arena_unused(e, &e->predict), e->predict.calls.text);
-}
-
 static void put_train_step(const file *e, FILE *f)
 {
     const int one = elems(e->labels) == 1;
@@ -284,7 +278,8 @@ adj_status put_file(const file *e, FILE *f)
     put_declarations(e, f);
     put_arrays(e, f);
     fputs(e->functions.text, f);
-    put_predict(e, f);
+    fprintf(f, "%s\n{\n%s%s    return 0;\n}\n\n", predict_prototype(e).s,
+            arena_unused(e, &e->predict), e->predict.calls.text);
     put_train_step(e, f);
     if (e->o->updates != NULL)
         put_state(e, f);

@@ -38,12 +38,10 @@ void write_softmax(function *f)
     put_end(t, open + 1);
 }
 
-static double smoothing_of(const adj_node *n) { return ((const adj_value_attrs *)n->attrs)->value; }
-
 /* Returns the target of class j: (1 - s) where it is the label, and s / k. */
 static expression target_of(const adj_node *n, const char *label, int64_t k)
 {
-    const double s = smoothing_of(n);
+    const double s = ((const adj_value_attrs *)n->attrs)->value;
     return expr("(j == %s ? %s : %s)", label, literal(1 - s + s / (double)k).s,
                 literal(s / (double)k).s);
 }

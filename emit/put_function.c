@@ -350,22 +350,18 @@ static int is_read(const plan *p, int fill)
     return 0;
 }
 
-static int is_called(const plan *p, int i)
-{
-    return i >= p->n_invariant && (p->step[i].group.node[0]->op != &adj_op_fill || is_read(p, i));
-}
-
 adj_status put_function(program *p, int i)
 {
-    const step *s = &p->e->plan.step[i];
+    const plan *plan = &p->e->plan;
+    const step *s = &plan->step[i];
     const adj_node *root = s->group.node[0];
     function f;
     array *filter = NULL;
-    if (!is_called(&p->e->plan, i))
+    if (i < plan->n_invariant || (root->op == &adj_op_fill && !is_read(plan, i)))
         return ADJ_OK;
     if (rounded_filter(p, s, &filter) != ADJ_OK)
         return ADJ_ENOMEM;
-    const expression layer = layer_of(p->e->plan.graph, root);
+    const expression layer = layer_of(plan->graph, root);
     char *text = function_text(&f, &s->group, is_in_place(p, s), filter != NULL,
                                p->unit->double_sums, expr("%s_%s", layer.s, suffix_of(root)).s);
     p->unit->uses_philox |= root->op == &adj_op_dropout;

@@ -22,14 +22,6 @@ static int leads_on(const walk *w, const adj_node *n)
     return below;
 }
 
-static void mark_leading(walk *w, int n_x, adj_node *const x[])
-{
-    for (int i = 0; i < n_x; i++)
-        w->leads[x[i]->id] = 1;
-    for (int id = 0; id < w->n; id++)
-        w->leads[id] |= leads_on(w, w->graph->node[id]);
-}
-
 static adj_status accumulate(walk *w, const adj_node *operand, adj_node *share)
 {
     adj_node **sum = &w->grad[operand->id];
@@ -92,7 +84,10 @@ static adj_status check_lists(adj_graph *g, int n, adj_node *const x[], adj_node
 
 static adj_status walk_down(walk *w, adj_node *y, adj_node *dy, int n, adj_node *const x[])
 {
-    mark_leading(w, n, x);
+    for (int i = 0; i < n; i++)
+        w->leads[x[i]->id] = 1;
+    for (int id = 0; id < w->n; id++)
+        w->leads[id] |= leads_on(w, w->graph->node[id]);
     w->grad[y->id] = dy != NULL ? dy : adj_fill_like(y, 1);
     for (int id = (int)y->id; id >= 0 && w->graph->status == ADJ_OK; id--)
         if (w->grad[id] != NULL && leads_on(w, w->graph->node[id]))

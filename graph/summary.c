@@ -52,14 +52,6 @@ static layer *layer_named(layer all[], int *n, const adj_node *first, const char
     return &all[(*n)++];
 }
 
-/* True if no layer has counted the parameter yet; marks it. */
-static int is_first_use(char *seen, const adj_node *param)
-{
-    const int is_new = !seen[param->id];
-    seen[param->id] = 1;
-    return is_new;
-}
-
 static int add_layers(const adj_graph *g, const char *needed, char *seen, layer all[])
 {
     int n = 0;
@@ -73,7 +65,8 @@ static int add_layers(const adj_graph *g, const char *needed, char *seen, layer 
             if (p == NULL)
                 continue;
             l = layer_named(all, &n, node, p->name, prefix_length(p->name));
-            l->parameters += is_first_use(seen, p) ? adj_shape_elems(p->type.shape) : 0;
+            l->parameters += seen[p->id] ? 0 : adj_shape_elems(p->type.shape);
+            seen[p->id] = 1; /* a layer has counted it */
         }
         if (l == NULL && node->op->schema != NULL && node->op->schema->geom != 0)
             all[n++] = (layer){node, node->op->name, (int)strlen(node->op->name), 0, 0};

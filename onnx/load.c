@@ -158,12 +158,6 @@ static int fail_node(import *f)
     return import_fail(f, adj_graph_status(f->g), "%s%s", adj_graph_message(f->g), remedy);
 }
 
-static int has_result(const call *n)
-{
-    const value *y = &n->out[0];
-    return y->node != NULL || y->known != NULL || y->part != NULL;
-}
-
 /* Builds the node, whose name then begins the graph's errors. */
 static void build_named(call *n)
 {
@@ -172,7 +166,8 @@ static void build_named(call *n)
                n->proto->op_type);
     const char *before = adj_graph_set_layer(n->f->g, name);
     build(n);
-    if (!has_result(n))
+    const value *y = &n->out[0];
+    if (y->node == NULL && y->known == NULL && y->part == NULL)
         refuse(n, "an operand is missing, or is not a tensor");
     adj_graph_set_layer(n->f->g, before);
 }
@@ -207,12 +202,6 @@ static int import_node(import *f, const Onnx__NodeProto *proto)
 }
 
 /* ---- the net ---- */
-
-static int64_t classes_of(const adj_node *y)
-{
-    const adj_shape s = adj_node_type(y).shape;
-    return s.rank == 2 ? s.dim[1] : 0;
-}
 
 static adj_node *output_node(import *f, const Onnx__ValueInfoProto *info)
 {
@@ -299,7 +288,8 @@ static adj_onnx_net *make_net(import *f)
         free(all);
         return NULL;
     }
-    all->details = (onnx_details){.classes = net->n_output > 0 ? classes_of(net->output[0]) : 0,
+    const adj_shape y = adj_node_type(net->n_output > 0 ? net->output[0] : NULL).shape;
+    all->details = (onnx_details){.classes = y.rank == 2 ? y.dim[1] : 0,
                                   .opset = f->opset,
                                   .n_folded = f->n_folded,
                                   .batch = f->file_batch};

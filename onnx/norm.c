@@ -143,13 +143,6 @@ static int layer_norm_stats(call *n, adj_node *x, int axis, double epsilon)
             give_at(n, 2, adj_div(adj_scalar_like(x, 1), deviation), n->in[0]->elem));
 }
 
-static int is_layer_shape(adj_shape scale, adj_shape s, int axis)
-{
-    if (scale.rank != s.rank - axis)
-        return 0;
-    return memcmp(scale.dim, s.dim + axis, (size_t)scale.rank * sizeof *s.dim) == 0;
-}
-
 int import_layer_norm(call *n)
 {
     const double epsilon = attr_float(n, "epsilon", 1e-5);
@@ -161,7 +154,7 @@ int import_layer_norm(call *n)
     adj_shape inner = {.rank = s.rank - axis};
     memcpy(inner.dim, s.dim + axis, (size_t)inner.rank * sizeof *s.dim);
     const adj_dtype dtype = adj_node_type(x).dtype;
-    const int is_usual = is_layer_shape(scale, s, axis);
+    const int is_usual = adj_shape_equal(scale, inner);
     adj_node *one = is_usual ? gamma : adj_fill(n->f->g, dtype, inner, 1);
     adj_node *zero = is_usual && beta != NULL ? beta : adj_fill(n->f->g, dtype, inner, 0);
     one = adj_in_dtype(one, stats_dtype(x));

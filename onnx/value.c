@@ -205,16 +205,11 @@ int give_at(call *n, int i, adj_node *y, int elem)
     return 1;
 }
 
-static int elem_of_dtype(const import *f, adj_dtype dtype)
-{
-    if (dtype == ADJ_I32)
-        return ELEM_INT64;
-    return dtype == ADJ_F64 && f->o->dtype == ADJ_F64 ? ELEM_FLOAT : elem_of(dtype);
-}
-
 int give(call *n, adj_node *y)
 {
-    return y != NULL && give_at(n, 0, y, elem_of_dtype(n->f, adj_node_type(y).dtype));
+    const adj_dtype dtype = adj_node_type(y).dtype;
+    const int is_float = dtype == ADJ_F64 && n->f->o->dtype == ADJ_F64; /* in the file */
+    return give_at(n, 0, y, dtype == ADJ_I32 ? ELEM_INT64 : is_float ? ELEM_FLOAT : elem_of(dtype));
 }
 
 int give_like(call *n, adj_node *y)

@@ -42,15 +42,11 @@ static adj_node *same_groups(adj_node *x, adj_node *a, adj_node *b, const adj_gr
     return build(x, a, b, of->groups, of->epsilon, (adj_format)of->format);
 }
 
-static adj_node *sums_like(adj_node *x, adj_node *dy, const adj_group_norm_attrs *of)
-{
-    return adj_group_norm_grad_sums(x, dy, of->groups, of->epsilon, (adj_format)of->format);
-}
-
 static void norm_grad(adj_node *y, adj_node *dy, adj_node *dx[])
 {
     const adj_group_norm_attrs *a = y->attrs;
-    adj_node *x = y->in[0], *sums = sums_like(x, dy, a);
+    adj_node *x = y->in[0];
+    adj_node *sums = adj_group_norm_grad_sums(x, dy, a->groups, a->epsilon, (adj_format)a->format);
     dx[0] = same_groups(x, y->in[1], dy, a, adj_group_norm_grad);
     dx[1] = adj_stats_row(sums, 0);
     dx[2] = adj_stats_row(sums, 1);

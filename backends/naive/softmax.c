@@ -28,31 +28,21 @@ static row_sums row_sums_of(const T *x, ptrdiff_t k)
     return s;
 }
 
-typedef struct {
-    ptrdiff_t rows, k; /* k: elements of a row */
-} matrix;
-
-static matrix matrix_of(const adj_call *c)
-{
-    adj_shape s = c->group->node[0]->type.shape;
-    ptrdiff_t k = s.dim[s.rank - 1];
-    return (matrix){adj_shape_elems(s) / k, k}; /* y has elements, so k > 0 */
-}
-
 static adj_status run(const adj_call *c, int is_log)
 {
     const T *x = operand(c, 0);
-    const matrix m = matrix_of(c);
+    const adj_shape s = c->group->node[0]->type.shape;
+    const ptrdiff_t n = s.dim[s.rank - 1], rows = adj_shape_elems(s) / n; /* y is not empty */
     T *y = c->out[0];
 
-#pragma omp parallel for if (m.rows * m.k > PARALLEL_ROWS)
-    for (ptrdiff_t i = 0; i < m.rows; i++) {
-        const T *row = x + i * m.k;
-        row_sums s = row_sums_of(row, m.k);
-        A log_sum = (A)log(s.sum);
-        for (ptrdiff_t j = 0; j < m.k; j++)
-            st(y + i * m.k + j, is_log ? ld(row + j) - s.maximum - log_sum
-                                       : (A)exp(ld(row + j) - s.maximum) / s.sum);
+#pragma omp parallel for if (rows * n > PARALLEL_ROWS)
+    for (ptrdiff_t i = 0; i < rows; i++) {
+        const T *row = x + i * n;
+        row_sums r = row_sums_of(row, n);
+        A log_sum = (A)log(r.sum);
+        for (ptrdiff_t j = 0; j < n; j++)
+            st(y + i * n + j, is_log ? ld(row + j) - r.maximum - log_sum
+                                     : (A)exp(ld(row + j) - r.maximum) / r.sum);
     }
     return ADJ_OK;
 }

@@ -3,11 +3,6 @@
  * Sizes that determine a parameter's shape are checked here, all others by the ops. */
 #include "nn.h"
 
-static int64_t channels_of(const adj_node *x, adj_format format)
-{
-    return adj_node_type(x).shape.dim[format == ADJ_NCHW ? 1 : 3];
-}
-
 /* A layer's options with their defaults filled in. */
 typedef struct {
     adj_conv conv;
@@ -27,7 +22,7 @@ static conv_plan plan_conv(adj_node *x, const adj_conv_layer *o)
     conv_plan p = {.conv = {.padding = o->padding, .format = o->format},
                    .groups = o->groups != 0 ? o->groups : 1,
                    .multiplier = o->multiplier != 0 ? o->multiplier : 1,
-                   .c = channels_of(x, o->format)};
+                   .c = adj_node_type(x).shape.dim[o->format == ADJ_NCHW ? 1 : 3]};
     int h = o->format == ADJ_NCHW ? 2 : 1, w = h + 1;
 
     fill_pair(o->kernel, 3, &p.kh, &p.kw);

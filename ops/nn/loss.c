@@ -38,13 +38,6 @@ static adj_node *row_weights(adj_node *labels, adj_node *weights)
     return adj_reduce_sum(adj_mul(adj_equal(column, numbers), weights), last);
 }
 
-/* [n]: 1, or 0 for the label -1. */
-static adj_node *has_label(adj_node *labels, adj_dtype dtype)
-{
-    adj_node *zero = adj_fill(adj_node_graph(labels), dtype, (adj_shape){0}, 0);
-    return adj_greater_equal(adj_cast(labels, dtype), zero);
-}
-
 /* Reduces losses: their sum, for ADJ_LOSS_MEAN divided by the sum of the weights, or each
  * unchanged.
  */
@@ -68,7 +61,9 @@ static adj_node *weighted_loss(adj_node *z, adj_node *labels, const adj_loss_opt
 
     if (o->smoothing > 0) {
         adj_node *spread = adj_reduce_sum(adj_mul(adj_log_softmax(z), o->weights), last);
-        spread = adj_mul(spread, has_label(labels, t.dtype));
+        adj_node *zero = adj_fill(adj_node_graph(labels), t.dtype, (adj_shape){0}, 0);
+        adj_node *has_label = adj_greater_equal(adj_cast(labels, t.dtype), zero); /* not -1 */
+        spread = adj_mul(spread, has_label);
         rows = adj_sub(adj_scale(rows, 1 - o->smoothing),
                        adj_scale(spread, o->smoothing / (double)t.shape.dim[1]));
     }
@@ -157,12 +152,6 @@ static adj_status check(adj_node *logits, adj_node *labels, const adj_loss_opts 
     return ADJ_OK;
 }
 
-/* Returns each row's loss in the shape of the labels. */
-static adj_node *as_labels(adj_node *loss, adj_node *labels)
-{
-    return adj_reshape(loss, adj_node_type(labels).shape);
-}
-
 adj_node *adj_loss_softmax(adj_node *logits, adj_node *labels, const adj_loss_opts *options)
 {
     adj_loss_opts o = options != NULL ? *options : (adj_loss_opts){0};
@@ -182,8 +171,8 @@ adj_node *adj_loss_softmax(adj_node *logits, adj_node *labels, const adj_loss_op
         loss =
             adj_add(adj_mul(mix, loss), adj_mul(adj_sub(one, mix), loss_of(z, o.other_labels, &o)));
     }
-    if (o.reduction == ADJ_LOSS_EACH && loss != NULL)
-        loss = as_labels(loss, labels);
+    if (o.reduction == ADJ_LOSS_EACH)
+        loss = adj_reshape(loss, adj_node_type(labels).shape);
     return adj_label(loss, "loss");
 }
 

@@ -45,15 +45,6 @@ int adj_name_matches(const char *patterns, const char *name)
 
 /* ---- parameters ---- */
 
-/* Marks the nodes that n depends on through operands that receive gradients. */
-static void mark(const adj_node *n, char *reached)
-{
-    if (strcmp(adj_node_op(n), "stop_gradient") == 0)
-        return;
-    for (int i = 0; i < adj_node_operand_count(n); i++)
-        reached[adj_node_id(adj_node_operand_at(n, i))] = 1;
-}
-
 int adj_trainable(const adj_node *y, const char *frozen, int max, adj_node *params[])
 {
     if (y == NULL)
@@ -64,9 +55,12 @@ int adj_trainable(const adj_node *y, const char *frozen, int max, adj_node *para
     if (reached == NULL)
         return -1;
     reached[n - 1] = 1;
-    for (int id = n - 1; id >= 0; id--) /* operands have smaller ids than their users */
-        if (reached[id])
-            mark(adj_graph_node_at(g, id), reached);
+    for (int id = n - 1; id >= 0; id--) { /* operands have smaller ids than their users */
+        const adj_node *u = adj_graph_node_at(g, id);
+        const int passes = reached[id] && strcmp(adj_node_op(u), "stop_gradient") != 0;
+        for (int i = 0; passes && i < adj_node_operand_count(u); i++)
+            reached[adj_node_id(adj_node_operand_at(u, i))] = 1;
+    }
     for (int id = 0; id < n; id++) {
         adj_node *p = adj_graph_node_at(g, id);
         if (!reached[id] || !adj_node_is_param(p) || adj_name_matches(frozen, adj_node_name(p)))

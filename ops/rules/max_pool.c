@@ -18,16 +18,12 @@
 #include "rules.h"
 #include "ops/grad.h"
 
-static int same_pool(const adj_node *a, const adj_node *b)
-{
-    return memcmp(a->attrs, b->attrs, sizeof(adj_pool_attrs)) == 0;
-}
-
 /* True if d is the gradient of a max_pool y for its operand. */
 static int is_gradient_of_pool(const adj_node *d)
 {
     return d->op == &adj_op_max_pool_grad && d->in[1]->op == &adj_op_max_pool &&
-           d->in[1]->in[0] == d->in[0] && same_pool(d, d->in[1]);
+           d->in[1]->in[0] == d->in[0] &&
+           memcmp(d->attrs, d->in[1]->attrs, sizeof(adj_pool_attrs)) == 0;
 }
 
 /* True if mask is relu_grad(d, x), d being the gradient of a max_pool for x. */
