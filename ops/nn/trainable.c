@@ -104,11 +104,26 @@ int64_t adj_trainable_elems(const adj_node *y)
 
 int adj_is_training_state(const adj_node *n)
 {
-    static const char names[] =
-        "?*/momentum,?*/adam_m,?*/adam_v,?*/rmsprop_v,adam/step,dropout/step,loss_scale,"
-        "loss_scale/good_steps,loss_scale/skipped,"
-        "accumulated/*"; /* of adj_emit_accumulation */
-    return n != NULL && adj_node_is_state(n) && adj_name_matches(names, adj_node_name(n));
+    static const char *const parts[] = {"/momentum", "/adam_m", "/adam_v", "/rmsprop_v"};
+    static const char *const wholes[] = {"adam/step", "dropout/step", "loss_scale",
+                                         "loss_scale/good_steps", "loss_scale/skipped"};
+    static const char sums[] = "accumulated/"; /* of adj_emit_accumulation */
+    const char *name = n != NULL ? adj_node_name(n) : "";
+    size_t length = strlen(name);
+
+    if (n == NULL || !adj_node_is_state(n))
+        return 0;
+    if (strncmp(name, sums, sizeof sums - 1) == 0)
+        return 1;
+    for (size_t i = 0; i < sizeof wholes / sizeof *wholes; i++)
+        if (strcmp(name, wholes[i]) == 0)
+            return 1;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        size_t part = strlen(parts[i]);
+        if (length > part && strcmp(name + length - part, parts[i]) == 0)
+            return 1;
+    }
+    return 0;
 }
 
 /* True if the state belongs to a layer ("bn1" of "bn1/running") that has parameters but no
