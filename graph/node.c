@@ -118,8 +118,7 @@ adj_node *adj_node_new_with(int version, adj_graph *g, const adj_op *op, int n_i
         adj_fail(g, ADJ_EARG, "%s: bad operands", op->name); /* if infer recorded no error */
         return NULL;
     }
-    for (int64_t i = n.type.shape.rank; i >= 0 && i < ADJ_MAX_RANK; i++)
-        n.type.shape.dim[i] = 0;
+    n.type.shape = adj_trimmed(n.type.shape);
     if (adj_check_type(g, op->name, "result", n.type) != ADJ_OK || grow(g) != ADJ_OK)
         return NULL;
     n.attrs = completed;

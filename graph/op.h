@@ -51,6 +51,13 @@ ADJ_API adj_node *adj_node_clone(const adj_node *n, adj_node *const in[], int co
 /* Returns a node of this op with n's first operand as its first operand and with n's attributes, or
  * NULL if there is none. Both ops must have the same type of attributes. */
 ADJ_API const adj_node *adj_sibling(const adj_node *n, const adj_op *op, const adj_uses *uses);
+/* Returns the shape with zeros past its rank, since attributes are compared byte for byte. */
+static inline adj_shape adj_trimmed(adj_shape s)
+{
+    for (int64_t i = s.rank < 0 ? 0 : s.rank; i < ADJ_MAX_RANK; i++)
+        s.dim[i] = 0;
+    return s;
+}
 /* Prints the attributes, each after a space. */
 ADJ_API void adj_show_attrs(const adj_node *n, FILE *f);
 /* Returns the data format of the node; NHWC if its op has none. */

@@ -21,8 +21,7 @@ static adj_status check_list(const adj_node *n, const char *name, adj_shape *lis
         if (list->dim[i] < 0)
             return adj_fail(n->graph, ADJ_EARG, "%s: %s is negative at axis %ld (got %ld)",
                             n->op->name, name, (long)i, (long)list->dim[i]);
-    for (int64_t i = rank; i < ADJ_MAX_RANK; i++)
-        list->dim[i] = 0;
+    *list = adj_trimmed(*list);
     return ADJ_OK;
 }
 

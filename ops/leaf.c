@@ -46,15 +46,6 @@ const adj_op adj_op_fill = {.name = "fill",
                             .flags = ADJ_OP_NO_GRADIENT | ADJ_OP_TYPED,
                             .infer = infer};
 
-/* Returns the shape with the entries past its rank zeroed, since attributes are compared byte
- * for byte. */
-static adj_shape trimmed(adj_shape s)
-{
-    for (int64_t i = s.rank < 0 ? 0 : s.rank; i < ADJ_MAX_RANK; i++)
-        s.dim[i] = 0;
-    return s;
-}
-
 /* Fails for initial values that cannot be drawn or copied. */
 static adj_status check_init(adj_graph *g, const adj_op *op, const char *name, adj_init init)
 {
@@ -93,7 +84,7 @@ static adj_node *new_leaf(adj_graph *g, const adj_op *op, const char *name, adj_
                           adj_init init, int is_drawn)
 {
     adj_leaf_attrs a = {.dtype = (int64_t)type.dtype,
-                        .shape = trimmed(type.shape),
+                        .shape = adj_trimmed(type.shape),
                         .a = init.a,
                         .b = init.b,
                         .init = (int64_t)init.kind,
@@ -146,7 +137,7 @@ int adj_node_is_state(const adj_node *n) { return n != NULL && n->op == &adj_op_
 
 adj_node *adj_const(adj_graph *g, adj_dtype dtype, adj_shape shape, const void *data)
 {
-    adj_const_attrs a = {.dtype = (int64_t)dtype, .shape = trimmed(shape)};
+    adj_const_attrs a = {.dtype = (int64_t)dtype, .shape = adj_trimmed(shape)};
     if (g == NULL || adj_graph_status(g) != ADJ_OK)
         return NULL;
     a.data = copied(g, &adj_op_const, (adj_type){dtype, shape}, data);
@@ -155,7 +146,7 @@ adj_node *adj_const(adj_graph *g, adj_dtype dtype, adj_shape shape, const void *
 
 adj_node *adj_fill(adj_graph *g, adj_dtype dtype, adj_shape shape, double value)
 {
-    adj_fill_attrs a = {.dtype = (int64_t)dtype, .shape = trimmed(shape), .value = value};
+    adj_fill_attrs a = {.dtype = (int64_t)dtype, .shape = adj_trimmed(shape), .value = value};
     return adj_node_new(g, &adj_op_fill, 0, NULL, &a);
 }
 

@@ -5,12 +5,6 @@
  * that of broadcast_to is adj_sum_to, which gradient rules of other ops call too. */
 #include "graph/op.h"
 
-static void clear_past_rank(adj_shape *s)
-{
-    for (int64_t i = s->rank; i < ADJ_MAX_RANK; i++)
-        s->dim[i] = 0;
-}
-
 /* Replaces a -1 by the size that the other dimensions leave. */
 static adj_status fill_in(const adj_node *n, adj_shape asked, adj_shape *shape)
 {
@@ -46,7 +40,7 @@ static adj_status reshape_infer(const adj_node *n, void *attrs, adj_type *out)
         return adj_fail(n->graph, ADJ_ESHAPE,
                         "reshape: shape has a wrong rank (got %ld, expected 0 to %d)",
                         (long)shape->rank, ADJ_MAX_RANK);
-    clear_past_rank(shape);
+    *shape = adj_trimmed(*shape);
     adj_status status = fill_in(n, asked, shape);
     if (status != ADJ_OK)
         return status;
@@ -208,7 +202,7 @@ static adj_status broadcast_to_infer(const adj_node *n, void *attrs, adj_type *o
     adj_status status = adj_check_type(n->graph, "broadcast_to", "shape", *out);
     if (status != ADJ_OK)
         return status;
-    clear_past_rank(shape);
+    *shape = adj_trimmed(*shape);
     out->shape = *shape;
     int64_t added = shape->rank - x.rank;
     int fits = added >= 0;

@@ -49,6 +49,8 @@ static adj_status rewrite(rewriting *w, rewrite_rule *rule)
 
 /* ---- the verifier, which runs after each pass ---- */
 
+/* Checks that operands precede the node, belong to the graph and have the types that inference
+ * gives, which only a bug in a pass can break. */
 static adj_status verify_node(adj_graph *g, const adj_node *n, int id)
 {
     _Alignas(16) char attrs[MAX_ATTR];
@@ -68,15 +70,6 @@ static adj_status verify_node(adj_graph *g, const adj_node *n, int id)
                         "verify: node %d (%s) changed its type (got %s, expected %s)", id,
                         n->op->name, adj_shape_text(type.shape).s, adj_shape_text(n->type.shape).s);
     return ADJ_OK;
-}
-
-/* Checks that operands precede their users, belong to the graph and have the types that inference
- * gives, which only a bug in a pass can break. */
-static adj_status verify_graph(adj_graph *g)
-{
-    for (int id = 0; id < g->n_node && g->status == ADJ_OK; id++)
-        verify_node(g, g->node[id], id);
-    return g->status;
 }
 
 /* ---- the passes ---- */
@@ -102,7 +95,9 @@ static adj_status run_pass(const pass *p, const adj_node *root[], int n_image, a
     }
     for (int i = 0; i < n_image; i++)
         image[i] = image[i] != NULL ? w->image[image[i]->id] : NULL;
-    return verify_graph(to);
+    for (int id = 0; id < to->n_node && to->status == ADJ_OK; id++)
+        verify_node(to, to->node[id], id);
+    return to->status;
 }
 
 adj_status run_passes(const pass_target *target, const adj_graph *from, int n_root,
