@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include "graph/op.h"
 
@@ -34,6 +35,17 @@ oracle_sizes oracle_sizes_of(oracle_conv a);
  * The caller frees. */
 double *oracle_convolve(const oracle_sizes *s, enum oracle_result wanted, const double *x,
                         const double *w, const double *dy);
+
+/* a [m, k] times b [k, n], each as it is stored transposed if ta or tb; the caller frees. */
+static inline double *oracle_matmul(int64_t m, int64_t k, int64_t n, const double *a, int ta,
+                                    const double *b, int tb)
+{
+    double *y = calloc((size_t)(m * n) + 1, sizeof *y);
+    for (int64_t i = 0; i < m * n; i++)
+        for (int64_t l = 0; l < k; l++)
+            y[i] += a[ta ? l * m + i / n : i / n * k + l] * b[tb ? i % n * k + l : l * n + i % n];
+    return y;
+}
 
 /* ---- Philox4x32-10 once more, for tests of dropout: with 64-bit halves instead of words ---- */
 

@@ -213,10 +213,7 @@ Test(direct_epilogue, of_matmul)
     scoped(fixture_free) fixture f = fixture_new();
     adj_node *a = given_integers(&f, ADJ_F32, (adj_shape){2, {N, K}}, -3, 3);
     adj_node *b = given_integers(&f, ADJ_F32, (adj_shape){2, {K, M}}, -3, 3);
-    double product[N * M] = {0};
-    for (int i = 0; i < N * M; i++)
-        for (int k = 0; k < K; k++)
-            product[i] += f.value[0][i / M * K + k] * f.value[1][k * M + i % M];
+    scoped(release) double *product = oracle_matmul(N, K, M, f.value[0], 0, f.value[1], 0);
     const problem p = problem_of(&f, adj_matmul(a, b, 0), product);
     expect_kinds(&p, best_isa(), "gemm", ADJ_MATH_EXACT, "matmul");
 }

@@ -127,13 +127,9 @@ static void expect_product(const char *isa, int64_t n, int64_t k, int64_t m, int
     node[1] = adj_bias_add((adj_node *)node[0], bias, ADJ_NHWC);
     char text[64];
     snprintf(text, sizeof text, "%s, %ldx%ldx%ld", isa, (long)n, (long)k, (long)m);
-    scoped(release) double *want = malloc((size_t)(n * m) * sizeof *want);
-    for (int64_t i = 0; i < n; i++)
-        for (int64_t j = 0; j < m; j++) {
-            want[i * m + j] = with_bias ? f.value[2][j] : 0;
-            for (int64_t l = 0; l < k; l++)
-                want[i * m + j] += f.value[0][i * k + l] * f.value[1][l * m + j];
-        }
+    scoped(release) double *want = oracle_matmul(n, k, m, f.value[0], 0, f.value[1], 0);
+    for (int64_t i = 0; i < n * m && with_bias; i++)
+        want[i] += f.value[2][i % m];
     for (int threads = min_threads(); threads <= 3; threads += 2) {
         scoped(release) double *got =
             run_tested(&ours, &f, isa, threads, with_bias ? 2 : 1, node, text);

@@ -1,5 +1,5 @@
 /* test_edge_values.c - values at which kernel faults stay unseen: zeros of both signs, kinks, large
- * step numbers, rates of 0, seeds of two words, on every backend, against literal numbers. */
+ * step numbers, rates of 0, on every backend, against literal numbers. */
 #include <math.h>
 
 #include "expect.h"
@@ -129,25 +129,5 @@ Test(edge_values, gradients_at_kinks)
         expect_values(&f, y, backends[i % BACKENDS], kinks[i / BACKENDS].y, 0, 0);
         expect_values(&f, gradient_of(y, dy, x), backends[i % BACKENDS], kinks[i / BACKENDS].dx, 0,
                       0);
-    }
-}
-
-/* Dropout of ones and its gradient are the same mask, for seeds that differ in their upper words.
- */
-Test(edge_values, both_words_of_a_seed)
-{
-    enum { M = 64 };
-    double y[2][M];
-    for (int b = 0; b < BACKENDS; b++) {
-        for (int k = 0; k < 2; k++) {
-            scoped(fixture_free) fixture f = fixture_new();
-            adj_node *x = given_integers(&f, ADJ_F32, (adj_shape){1, {M}}, 1, 1);
-            adj_node *step = scalar(&f, ADJ_I32, 0);
-            adj_node *node = adj_dropout(x, step, 0.5, 1 + ((uint64_t)k << 32));
-            scoped(release) double *mask = evaluate(&f, node, backends[b]);
-            memcpy(y[k], mask, sizeof y[k]);
-            expect_values(&f, gradient_of(node, x, x), backends[b], y[k], 0, 0);
-        }
-        cr_expect_neq(memcmp(y[0], y[1], sizeof y[0]), 0, "%s", backends[b]);
     }
 }

@@ -1,5 +1,6 @@
 /* test_matmul.c - matrix products with every pair of transposes. */
 #include "expect.h"
+#include "tests/oracle.h"
 
 typedef struct {
     int64_t m, k, n;
@@ -21,12 +22,7 @@ static void check_product(const sizes *s, int ta, int tb, const precision *p)
 {
     scoped(fixture_free) fixture f = fixture_new();
     adj_node *a = operand(&f, p->dtype, s->m, s->k, ta), *b = operand(&f, p->dtype, s->k, s->n, tb);
-    scoped(release) double *want = calloc((size_t)(s->m * s->n) + 1, sizeof *want);
-    for (int64_t i = 0; i < s->m; i++)
-        for (int64_t j = 0; j < s->n; j++)
-            for (int64_t k = 0; k < s->k; k++)
-                want[i * s->n + j] += f.value[0][ta ? k * s->m + i : i * s->k + k] *
-                                      f.value[1][tb ? j * s->k + k : k * s->n + j];
+    scoped(release) double *want = oracle_matmul(s->m, s->k, s->n, f.value[0], ta, f.value[1], tb);
     expect_exact(&f, adj_matmul(a, b, (ta ? ADJ_TRANSPOSE_A : 0) | (tb ? ADJ_TRANSPOSE_B : 0)),
                  want); /* sums stay exact */
 }
