@@ -10,7 +10,7 @@
 #include "tests/conv_problem.h"
 #include "tests/training.h"
 
-enum { MAX_THREADS = 4, MAX_BYTES = 1 << 21 };
+enum { BATCH = 4, MAX_THREADS = 4, MAX_SHARDS = 4, MAX_BYTES = 1 << 21 };
 static const char warning[] = "(sums depend on the number of threads)";
 
 static int warns(const adj_exec *e)
@@ -83,36 +83,66 @@ static void expect_all(const char *backend, adj_math math, int same_bits, int al
         }
 }
 
-/* Parameters and states after two steps of training: what is fused, updates, and all that a network
- * has. Returns how many bytes they are. */
-static size_t train_on_threads(const char *backend, int threads, adj_precision precision,
-                               char *values)
+/* ---- training: what is fused, updates, and all that a network has ---- */
+
+typedef struct {
+    const char *model, *backend;
+    adj_precision precision;
+    int side, threads,
+        shards; /* side 0: the model's; shards 0: the whole batch, another each step */
+    int same_bits;
+} setting;
+
+/* Trains two steps and copies all parameters and states to values; returns the number of bytes. */
+static size_t train(const setting *s, char *values)
 {
-    adj_model_opts m = {.batch = 4};
-    if (strcmp(backend, "naive") == 0) /* slow, and shares out smaller images too */
-        m.size.h = m.size.w = 16;
-    scoped(training_free) training t = training_of("resnet8", m, &with_momentum);
-    const adj_exec_opts o = {.n_fetch = 1,
-                             .fetch = &t.loss,
-                             .updates = t.updates,
-                             .backend = backend,
-                             .threads = threads,
-                             .precision = precision,
-                             .same_bits = 1};
+    const adj_model_opts m = {.batch = BATCH, .size.h = s->side, .size.w = s->side};
+    const adj_data_parallel_opts d = {.shards = s->shards};
+    scoped(training_free) training t = training_of(s->model, m, &with_momentum);
+    adj_updates *u = s->shards > 0 ? adj_data_parallel(t.updates, 1, 0, &d) : t.updates;
+    adj_node *fetch[MAX_SHARDS] = {t.loss};
+    cr_assert_not_null(u, "%s", adj_graph_message(t.g));
+    for (int k = 0; k < s->shards; k++)
+        fetch[k] = adj_shard_node(u, t.loss, k);
+    const adj_exec_opts o = {.n_fetch = s->shards > 0 ? s->shards : 1,
+                             .fetch = fetch,
+                             .updates = u,
+                             .backend = s->backend,
+                             .precision = s->precision,
+                             .threads = s->threads,
+                             .same_bits = s->same_bits};
+    const float rate = 0.01F;
     scoped(release_exec) adj_exec *e = plan_of(t.g, &o);
-    for (int i = 0; i < 2; i++)
-        training_step(&t, e, i);
+    cr_assert_eq(adj_set(e, t.lr, &rate, sizeof rate), ADJ_OK);
+    for (int i = 0; i < 2; i++) {
+        if (s->shards == 0)
+            training_batch(e, t.images, t.labels, i);
+        for (int k = 0; k < s->shards && i == 0; k++)
+            training_batch(e, adj_shard_node(u, t.images, k), adj_shard_node(u, t.labels, k), 0);
+        cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
+    }
     return copy_all_params(e, values, MAX_BYTES);
+}
+
+/* The same values as with one for more threads, or shards. */
+static void expect_same_training(setting s, int is_sharded)
+{
+    static char want[MAX_BYTES], got[MAX_BYTES];
+    const size_t bytes = train(&s, want);
+    for (int n = 2; n <= MAX_THREADS; n += is_sharded ? n : 1) {
+        *(is_sharded ? &s.shards : &s.threads) = n;
+        cr_assert_eq(train(&s, got), bytes);
+        cr_expect_eq(memcmp(got, want, bytes), 0, "%s, precision %d, %s: %d threads, %d shards",
+                     s.model, (int)s.precision, s.backend, s.threads, s.shards);
+    }
 }
 
 static void expect_training(const char *backend, adj_precision precision)
 {
-    static char want[MAX_BYTES], got[MAX_BYTES];
-    const size_t bytes = train_on_threads(backend, 1, precision, want);
-    for (int threads = 2; threads <= MAX_THREADS; threads++) {
-        cr_assert_eq(train_on_threads(backend, threads, precision, got), bytes);
-        cr_expect_arr_eq(got, want, bytes, "%s, %d threads", backend, threads);
-    }
+    const int is_slow = strcmp(backend, "naive") == 0; /* and shares out smaller images too */
+    expect_same_training(
+        (setting){"resnet8", backend, precision, is_slow ? 16 : 0, .threads = 1, .same_bits = 1},
+        0);
 }
 
 /* Tuning may choose other kernels for another number of threads. */
@@ -170,51 +200,6 @@ Test(thread_bits, small_steps_start_no_thread)
  * numbers is that number; another bit comes from shards that are computed by other kernels, or in
  * other groups of nodes ---- */
 
-enum { BATCH = 4, MAX_SHARDS = 4, STEPS = 2 };
-
-typedef struct {
-    const char *model, *backend;
-    adj_precision precision;
-} setting;
-
-/* Trains some steps and copies all parameters and states to values; returns the number of bytes. */
-static size_t train_on_shards(const setting *s, int shards, char *values)
-{
-    const adj_model_opts m = {.batch = BATCH, .size.h = 16, .size.w = 16};
-    const adj_data_parallel_opts d = {.shards = shards};
-    scoped(training_free) training t = training_of(s->model, m, &with_momentum);
-    adj_updates *u = adj_data_parallel(t.updates, 1, 0, &d);
-    adj_node *fetch[MAX_SHARDS];
-    cr_assert_not_null(u, "%s", adj_graph_message(t.g));
-    for (int k = 0; k < shards; k++)
-        fetch[k] = adj_shard_node(u, t.loss, k);
-    const adj_exec_opts o = {.n_fetch = shards,
-                             .fetch = fetch,
-                             .updates = u,
-                             .backend = s->backend,
-                             .precision = s->precision,
-                             .threads = 1};
-    const float rate = 0.01F;
-    scoped(release_exec) adj_exec *e = plan_of(t.g, &o);
-    for (int k = 0; k < shards; k++)
-        training_batch(e, adj_shard_node(u, t.images, k), adj_shard_node(u, t.labels, k), 0);
-    cr_assert_eq(adj_set(e, t.lr, &rate, sizeof rate), ADJ_OK);
-    for (int i = 0; i < STEPS; i++)
-        cr_assert_eq(adj_run(e), ADJ_OK, "%s", adj_exec_message(e));
-    return copy_all_params(e, values, MAX_BYTES);
-}
-
-static void expect_same_for_shards(const setting *s)
-{
-    static char whole[MAX_BYTES], shared[MAX_BYTES];
-    const size_t bytes = train_on_shards(s, 1, whole);
-    for (int shards = 2; shards <= MAX_SHARDS; shards *= 2) {
-        cr_assert_eq(train_on_shards(s, shards, shared), bytes);
-        cr_expect_eq(memcmp(shared, whole, bytes), 0, "%s, precision %d, %s: %d shards", s->model,
-                     (int)s->precision, s->backend, shards);
-    }
-}
-
 /* Without dropout, whose masks follow an image's number in the whole batch. */
 static void expect_shards(const char *direct_isa, const char *onednn_isa)
 {
@@ -227,7 +212,8 @@ static void expect_shards(const char *direct_isa, const char *onednn_isa)
     for (int m = 0; m < 2; m++)
         for (int b = 0; b < 2; b++)
             for (int p = 0; p < 3; p++)
-                expect_same_for_shards(&(setting){models[m], backends[b], precisions[p]});
+                expect_same_training(
+                    (setting){models[m], backends[b], precisions[p], 16, 1, .shards = 1}, 1);
 }
 
 /* Tuning may choose other kernels for another number of shards. */
