@@ -189,33 +189,24 @@ Test(onednn_ops, refusals)
 
 /* ---- Winograd ---- */
 
-typedef struct {
-    double *value;
-    int winograd; /* steps that used it */
-} result;
-
-static result run_math(fixture *f, adj_node *y, const char *backend, adj_math math)
+/* ||y - want|| / ||want|| of y by oneDNN; *winograd: steps by a Winograd kernel. */
+static double error_by(fixture *f, adj_node *y, adj_math math, const double *want, int *winograd)
 {
     adj_exec_opts o = {.n_fetch = 1,
                        .fetch = &y,
-                       .backend = backend,
+                       .backend = "onednn",
                        .debug = &(adj_exec_debug){.impl = "jit_wino"},
                        .math = math};
     scoped(release_exec) adj_exec *e = fixture_run(f, &o);
-    result r = {fixture_get(e, y), 0};
-    for (int i = 0; i < adj_exec_step_count(e); i++)
-        r.winograd += strstr(adj_exec_step_at(e, i).impl, "jit_wino") != NULL;
-    return r;
-}
-
-/* ||a - b|| / ||b|| */
-static double distance(const double *a, const double *b, int64_t n)
-{
+    scoped(release) double *got = fixture_get(e, y);
     double error = 0, size = 0;
-    for (int64_t i = 0; i < n; i++) {
-        error += (a[i] - b[i]) * (a[i] - b[i]);
-        size += b[i] * b[i];
+    for (int64_t i = 0; i < adj_shape_elems(y->type.shape); i++) {
+        error += (got[i] - want[i]) * (got[i] - want[i]);
+        size += want[i] * want[i];
     }
+    *winograd = 0;
+    for (int i = 0; i < adj_exec_step_count(e); i++)
+        *winograd += strstr(adj_exec_step_at(e, i).impl, "jit_wino") != NULL;
     return sqrt(error / size);
 }
 
@@ -241,21 +232,15 @@ static double error_of(double terms) { return ldexp(1, -25) * sqrt(terms); }
 
 static void expect_direction(fixture *f, adj_node *y, double terms, int *offered, int *used)
 {
-    int64_t n = adj_shape_elems(adj_node_type(y).shape);
-    result want = run_math(f, y, "naive", ADJ_MATH_EXACT);
-    result exact = run_math(f, y, "onednn", ADJ_MATH_EXACT);
-    result fast = run_math(f, y, "onednn", ADJ_MATH_FAST);
-    const char *op = y->op->name;
-    cr_assert_eq(exact.winograd, 0);
-    cr_assert_lt(distance(exact.value, want.value, n), error_of(terms), "%s: %g, not %g", op,
-                 distance(exact.value, want.value, n), error_of(terms));
-    cr_assert_lt(distance(fast.value, want.value, n), 5e-6, "%s: %g", op,
-                 distance(fast.value, want.value, n));
-    *used += fast.winograd;
+    int in_exact, in_fast;
+    scoped(release) double *want = evaluate(f, y, "naive");
+    const double exact = error_by(f, y, ADJ_MATH_EXACT, want, &in_exact),
+                 fast = error_by(f, y, ADJ_MATH_FAST, want, &in_fast);
+    cr_assert_eq(in_exact, 0);
+    cr_assert_lt(exact, error_of(terms), "%s: %g, not %g", y->op->name, exact, error_of(terms));
+    cr_assert_lt(fast, 5e-6, "%s: %g", y->op->name, fast);
+    *used += in_fast;
     *offered += is_offered(f, y);
-    free(want.value);
-    free(exact.value);
-    free(fast.value);
 }
 
 Test(onednn_winograd, errors_are_small_and_opted_for, .init = plan_as_usual)

@@ -154,11 +154,15 @@ Test(activation, derivatives_against_differences)
 static adj_node *clip_mask(adj_node *dy, adj_node *y) { return adj_clip_grad(dy, y, -0.0, 6); }
 static adj_node *leaky_half(adj_node *dy, adj_node *y) { return adj_leaky_relu_grad(dy, y, 0.5); }
 
-/* Where dy passes, on values given by hand; dy is passed on as it is, NaN or not. */
+/* Where dy passes, on values given by hand; dy is passed on as it is, NaN or not. The hard ones at
+ * their bends and beyond, where dy does not matter, and at NaN, where hard_swish's gradient is one.
+ */
 Test(activation, masks)
 {
-    const double y[N] = {-1, -0.0, 0, 1e-7, 5.5, 6, 7, NAN};
-    const double dy[N] = {2, INFINITY, NAN, 3, -4, 5, NAN, 1};
+    static const double y[N] = {-1, -0.0, 0, 1e-7, 5.5, 6, 7, NAN},
+                        dy[N] = {2, INFINITY, NAN, 3, -4, 5, NAN, 1};
+    static const double hard_x[N] = {-3, -4, -INFINITY, 0, 3, 4, INFINITY, NAN},
+                        hard_dy[N] = {1, INFINITY, NAN, 6, 6, 6, 6, 6};
     const struct {
         adj_node *(*build)(adj_node *dy, adj_node *y);
         double want[N];
@@ -167,31 +171,17 @@ Test(activation, masks)
         {adj_relu6_grad, {0, 0, 0, 3, -4, 0, 0, 0}},
         {leaky_half, {1, INFINITY, NAN, 3, -4, 5, NAN, 0.5}},
         {clip_mask, {0, INFINITY, NAN, 3, -4, 5, 0, 0}},
+        {adj_hard_sigmoid_grad, {0, 0, 0, 1, 0, 0, 0, 0}},
+        {adj_hard_swish_grad, {0, 0, 0, 3, 6, 6, 6, NAN}},
     };
     for (int p = 0; p < N_PRECISIONS; p++)
-        for (int k = 0; k < 4; k++) {
+        for (int k = 0; k < 6; k++) {
             scoped(fixture_free) fixture f = fixture_new();
-            adj_node *d = given(&f, precisions[p].dtype, (adj_shape){1, {N}}, dy);
-            adj_node *features = given(&f, precisions[p].dtype, (adj_shape){1, {N}}, y);
+            const adj_dtype dtype = precisions[p].dtype;
+            adj_node *d = given(&f, dtype, (adj_shape){1, {N}}, k < 4 ? dy : hard_dy);
+            adj_node *features = given(&f, dtype, (adj_shape){1, {N}}, k < 4 ? y : hard_x);
             expect_exact(&f, cases[k].build(d, features), cases[k].want);
         }
-}
-
-/* At the bends and beyond, where dy does not matter, and at NaN, where hard_swish's gradient is
- * one. */
-Test(activation, hard_gradients)
-{
-    const double x[] = {-3, -4, -INFINITY, 0, 3, 4, INFINITY, NAN};
-    const double dy[] = {1, INFINITY, NAN, 6, 6, 6, 6, 6};
-    const double sigmoid_want[] = {0, 0, 0, 1, 0, 0, 0, 0};
-    const double swish_want[] = {0, 0, 0, 3, 6, 6, 6, NAN};
-    for (int p = 0; p < N_PRECISIONS; p++) {
-        scoped(fixture_free) fixture f = fixture_new();
-        adj_node *d = given(&f, precisions[p].dtype, (adj_shape){1, {N}}, dy);
-        adj_node *at = given(&f, precisions[p].dtype, (adj_shape){1, {N}}, x);
-        expect_exact(&f, adj_hard_sigmoid_grad(d, at), sigmoid_want);
-        expect_exact(&f, adj_hard_swish_grad(d, at), swish_want);
-    }
 }
 
 /* 0.1 is compared as it is: bf16's and f16's nearest numbers to it lie above and below. */
