@@ -81,26 +81,6 @@ Test(edge_values, late_steps_and_rates_of_zero)
     }
 }
 
-/* 1 - rate (0.5 + 0.25); the next of three counters; a momentum that the decay lowers. */
-Test(edge_values, steps_of_sgd_and_counters)
-{
-    static const double rates[] = {0, 1, -0.5}, want[] = {1, 0.25, 1.375};
-    static const double counters[] = {100, 1000000, 2147483646},
-                        next[] = {101, 1000001, 2147483647};
-    for (int i = 0; i < 3 * BACKENDS; i++) {
-        scoped(fixture_free) fixture f = fixture_new();
-        adj_node *p = scalar(&f, ADJ_F32, 1), *d = scalar(&f, ADJ_F32, 0.5);
-        adj_node *lr = scalar(&f, ADJ_F32, rates[i / BACKENDS]);
-        adj_node *t = scalar(&f, ADJ_I32, counters[i / BACKENDS]);
-        adj_node *negative = scalar(&f, ADJ_F32, -1);
-        expect_values(&f, adj_sgd_step(p, d, lr, 0.25), backends[i % BACKENDS], &want[i / BACKENDS],
-                      0, 0);
-        expect_values(&f, adj_momentum(p, d, negative, 0.5, 0.25), backends[i % BACKENDS],
-                      (double[]){0.75}, 0, 0);
-        expect_values(&f, adj_next_step(t), backends[i % BACKENDS], &next[i / BACKENDS], 0, 0);
-    }
-}
-
 /* ---- kinks ---- */
 
 /* Where a gradient of 1 goes at a kink, beside it, and beyond; x by element. */
