@@ -86,7 +86,7 @@ static inline double round_to(double v, int bits, int min, int top)
     return fabs(rounded) >= ldexp(1, top) ? copysign(INFINITY, v) : rounded;
 }
 
-/* As a float type stores it. */
+/* Returns v as a float type stores it. */
 static inline double round_to_type(adj_dtype dtype, double v)
 {
     switch (dtype) {

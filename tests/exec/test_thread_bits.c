@@ -124,7 +124,7 @@ static size_t train(const setting *s, char *values)
     return copy_all_params(e, values, MAX_BYTES);
 }
 
-/* The same values as with one for more threads, or shards. */
+/* Expects the values of one thread, or of one shard, for more of them. */
 static void expect_same_training(setting s, int is_sharded)
 {
     static char want[MAX_BYTES], got[MAX_BYTES];
