@@ -244,6 +244,7 @@ static problem image_problem(adj_dtype dtype, adj_format format, int64_t n)
     adj_node *sums = adj_batch_norm_grad_sums(x, stats, e, 1e-5, format);
     adj_node *norm = adj_batch_norm(x, stats, gamma, gamma, 1e-5, format);
     adj_node *relu = adj_relu(norm), *added = adj_add(norm, e), *mask = adj_relu_grad(e, norm);
+    adj_node *sum = adj_add(x, e);
     adj_node *d = adj_relu_grad(e, x);
     const group groups[] = {
         {1, {pooled}},
@@ -279,7 +280,7 @@ static problem image_problem(adj_dtype dtype, adj_format format, int64_t n)
         {2, {d, adj_batch_norm_grad_sums(x, stats, d, 1e-5, format)}},
         {3, {norm, mask, adj_batch_norm_grad_sums(x, stats, mask, 1e-5, format)}},
         {3, {norm, mask, adj_batch_norm_grad(x, stats, gamma, mask, stats, 1e-5, format)}},
-        {2, {added = adj_add(x, e), adj_batch_norm_stats(added, format)}}};
+        {2, {sum, adj_batch_norm_stats(sum, format)}}};
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
         add(&p, groups[i]);
     return p;
