@@ -80,15 +80,23 @@ static void div_grad(adj_node *y, adj_node *dy, adj_node *dx[])
     dx[1] = adj_neg(adj_sum_to(adj_mul(quotient, y), b->type.shape));
 }
 
-/* Rule of maximum and minimum: passes dy to a where a is the result, to b elsewhere. */
-static void selected_grad(adj_node *y, adj_node *dy, adj_node *dx[])
+/* Passes dy to a where mask is 1, to b where it is 0. */
+static void split_gradient(adj_node *y, adj_node *dy, adj_node *mask, adj_node *dx[])
 {
-    const int larger = y->op == &adj_op_maximum ? 0 : 1; /* operand that is the larger one there */
-    adj_node *mask = adj_greater_equal(y->in[larger], y->in[1 - larger]);
     adj_node *rest = adj_sub(adj_fill_like(mask, 1), mask);
 
     dx[0] = adj_sum_to(adj_relu_grad(dy, mask), y->in[0]->type.shape);
     dx[1] = adj_sum_to(adj_relu_grad(dy, rest), y->in[1]->type.shape);
+}
+
+static void maximum_grad(adj_node *y, adj_node *dy, adj_node *dx[])
+{
+    split_gradient(y, dy, adj_greater_equal(y->in[0], y->in[1]), dx);
+}
+
+static void minimum_grad(adj_node *y, adj_node *dy, adj_node *dx[])
+{
+    split_gradient(y, dy, adj_greater_equal(y->in[1], y->in[0]), dx);
 }
 
 static void pow_grad(adj_node *y, adj_node *dy, adj_node *dx[])
@@ -182,13 +190,13 @@ const adj_op adj_op_maximum = {.name = "maximum",
                                .n_in = 2,
                                .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_KINKS | ADJ_OP_HALF,
                                .infer = binary_infer,
-                               .grad = selected_grad};
+                               .grad = maximum_grad};
 
 const adj_op adj_op_minimum = {.name = "minimum",
                                .n_in = 2,
                                .flags = ADJ_OP_ELEMENTWISE | ADJ_OP_KINKS | ADJ_OP_HALF,
                                .infer = binary_infer,
-                               .grad = selected_grad};
+                               .grad = minimum_grad};
 
 const adj_op adj_op_equal = {.name = "equal",
                              .n_in = 2,

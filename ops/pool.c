@@ -114,13 +114,16 @@ static void max_pool_rule(adj_node *y, adj_node *dy, adj_node *dx[])
     dx[0] = adj_max_pool_grad(y->in[0], y, dy, pool_of(y));
 }
 
-/* Rule of max_pool_grad and max_pool_grad_grad, which are each other's adjoint. */
-static void max_pool_grads_rule(adj_node *y, adj_node *dy, adj_node *dx[])
+static void max_pool_grad_rule(adj_node *y, adj_node *dy, adj_node *dx[])
 {
-    const int is_grad = y->op == &adj_op_max_pool_grad;
-    const adj_op *adjoint = is_grad ? &adj_op_max_pool_grad_grad : &adj_op_max_pool_grad;
     dx[0] = dx[1] = NULL;
-    dx[2] = adj_node_new3(adjoint, y->in[0], y->in[1], dy, y->attrs);
+    dx[2] = adj_max_pool_grad_grad(y->in[0], y->in[1], dy, pool_of(y));
+}
+
+static void max_pool_grad_grad_rule(adj_node *y, adj_node *dy, adj_node *dx[])
+{
+    dx[0] = dx[1] = NULL;
+    dx[2] = adj_max_pool_grad(y->in[0], y->in[1], dy, pool_of(y));
 }
 
 static void avg_pool_rule(adj_node *y, adj_node *dy, adj_node *dx[])
@@ -222,7 +225,7 @@ const adj_op adj_op_max_pool_grad = {
     .flags = ADJ_OP_KINKS | ADJ_OP_HALF,
     .linear_in = ADJ_IN(2),
     .infer = max_pool_grad_infer,
-    .grad = max_pool_grads_rule,
+    .grad = max_pool_grad_rule,
     .save_for_backward = max_pool_grad_save_for_backward,
     .operand = {"orig_input", "orig_output", "grad"},
     .images = ADJ_IN(0) | ADJ_IN(1) | ADJ_IN(2) | ADJ_IMAGE_RESULT,
@@ -236,7 +239,7 @@ const adj_op adj_op_max_pool_grad_grad = {
     .flags = ADJ_OP_KINKS | ADJ_OP_HALF,
     .linear_in = ADJ_IN(2),
     .infer = max_pool_grad_grad_infer,
-    .grad = max_pool_grads_rule,
+    .grad = max_pool_grad_grad_rule,
     .operand = {"orig_input", "orig_output", "grad"},
     .images = ADJ_IN(0) | ADJ_IN(1) | ADJ_IN(2) | ADJ_IMAGE_RESULT};
 const adj_op adj_op_max_pool_argmax = {.name = "max_pool_argmax",

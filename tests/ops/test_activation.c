@@ -136,7 +136,7 @@ Test(activation, every_shape_against_a_loop)
 }
 
 /* x away from the kinks at -3, 0, 3 and 6 by more than the step; first, second and third
- * derivative: so the gradient ops' own gradients by both operands, too. */
+ * derivative. */
 Test(activation, derivatives_against_differences)
 {
     for (int k = 0; k < N_OPS; k++) {
@@ -148,6 +148,30 @@ Test(activation, derivatives_against_differences)
             expect_gradient(&f, y, 1e-5, 1e-7, 1e-9);
             y = gradient_of(y, f.in[order], x); /* in[order]: dy, of expect_gradient */
         }
+    }
+}
+
+static adj_node *elu_gradient(adj_node *dy, adj_node *x) { return adj_elu_grad(dy, x, 0.75); }
+static adj_node *gelu_erf_gradient(adj_node *dy, adj_node *x)
+{
+    return adj_gelu_grad(dy, x, ADJ_GELU_ERF);
+}
+static adj_node *gelu_tanh_gradient(adj_node *dy, adj_node *x)
+{
+    return adj_gelu_grad(dy, x, ADJ_GELU_TANH);
+}
+
+/* The gradient ops on operands of their own, differentiated by both. */
+Test(activation, gradient_ops_against_differences)
+{
+    adj_node *(*const smooth[])(adj_node *, adj_node *) = {
+        adj_sigmoid_grad,    adj_tanh_grad, adj_silu_grad,     adj_hard_sigmoid_grad,
+        adj_hard_swish_grad, elu_gradient,  gelu_erf_gradient, gelu_tanh_gradient};
+    for (size_t k = 0; k < sizeof smooth / sizeof *smooth; k++) {
+        scoped(fixture_free) fixture f = fixture_new();
+        adj_node *dy = given_random(&f, ADJ_F64, (adj_shape){2, {3, 4}}, -1, 1);
+        adj_node *y = given_random(&f, ADJ_F64, (adj_shape){2, {3, 4}}, -2, 2);
+        expect_gradient(&f, smooth[k](dy, y), 1e-5, 1e-7, 1e-8);
     }
 }
 
