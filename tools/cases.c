@@ -176,8 +176,10 @@ static adj_conv attributes(const sweep_case *c, adj_padding padding)
     adj_conv a = {.stride = {1, c->stride, c->stride, 1},
                   .dilation = {1, c->dilation, c->dilation, 1},
                   .padding = padding};
-    if (padding == ADJ_EXPLICIT)
+    if (padding == ADJ_EXPLICIT) {
         a.pad[1][0] = a.pad[2][1] = 1;
+        a.pad[1][1] = 3;
+    }
     return a;
 }
 

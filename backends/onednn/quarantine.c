@@ -74,10 +74,20 @@ static int is_three_tiles(const implementation *i)
     return g->kh == 1 && g->kw == 1 && pixels > 24 && pixels <= 48 && pixels % 3 == 0;
 }
 
+/* With strides, a row of the result whose windows all lie in the padding below the image makes the
+ * kernel read outside of it, and may crash. Found by this project's comparison in 2.6.3's brgconv
+ * for AMX, with windows of 1 to 5 rows; f32 is right. */
+static int steps_below_image(const implementation *i)
+{
+    const adj_conv_geom *g = i->geom;
+    return g->sh > 1 && (g->oh - 1) * g->sh - g->pt >= g->ih;
+}
+
 static const char odd[] = "is wrong for an odd number of channels";
 static const char unwritten[] = "reads memory that was not written";
 static const char overrun[] = "corrupts memory (oneDNN issue 6035)";
 static const char fourth[] = "writes one tile of pixels too many";
+static const char below[] = "may crash where a window lies below the image";
 static const char rounds[] = "sums overlapping windows in the half type";
 static const row rows[] = {
     {.first = VERSION_2_0_0,
@@ -122,6 +132,13 @@ static const row rows[] = {
      .applies = is_three_tiles,
      .reason = fourth,
      .only = "jit_1x1:avx512_core_amx"},
+    {.first = VERSION_2_0_0,
+     .isa = dnnl_cpu_isa_avx512_core_amx,
+     .task = TASK_FORWARD,
+     .half = 1,
+     .applies = steps_below_image,
+     .reason = below,
+     .only = "brgconv:"},
 };
 
 machine this_machine(void)

@@ -91,14 +91,18 @@ static const struct {
      {.ih = 6, .iw = 6, .ic = 64, .oc = 128, .kh = 1, .kw = 1}},
     {{"brgconv_1x1:avx512_core_amx_bf16", V2_6_3, AMX_2, TASK_FORWARD, ADJ_BF16, NULL},
      {.ih = 6, .iw = 6, .ic = 64, .oc = 128, .kh = 1, .kw = 1}},
+    {{"brgconv:avx512_core_amx_bf16", V2_6_3, AMX_2, TASK_FORWARD, ADJ_BF16, "below"},
+     {.ih = 2, .iw = 1, .oh = 2, .ow = 1, .ic = 5, .oc = 1, .kh = 1, .kw = 1, .sh = 2}},
+    {{"brgconv:avx512_core_amx_bf16", V2_6_3, AMX_2, TASK_FORWARD, ADJ_BF16, NULL},
+     {.ih = 3, .iw = 1, .oh = 2, .ow = 1, .ic = 5, .oc = 1, .kh = 2, .kw = 1, .sh = 2}},
 };
 
 /* Versions number AMX and what came later differently, and a row that names an instruction set, as
- * the one about tiles does, holds for the version that it was compiled with. */
+ * those about tiles and windows do, holds for the version that it was compiled with. */
 static int is_numbered_here(size_t k)
 {
     const char *reason = cases[k].of.reason;
-    return reason == NULL || strcmp(reason, "tile") != 0 ||
+    return reason == NULL || (strcmp(reason, "tile") != 0 && strcmp(reason, "below") != 0) ||
            cases[k].of.version / 10000 == DNNL_VERSION_MAJOR;
 }
 
