@@ -259,12 +259,16 @@ adj_status ranks_report(adj_trainer *t, const adj_loader_batch *b, rank_seconds 
     const int64_t n = b->count;
     if (b->targets == NULL)
         report.right = adj_count_right(n, net->classes, net->scores, b->labels);
-    for (int i = 0; i < net->n_shard; i++) /* means over the images that count */
-        losses[i] = (double)net->losses[i] * (double)shard_count(t, b, i);
+    for (int i = 0; i < net->n_shard; i++) { /* weighted means of its images */
+        const double weight = shard_weight(t, b, i);
+        losses[i] = (double)net->losses[i] * weight;
+        report.weight += weight;
+    }
     memcpy(r->mine, &report, sizeof report);
     if (t->at.step == 0)
         memset(r->times, 0, (size_t)ranks_size(r->ranks) * sizeof *r->times);
     adj_status status = ranks_gather(r->ranks, r->mine, r->report_bytes, r->all, error);
+    double weight = 0;
     *loss = 0;
     *right = 0;
     for (int k = 0; k < ranks_size(r->ranks) && status == ADJ_OK; k++) {
@@ -273,12 +277,15 @@ adj_status ranks_report(adj_trainer *t, const adj_loader_batch *b, rank_seconds 
         losses = (double *)(void *)(at + sizeof report);
         for (int i = 0; i < net->n_shard; i++)
             *loss += losses[i];
+        weight += report.weight;
         *right += report.right;
         r->is_stopped |= report.wants_stop != 0;
         r->times[k].seconds += report.times.seconds;
         r->times[k].data += report.times.data;
         r->times[k].others += report.times.others;
     }
+    if (weight > 0)
+        *loss *= (double)adj_loader_step_count(t->loader, b->step) / weight;
     return status;
 }
 

@@ -39,6 +39,7 @@ typedef struct {
     int64_t right;      /* images */
     rank_seconds times; /* of this step */
     int64_t wants_stop;
+    double weight; /* of its images in the loss */
 } step_report;
 
 /* The exchange of a trainer with other processes. */
@@ -121,7 +122,7 @@ adj_status ranks_compare_params(adj_trainer *t, adj_error *error);
 /* Computes the weight of each shard's loss in the step's mean, in r->share. */
 adj_status ranks_share(adj_trainer *t, const adj_loader_batch *b, adj_error *error);
 /* Adds up the reports of all processes after a step that took `seconds`, of which `data` were spent
- * waiting for its batch. *loss: the step's sum over images. */
+ * waiting for its batch. *loss: the weighted mean over the step's images, times their number. */
 adj_status ranks_report(adj_trainer *t, const adj_loader_batch *b, rank_seconds own, double *loss,
                         int64_t *right, adj_error *error);
 

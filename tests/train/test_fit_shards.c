@@ -79,13 +79,18 @@ Test(fit_shards, of_a_batch)
         expect_close(d, &whole, &cut);
 }
 
+/* The loss of a step is the weighted mean of its images, however they are cut. */
 Test(fit_shards, class_weights)
 {
-    static const float weights[CLASSES] = {0.5F, 2, 1};
+    static const float weights[CLASSES] = {0.5F, 8, 1};
     scoped(release_dataset) adj_dataset *d = make_data();
     adj_fit_opts whole = tiny_opts(), cut = tiny_opts();
     whole.loss.class_weights = cut.loss.class_weights = weights;
     cut.distributed.parallel.shards = 4;
+    expect_close(d, &whole, &cut);
+    cut.batch = 4;
+    cut.accumulate = 4;
+    cut.distributed.parallel.shards = 1;
     expect_close(d, &whole, &cut);
 }
 
