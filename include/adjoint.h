@@ -274,8 +274,10 @@ typedef struct {
 /* Returns the assignments of u for data-parallel training over that number of processes, of which
  * this one has the number rank, from 0. The graph's batch is one shard of a larger batch. Gradients
  * and statistics of the batch are replaced by their mean over the shards of all processes
- * (adj_all_reduce), so that all processes assign the same values. Clipping by norm applies to the
- * mean. Nodes that depend on inputs other than scalars are copied for each shard of this process;
+ * (adj_all_reduce), so that all processes assign the same values; each shard has the same weight.
+ * Where shards have unequal weights in the loss, as with labels of -1 or class weights, multiply
+ * each shard's loss by its own weight, an input of shape [1]; of a sum, by the number of shards.
+ * Clipping by norm applies to the mean. Nodes that depend on inputs other than scalars are copied for each shard of this process;
  * dropout counts elements as in the whole batch. With one process this accumulates gradients in the
  * memory of one shard, unless batch norms are synchronized.
  *

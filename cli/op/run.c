@@ -43,7 +43,7 @@ static int parse(run_opts *o, int argc, char **argv)
 {
     const option options[] = {
         {"--in", "FILE", "operands, safetensors or .npz, named as in adjoint ops", .text = &o->in},
-        {"--out", "FILE", "result y, as safetensors", .text = &o->out},
+        {"--out", "FILE", "result y, as safetensors, or .npz by its name", .text = &o->out},
         {"--grad", "",
          "also writes the gradient dNAME of each operand NAME; reads dy from the file",
          .flag = &o->grad},
@@ -63,7 +63,8 @@ static int parse(run_opts *o, int argc, char **argv)
     int n = 0;
     op_args_options(&o->args, all);
     const usage u = {.command = "op",
-                     .summary = "Runs one op on tensors from a file.",
+                     .summary = "Runs one op on tensors from a file. Attributes that --attr leaves out "
+                                "are the examples of adjoint ops, not the defaults of C.",
                      .options = options,
                      .more = all + OP_OPTIONS - 1, /* --attr */
                      .arguments = "NAME",
@@ -181,6 +182,9 @@ static adj_status write_results(const char *path, const void *source, adj_error 
     for (int i = 0; i < r->n_result; i++)
         t[i] = adj_tensor_of(r->name[i], adj_node_type(r->result[i]), r->data[i]);
     const adj_metadata op = {"op", r->o->args.op};
+    const char *ending = strrchr(r->o->out, '.');
+    if (ending != NULL && strcmp(ending, ".npz") == 0)
+        return adj_tensors_write_npz(path, r->n_result, t, error);
     return adj_tensors_write(path, r->n_result, t, 1, &op, error);
 }
 
