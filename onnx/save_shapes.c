@@ -23,6 +23,16 @@ int batch_axis(const writer *w, const adj_node *n)
     return axis_at(w, &s, w->of[n->id].outer);
 }
 
+/* Returns the axis of a matrix product that was this axis of an operand; -1 if it is summed over.
+ */
+static int product_axis(const adj_node *n, const adj_node *x, int axis)
+{
+    const adj_matmul_attrs *a = n->attrs;
+    const int is_left = x == n->in[0];
+    const int kept = is_left ? a->transpose_a != 0 : a->transpose_b == 0;
+    return axis != kept ? -1 : is_left ? 0 : 1;
+}
+
 /* Returns the axis of n's result that was this axis of operand x; -1 if there is none. */
 static int result_axis(const adj_node *n, const adj_node *x, int axis)
 {
@@ -34,6 +44,8 @@ static int result_axis(const adj_node *n, const adj_node *x, int axis)
             if (a->perm[i] == axis)
                 return i;
     }
+    if (n->op == &adj_op_matmul)
+        return product_axis(n, x, axis);
     if (n->op == &adj_op_reduce_sum || n->op == &adj_op_reduce_mean || n->op == &adj_op_reduce_max)
         gone = ((const adj_reduce_attrs *)n->attrs)->axes;
     else if (n->op == &adj_op_argmax)

@@ -427,6 +427,17 @@ Test(onnx_save_batch, products_of_a_batch)
     cr_assert(count_ops("MatMul") == 1 && count_ops("Slice") == 0);
 }
 
+/* The batch is the columns of the first matrix, and the rows of the product. */
+static adj_node *build_turned_product(adj_node *x)
+{
+    const int turned[] = {1, 0};
+    const int64_t b = adj_node_type(x).shape.dim[0];
+    adj_node *columns = adj_transpose(adj_reshape(x, (adj_shape){2, {b, 36}}), 2, turned);
+    adj_node *w = adj_fill(g, ADJ_F32, (adj_shape){2, {36, 6}}, 0.5);
+    return adj_reshape(adj_matmul(columns, w, ADJ_TRANSPOSE_A), (adj_shape){3, {b, 2, 3}});
+}
+Test(onnx_save_batch, columns_of_a_product) { expect_any_batch(build_turned_product); }
+
 /* A part of the batch has another size in another batch. */
 Test(onnx_save_batch, part_of_the_batch)
 {
