@@ -191,7 +191,7 @@ void print_overview(FILE *f)
 
 /* ---- completion ---- */
 
-static int is_file(const option *o)
+static int names_file(const option *o)
 {
     return strcmp(o->value, "FILE") == 0 || strcmp(o->value, "PATH") == 0;
 }
@@ -237,7 +237,7 @@ static void print_bash_value(const option *o)
         print_values(o);
         puts("' ;;");
     } else {
-        printf("kind=%s ;;\n", is_file(o) ? "file" : "none");
+        printf("kind=%s ;;\n", names_file(o) ? "file" : "none");
     }
 }
 
@@ -317,7 +317,7 @@ static void print_zsh_option(const option *o)
             print_values(o);
             putchar(')');
         } else {
-            fputs(is_file(o) ? "_files" : " ", stdout);
+            fputs(names_file(o) ? "_files" : " ", stdout);
         }
     }
     putchar('\'');

@@ -15,7 +15,7 @@
 
 /* ---- what mpirun says, in variables of Open MPI, of PMI (MPICH and others), of PMIx ---- */
 
-static int number_of(const char *const names[])
+static int first_number(const char *const names[])
 {
     for (int i = 0; names[i] != NULL; i++) {
         const char *text = getenv(names[i]);
@@ -28,21 +28,21 @@ static int number_of(const char *const names[])
 int mpirun_rank_here(void)
 {
     static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", NULL};
-    const int rank = number_of(names);
+    const int rank = first_number(names);
     return rank > 0 ? rank : 0;
 }
 
 static int is_started_together(void)
 {
     static const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK", NULL};
-    return number_of(names) >= 0;
+    return first_number(names) >= 0;
 }
 
 /* A process bound to some processors uses all of them. */
 int mpirun_threads(int processors)
 {
     static const char *const names[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", NULL};
-    const int here = number_of(names);
+    const int here = first_number(names);
     const int is_bound = processors < (int)sysconf(_SC_NPROCESSORS_ONLN);
     if (here < 2 || is_bound)
         return processors;

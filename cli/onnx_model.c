@@ -113,7 +113,8 @@ adj_status net_named(const char *model, adj_image_size size, onnx_source *source
 enum { VALUES_TEXT = 400 };
 
 /* Appends names, types and shapes, with the name batch for a symbolic one. */
-static void describe(char text[VALUES_TEXT], const adj_onnx_net *net, int n, adj_node *const list[])
+static void append_values(char text[VALUES_TEXT], const adj_onnx_net *net, int n,
+                          adj_node *const list[])
 {
     for (int i = 0; i < n; i++) {
         const adj_type t = adj_node_type(list[i]);
@@ -183,8 +184,8 @@ static adj_status write_net(const char *path, const onnx_tensors *from, adj_exec
     if (status == ADJ_OK) {
         adj_metadata *entries = allocate(n + N_CONTENTS, sizeof *entries);
         snprintf(opset, sizeof opset, "%lld", (long long)adj_onnx_details(net).opset);
-        describe(inputs, net, net->n_input, net->input);
-        describe(outputs, net, net->n_output, net->output);
+        append_values(inputs, net, net->n_input, net->input);
+        append_values(outputs, net, net->n_output, net->output);
         for (int i = 0; i < n_contents + n; i++)
             entries[i] = i < n_contents ? contents[i] : card[i - n_contents];
         status = adj_weights_save(e, path, n_contents + n, entries, error);

@@ -12,7 +12,7 @@
 #include "environment.h"
 
 /* Splits "2.6.3 avx2" in version and instruction set; "*" means none. */
-static void describe(const char *backend, char version[32], char isa[32])
+static void split_description(const char *backend, char version[32], char isa[32])
 {
     char text[64] = "* *";
     (void)adj_backend_describe(backend, text, sizeof text);
@@ -66,8 +66,8 @@ static json_t *description_json(int measure)
     const int threads = adj_default_threads();
     const machine_facts machine = machine_look("");
     machine_speed speed;
-    describe("onednn", onednn, onednn_isa);
-    describe("direct", none, direct_isa);
+    split_description("onednn", onednn, onednn_isa);
+    split_description("direct", none, direct_isa);
     if (measure)
         speed = machine_measure(&machine, threads);
     return json_pack("{s:s, s:{s:s, s:s}, s:{s:s}, s:o, s:i, s:i, s:o*}", "cpu", machine.name,

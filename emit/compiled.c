@@ -77,7 +77,7 @@ static void put_end_of(FILE *f, int n)
 }
 
 /* Writes a call of function i, the name's prefix before. */
-static void put_call(FILE *f, const layout *l, const char *name, int i)
+static void put_numbered_call(FILE *f, const layout *l, const char *name, int i)
 {
     fprintf(f, "%s%d(", name, i);
     for (int k = 0; k < EMIT_OPERANDS; k++)
@@ -102,10 +102,10 @@ static void put_functions(FILE *f, const compiled *c, int i)
             fprintf(f, "    in[%d] = load(%zu);\n", k, l->operand[k]);
     fprintf(f, "    y = place < 0 ? room(%zu) : in[place];\n    if (place < 0)\n        ",
             l->result);
-    put_call(f, l, "f", i);
+    put_numbered_call(f, l, "f", i);
     if (c->in_place != NULL) {
         fputs("    else\n        ", f);
-        put_call(f, l, "in_place", i);
+        put_numbered_call(f, l, "in_place", i);
     }
     fprintf(f, "    fwrite(y, 1, %zu, stdout);\n}\n\n", l->result);
 }

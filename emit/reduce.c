@@ -35,7 +35,7 @@ static axes axes_of(adj_shape x, int64_t reduced)
 }
 
 /* Opens the loops over the axes of one kind. Returns the braces. */
-static int put_axes(text *t, const axes *a, int is_reduced)
+static int open_axes(text *t, const axes *a, int is_reduced)
 {
     int braces = 0;
     for (int d = 0; d < a->n; d++)
@@ -49,9 +49,9 @@ static int put_axes(text *t, const axes *a, int is_reduced)
 /* Writes each sum in a local variable. */
 static void put_local_sums(function *f, const axes *a)
 {
-    const int outer = put_axes(&f->t, a, 0);
+    const int outer = open_axes(&f->t, a, 0);
     put_sum(f, "sum");
-    const int inner = put_axes(&f->t, a, 1);
+    const int inner = open_axes(&f->t, a, 1);
     put_term(f, "sum", expr("%s[%s]", operand_name(f, 0), a->from.s).s);
     put_end(&f->t, inner);
     put(&f->t, "%s[%s] = %s;", f->result, a->to.s, sum_of(f, "sum").s);

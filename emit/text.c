@@ -143,7 +143,7 @@ int is_identifier(const char *s, int max)
     return n > 0 && n <= max;
 }
 
-static int is_taken(const name_list *l, const char *name)
+static int is_name_taken(const name_list *l, const char *name)
 {
     for (int i = 0; i < l->n; i++)
         if (strcmp(l->name[i], name) == 0)
@@ -167,7 +167,7 @@ int new_name(name_list *l, const char *from, const char *suffix, char to[IDENTIF
         n++;
     }
     n += snprintf(to + n, SUFFIX, "%s", suffix);
-    for (int number = 2; is_taken(l, to); number++)
+    for (int number = 2; is_name_taken(l, to); number++)
         snprintf(to + n, 12, "_%d", number);
     void *more = realloc(l->name, ((size_t)l->n + 1) * sizeof *l->name);
     if (more == NULL)

@@ -34,7 +34,7 @@ static adj_node *copy_node(const shards *s, const adj_node *n, adj_node *const i
     return adj_node_new(s->g, n->op, n->n_in, in, n->attrs);
 }
 
-static adj_node *image_of(const shards *s, int shard, adj_node *n)
+static adj_node *shard_image(const shards *s, int shard, adj_node *n)
 {
     adj_node *image = (int)n->id < s->n ? s->image[shard][n->id] : NULL;
     return image != NULL ? image : n;
@@ -50,7 +50,7 @@ static void copy_one(shards *s, int shard, int id, adj_node **in)
     const int clone = g->clone;
     const adj_node *n = g->node[id];
     for (int k = 0; k < n->n_in; k++)
-        in[k] = image_of(s, shard, n->in[k]);
+        in[k] = shard_image(s, shard, n->in[k]);
     g->role = n->role;
     g->clone = n->clone;
     s->image[shard][id] = copy_node(s, n, in, shard);
@@ -115,7 +115,7 @@ static adj_node **make_shards(shards *s, int first, int n, adj_node **in)
     }
     const adj_role role = adj_graph_set_role(s->g, ADJ_ROLE_UPDATE);
     for (int i = 0; i < s->n_sum && s->g->status == ADJ_OK; i++)
-        left[i] = n > 1 ? adj_add(left[i], right[i]) : in_f32(image_of(s, first, s->value[i]));
+        left[i] = n > 1 ? adj_add(left[i], right[i]) : in_f32(shard_image(s, first, s->value[i]));
     adj_graph_set_role(s->g, role);
     return s->g->status == ADJ_OK ? left : NULL;
 }

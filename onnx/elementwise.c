@@ -229,7 +229,7 @@ static adj_node *along_axis(call *n, int i, const adj_node *x, int axis)
 
 /* x rounded to the nearest even integer, by a sum that leaves no bits for fractions; values beyond
  * the integers of the element type are limited afterwards. */
-static adj_node *rounded(adj_node *x)
+static adj_node *rounded_to_integer(adj_node *x)
 {
     adj_node *large = adj_scalar_like(x, adj_node_type(x).dtype == ADJ_F64 ? 0x1.8p52 : 0x1.8p23);
     return adj_sub(adj_add(x, large), large);
@@ -252,7 +252,7 @@ int import_quantize(call *n)
     if (scale == NULL)
         return 0;
     adj_node *y = adj_clip(adj_div(x, scale), -0x1p21, 0x1p21);
-    y = adj_add(y, adj_stop_gradient(adj_sub(rounded(y), y)));
+    y = adj_add(y, adj_stop_gradient(adj_sub(rounded_to_integer(y), y)));
     if (has_in(n, 2))
         y = adj_add(y, along_axis(n, 2, x, axis));
     return give_at(n, 0, adj_clip(y, low, high), elem);

@@ -99,7 +99,7 @@ static uint8_t *read_bytes(import *f, size_t *n)
 
 /* An allocator that notes a failure, as protobuf-c tells a lack of memory from a corrupt file only
  * so. The default one frees what it has allocated. */
-static void *allocate(void *has_failed, size_t n)
+static void *allocate_noting(void *has_failed, size_t n)
 {
     void *p = malloc(n);
     if (p == NULL)
@@ -116,7 +116,7 @@ static void release(void *has_failed, void *p)
 static Onnx__ModelProto *unpack(import *f, const uint8_t *data, size_t n)
 {
     int has_failed = 0;
-    ProtobufCAllocator a = {allocate, release, &has_failed};
+    ProtobufCAllocator a = {allocate_noting, release, &has_failed};
     Onnx__ModelProto *model = onnx__model_proto__unpack(&a, n, data);
     if (has_failed)
         import_fail(f, ADJ_ENOMEM, "out of memory");

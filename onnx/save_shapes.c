@@ -184,7 +184,8 @@ void save_pad(writer *w, const adj_node *n) { pad(w, n, n->in[0], n->attrs, NULL
 
 /* Returns the one operand of a concatenation that is not filled with *value, and how much is before
  * and after it; NULL if there is another number of those. */
-static const adj_node *padded(const adj_node *n, int64_t axis, adj_range_attrs *by, double *value)
+static const adj_node *padded_operand(const adj_node *n, int64_t axis, adj_range_attrs *by,
+                                      double *value)
 {
     const adj_node *x = NULL;
     double v = 0;
@@ -216,7 +217,7 @@ void save_concat(writer *w, const adj_node *n)
         emit2(w, "Reshape", all, sizes(w, n), result(w, n, 0));
         return;
     }
-    const adj_node *x = padded(n, axis, &by, &value);
+    const adj_node *x = padded_operand(n, axis, &by, &value);
     if (x != NULL) {
         pad(w, n, x, &by, number(w, n, value));
         return;

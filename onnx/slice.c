@@ -73,7 +73,7 @@ int import_slice(call *n)
 }
 
 /* Returns an index counted from the front; -1, having refused the node, if it is out of range. */
-static int64_t place_of(call *n, int64_t index, int64_t size)
+static int64_t index_from_front(call *n, int64_t index, int64_t size)
 {
     if (index >= -size && index < size)
         return index < 0 ? index + size : index;
@@ -93,7 +93,7 @@ int read_gather(call *n, gathered *to)
     if (at == NULL || index->i == NULL || s.rank - 1 + index->shape.rank > ADJ_MAX_RANK)
         return refuse(n, "its indices are not integers, or the result's rank is too large");
     for (int64_t i = 0; i < index->n; i++)
-        if ((at[i] = place_of(n, index->i[i], s.dim[to->axis])) < 0)
+        if ((at[i] = index_from_front(n, index->i[i], s.dim[to->axis])) < 0)
             return 0;
     to->n = index->n;
     to->index = at;
@@ -132,7 +132,7 @@ int import_gather_nd(call *n)
     const int64_t count = index->n / depth;
     int64_t *at = import_alloc(n->f, count + 1, sizeof *at);
     for (int64_t i = 0; at != NULL && i < index->n; i++) {
-        const int64_t size = s.dim[i % depth], k = place_of(n, index->i[i], size);
+        const int64_t size = s.dim[i % depth], k = index_from_front(n, index->i[i], size);
         if (k < 0)
             return 0;
         at[i / depth] = at[i / depth] * size + k;
@@ -173,7 +173,7 @@ static adj_node *pad_by_elements(import *f, adj_node *x, int axis, int64_t befor
 }
 
 /* Reads the pads of all axes; those that are not named are 0. */
-static int read_pads(call *n, int64_t before[], int64_t after[])
+static int read_axis_pads(call *n, int64_t before[], int64_t after[])
 {
     const int64_t *pads, *axes;
     const int n_pad = int_list(n, "pads", 1, &pads), n_axis = int_list(n, NULL, 3, &axes);
@@ -203,7 +203,7 @@ int import_pad(call *n)
     int64_t before[ADJ_MAX_RANK] = {0}, after[ADJ_MAX_RANK] = {0};
     double with = attr_float(n, "value", 0);
     adj_node *x = in_node(n, 0);
-    if (x == NULL || !read_pads(n, before, after))
+    if (x == NULL || !read_axis_pads(n, before, after))
         return 0;
     if (has_in(n, 2)) {
         const numbers *v = in_known(n, 2);

@@ -41,7 +41,7 @@ static const adj_schema schema = {
               .words = coordinates},
              {"data_format", ADJ_ATTR_FORMAT, .offset = offsetof(adj_resize_attrs, format)}}};
 
-static adj_status check_sizes(const adj_node *n, const char *image, int64_t h, int64_t w)
+static adj_status check_image_sizes(const adj_node *n, const char *image, int64_t h, int64_t w)
 {
     if (h < 1 || h > INT32_MAX || w < 1 || w > INT32_MAX)
         return adj_fail(n->graph, ADJ_ESHAPE,
@@ -69,9 +69,9 @@ static adj_status infer_sizes(const adj_node *n, const char *operand, const adj_
     *w = out->shape.dim[ax.w];
     out->shape.dim[ax.h] = *to_h;
     out->shape.dim[ax.w] = *to_w;
-    status = check_sizes(n, operand, *h, *w);
+    status = check_image_sizes(n, operand, *h, *w);
     if (status == ADJ_OK)
-        status = check_sizes(n, "the result", *to_h, *to_w);
+        status = check_image_sizes(n, "the result", *to_h, *to_w);
     return status == ADJ_OK ? adj_check_type(n->graph, n->op->name, "the result", *out) : status;
 }
 

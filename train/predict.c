@@ -206,8 +206,8 @@ static batch_score score_part(const adj_predictor *p, const network *n, int64_t 
     return own;
 }
 
-static adj_status open_loader(const adj_predictor *p, const workers *w, const adj_dataset *d,
-                              adj_loader **l, adj_error *error)
+static adj_status open_predict_loader(const adj_predictor *p, const workers *w,
+                                      const adj_dataset *d, adj_loader **l, adj_error *error)
 {
     const adj_loader_opts o = {.batch = w->n * w->part,
                                .size = p->net.options.size,
@@ -353,7 +353,7 @@ adj_status adj_predictor_evaluate(adj_predictor *p, const adj_dataset *d, adj_sc
 
     status = predictor_workers(p, EVALUATION, d->n, &w, error);
     if (status == ADJ_OK)
-        status = open_loader(p, w, d, &l, error);
+        status = open_predict_loader(p, w, d, &l, error);
     if (status == ADJ_OK)
         status = score_all(p, w, l, score, confusion, error);
     adj_loader_free(l);

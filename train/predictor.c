@@ -325,7 +325,7 @@ static adj_status fit_to_card(adj_net *net, const adj_model_card *card, adj_erro
 }
 
 /* Fails if the file was trained with another loss; outputs would be taken for logits. */
-static adj_status check_loss(const adj_tensors *file, const adj_net *net, adj_error *error)
+static adj_status check_trained_loss(const adj_tensors *file, const adj_net *net, adj_error *error)
 {
     const char *there = adj_tensors_metadata(file, loss_key), *here = net_loss_name(net);
     if (there == NULL || strcmp(there, here) == 0)
@@ -408,7 +408,7 @@ adj_status adj_predictor_load(const char *path, const adj_net *net,
     status = adj_model_card_read(file, &card, &why);
     if (status == ADJ_OK) {
         adj_net own = net != NULL ? *net : (adj_net){0};
-        status = check_loss(file, &own, &why);
+        status = check_trained_loss(file, &own, &why);
         infer_sizes(file, &own, card, o->weights != NULL ? o->weights->map : NULL);
         if (status == ADJ_OK)
             status = from_card(&own, card, o, p, &why);

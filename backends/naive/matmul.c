@@ -34,8 +34,8 @@ static void load_block(A block[DEPTH][COLS], matrix b, int64_t first_k, int64_t 
 }
 
 /* Adds a[k] * block[k][j] to sum[j], in the order of k. */
-static void add_products(A sum[COLS], const T *a, int64_t step, const A block[DEPTH][COLS],
-                         int64_t depth)
+static void add_row_products(A sum[COLS], const T *a, int64_t step, const A block[DEPTH][COLS],
+                             int64_t depth)
 {
     for (int64_t k = 0; k < depth; k++) {
         A v = ld(&a[k * step]);
@@ -53,8 +53,8 @@ static void tile(matrix a, matrix b, int64_t inner, int64_t i0, int64_t rows, in
         int64_t depth = inner - k0 < DEPTH ? inner - k0 : DEPTH;
         load_block(block, b, k0, depth, j0, cols);
         for (int64_t i = 0; i < rows; i++)
-            add_products(sum[i], a.data + (i0 + i) * a.row + k0 * a.col, a.col,
-                         (const A(*)[COLS])block, depth);
+            add_row_products(sum[i], a.data + (i0 + i) * a.row + k0 * a.col, a.col,
+                             (const A(*)[COLS])block, depth);
     }
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < cols; j++)

@@ -46,7 +46,7 @@ static inline span windows_at(ptrdiff_t i, ptrdiff_t stride, ptrdiff_t pad, ptrd
 
 /* ---- avg_pool ---- */
 
-static inline ptrdiff_t elements(const adj_conv_geom *k, ptrdiff_t oh, ptrdiff_t ow)
+static inline ptrdiff_t window_elements(const adj_conv_geom *k, ptrdiff_t oh, ptrdiff_t ow)
 {
     span h = window_of(oh, k->sh, k->pt, k->kh, k->ih);
     span w = window_of(ow, k->sw, k->pl, k->kw, k->iw);
@@ -64,7 +64,7 @@ static inline A mean(const pool_call *p, const T *x, ptrdiff_t oh, ptrdiff_t ow)
     for (ptrdiff_t ih = h.from; ih < h.to; ih++)
         for (ptrdiff_t iw = w.from; iw < w.to; iw++)
             sum += ld(x + ih * p->x.h + iw * p->x.w);
-    return sum / (A)elements(k, oh, ow);
+    return sum / (A)window_elements(k, oh, ow);
 }
 
 /* Returns one element of dx; dy points to the image's channel. */
@@ -77,7 +77,7 @@ static inline A share(const pool_call *p, const T *dy, ptrdiff_t ih, ptrdiff_t i
 
     for (ptrdiff_t oh = h.from; oh < h.to; oh++)
         for (ptrdiff_t ow = w.from; ow < w.to; ow++)
-            sum += ld(dy + oh * p->y.h + ow * p->y.w) / (A)elements(k, oh, ow);
+            sum += ld(dy + oh * p->y.h + ow * p->y.w) / (A)window_elements(k, oh, ow);
     return sum;
 }
 

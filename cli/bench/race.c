@@ -206,7 +206,7 @@ static void run_once(race *r, entrant *e, int threads)
     }
 }
 
-static double fastest(const race *r)
+static double fastest_time(const race *r)
 {
     double best = 0;
     for (int i = 0; i < r->n; i++)
@@ -236,7 +236,7 @@ static void run_rounds(race *r, int threads)
             if (seconds_now() >= r->deadline && (round > 0 || i >= n_sure))
                 return;
             run_once(r, e, threads);
-            e->is_out |= e->planned == 0 && e->best > limit_of(round) * fastest(r);
+            e->is_out |= e->planned == 0 && e->best > limit_of(round) * fastest_time(r);
         }
 }
 

@@ -200,7 +200,7 @@ static adj_node *example_operand(op_case *c, const adj_op *op, int n, adj_node *
                                        : operand(c, type_of(c, kind, attrs));
 }
 
-static adj_node *build(op_case *c, const adj_op *op)
+static adj_node *build_case(op_case *c, const adj_op *op)
 {
     _Alignas(16) char attrs[ATTR_BYTES] = {0};
     adj_node *in[MAX_OPERANDS] = {NULL};
@@ -247,7 +247,7 @@ static adj_node *gradient_operand(op_case *c, const adj_op *op, int n, adj_node 
 /* Builds a gradient op over the operands, result and attributes of its forward op. */
 static adj_node *build_gradient(op_case *c, const adj_op *op)
 {
-    adj_node *y = build(c, op->forward), *in[MAX_OPERANDS] = {NULL};
+    adj_node *y = build_case(c, op->forward), *in[MAX_OPERANDS] = {NULL};
     int n = 0;
     for (; y != NULL && n < op->n_in; n++)
         in[n] = gradient_operand(c, op, n, y);
@@ -273,5 +273,5 @@ adj_node *op_build(op_case *c, const char *name)
         return adj_error_set(&c->error, ADJ_EARG, "%s: a leaf has no operands to read", name), NULL;
     if (c->given == NULL && op->flags & ADJ_OP_LEAF)
         return build_leaf(c, op);
-    return op->forward != NULL ? build_gradient(c, op) : build(c, op);
+    return op->forward != NULL ? build_gradient(c, op) : build_case(c, op);
 }

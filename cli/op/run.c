@@ -63,8 +63,9 @@ static int parse(run_opts *o, int argc, char **argv)
     int n = 0;
     op_args_options(&o->args, all);
     const usage u = {.command = "op",
-                     .summary = "Runs one op on tensors from a file. Attributes that --attr leaves out "
-                                "are the examples of adjoint ops, not the defaults of C.",
+                     .summary =
+                         "Runs one op on tensors from a file. Attributes that --attr leaves out "
+                         "are the examples of adjoint ops, not the defaults of C.",
                      .options = options,
                      .more = all + OP_OPTIONS - 1, /* --attr */
                      .arguments = "NAME",
@@ -90,7 +91,7 @@ static int parse(run_opts *o, int argc, char **argv)
 static const char *title(const run *r) { return is_stdout(r->o->in) ? "standard input" : r->o->in; }
 
 /* Returns a given operand, for op_args_build_given. */
-static adj_node *given(void *user, const char *name)
+static adj_node *operand_given(void *user, const char *name)
 {
     run *r = user;
     for (int i = 0; i < r->n_operand; i++)
@@ -129,7 +130,7 @@ static int add_gradients(run *r, adj_node *y)
             x[n] = r->operand[i].node;
             name[n++] = r->operand[i].name;
         }
-    adj_node *dy = given(r, "dy");
+    adj_node *dy = operand_given(r, "dy");
     if (dy == NULL && adj_node_type(y).shape.rank > 0)
         return complain(EXIT_FAILED, "%s: tensor dy is missing (--grad expects one of shape %s)",
                         title(r), adj_shape_text(adj_node_type(y).shape).s);
@@ -140,7 +141,7 @@ static int add_gradients(run *r, adj_node *y)
     return CONTINUE;
 }
 
-static int build(run *r)
+static int build_op(run *r)
 {
     adj_error error = {0};
     adj_node *y = op_args_build_given(&r->o->args, r->g, given, r, &error);
@@ -193,7 +194,7 @@ static int run_file(run *r, const input_file *in, const output_file *out)
     int status = read_tensors(in, &r->file);
     r->g = or_exit(adj_graph_new());
     if (status == CONTINUE)
-        status = build(r);
+        status = build_op(r);
     if (status == CONTINUE)
         status = compute(r);
     return status == CONTINUE ? replace_output(out, stdout, write_results, r) : status;

@@ -112,7 +112,7 @@ static adj_status add_record(dataset *d, const cifar_kind *k, const char *path, 
     return ADJ_OK;
 }
 
-static adj_status read_file(dataset *d, const cifar_kind *k, const char *path)
+static adj_status read_records(dataset *d, const cifar_kind *k, const char *path)
 {
     uint8_t record[2 + IMAGE];
     int64_t bytes = k->label_bytes + IMAGE, got = 0;
@@ -170,7 +170,7 @@ adj_status io_cifar_read(dataset *d, const char *folder, adj_dataset_part part)
     for (const char *const *file = files_of(k, part); *file != NULL && status == ADJ_OK; file++)
         if (is_there(folder, *file))
             status = io_join(path, folder, *file)
-                         ? read_file(d, k, path)
+                         ? read_records(d, k, path)
                          : io_dataset_fail(d, ADJ_EIO, "cifar: %s: the name is too long", folder);
     if (status != ADJ_OK)
         return status;

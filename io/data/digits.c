@@ -93,7 +93,7 @@ typedef struct {
 } style;
 
 /* [lo, hi) */
-static double uniform(source *r, double lo, double hi)
+static double uniform_between(source *r, double lo, double hi)
 {
     return lo + (hi - lo) * io_unit(io_mix(r->key + r->used++));
 }
@@ -103,7 +103,7 @@ static double bell(source *r)
 {
     double sum = 0;
     for (int i = 0; i < 4; i++)
-        sum += uniform(r, -1, 1);
+        sum += uniform_between(r, -1, 1);
     return sum * 0.8660254037844386; /* sqrt(3/4) */
 }
 
@@ -115,16 +115,16 @@ static style draw_style(source *r)
 
     /* tan of half the angle gives sine and cosine by division */
     double t = 0.09 * bell(r), cosine = (1 - t * t) / (1 + t * t), sine = 2 * t / (1 + t * t);
-    double shear = 0.22 * bell(r) - 0.1, size = uniform(r, 15, 21);
-    double wide = size * uniform(r, 0.62, 1.0), high = size;
+    double shear = 0.22 * bell(r) - 0.1, size = uniform_between(r, 15, 21);
+    double wide = size * uniform_between(r, 0.62, 1.0), high = size;
     /* rotate(shear(scale(p))) */
     s.xx = wide * cosine;
     s.xy = high * (cosine * shear - sine);
     s.yx = wide * sine;
     s.yy = high * (sine * shear + cosine);
     s.shift = (point){SIDE / 2.0 + 1.1 * bell(r), SIDE / 2.0 + 1.1 * bell(r)};
-    s.radius = uniform(r, 0.7, 1.9);
-    s.ink = uniform(r, 0.75, 1.0);
+    s.radius = uniform_between(r, 0.7, 1.9);
+    s.ink = uniform_between(r, 0.75, 1.0);
     return s;
 }
 
@@ -211,16 +211,16 @@ static void draw_digit(uint8_t pixels[PIXELS], int digit, source *r)
 
     while (variants < GLYPH_VARIANTS && glyphs[digit][variants][0].at[0] != 0)
         variants++;
-    const stroke *g = glyphs[digit][(int)uniform(r, 0, variants)];
+    const stroke *g = glyphs[digit][(int)uniform_between(r, 0, variants)];
     for (int i = 0; i < GLYPH_STROKES && g[i].at[0] != 0; i++)
         draw_stroke(image, &g[i], &s, r);
 
-    if (uniform(r, 0, 1) < 0.25) { /* a faint scratch */
-        point a = {uniform(r, 0, SIDE), uniform(r, 0, SIDE)};
+    if (uniform_between(r, 0, 1) < 0.25) { /* a faint scratch */
+        point a = {uniform_between(r, 0, SIDE), uniform_between(r, 0, SIDE)};
         point b = {a.x + 5 * bell(r), a.y + 5 * bell(r)};
-        draw_segment(image, a, b, 0.5, uniform(r, 0.3, 0.8));
+        draw_segment(image, a, b, 0.5, uniform_between(r, 0.3, 0.8));
     }
-    double noise = uniform(r, 0, 0.16);
+    double noise = uniform_between(r, 0, 0.16);
     for (int i = 0; i < PIXELS; i++) {
         double v = image[i] + noise * bell(r);
         pixels[i] = (uint8_t)(fmin(fmax(v, 0), 1) * 255 + 0.5);

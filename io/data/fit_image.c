@@ -98,8 +98,8 @@ static void convert_pixel(const fitting *f, const float *x, float *y)
 enum { CHUNK = 256 }; /* pixels of a row that are computed together, on the stack */
 
 /* Writes pixels first .. first+n-1 of row r, n <= CHUNK, with the new channels. */
-static void take(const fitting *f, const any_image *x, int64_t r, int64_t first, int64_t n,
-                 float *row)
+static void take_pixels(const fitting *f, const any_image *x, int64_t r, int64_t first, int64_t n,
+                        float *row)
 {
     const int64_t c = f->from.c, at = (r * f->from.w + first) * c;
     float bytes[CHUNK * ADJ_MAX_CHANNELS];
@@ -129,7 +129,7 @@ static void sum_rows(const fitting *f, const any_image *x, int64_t i, int64_t fi
 
     memset(sum, 0, (size_t)(n * f->to.c) * sizeof *sum);
     for (int64_t k = 0; k < t->count; k++) {
-        take(f, x, t->first + k, first, n, row);
+        take_pixels(f, x, t->first + k, first, n, row);
         add_scaled(row, n * f->to.c, f->rows.weight[t->weight + k], sum);
     }
 }
@@ -165,7 +165,7 @@ static void fit_row(const fitting *f, const any_image *x, int64_t i, float *y)
 static void copy_row(const fitting *f, const any_image *x, int64_t i, float *y)
 {
     for (int64_t w = 0; w < f->from.w; w += CHUNK)
-        take(f, x, i, w, chunk_from(f, w), y + w * f->to.c);
+        take_pixels(f, x, i, w, chunk_from(f, w), y + w * f->to.c);
 }
 
 /* ---- use ---- */

@@ -133,7 +133,7 @@ static void free_files(void *user)
     free(files);
 }
 
-static adj_status read_file(void *user, int64_t i, float *pixels, adj_error *error)
+static adj_status read_image_at(void *user, int64_t i, float *pixels, adj_error *error)
 {
     const struct image_files *files = user;
     return adj_image_read(strings_at(&files->paths, i), &files->options, pixels, NULL, error);
@@ -141,7 +141,7 @@ static adj_status read_file(void *user, int64_t i, float *pixels, adj_error *err
 
 double io_folder_seconds(const adj_dataset *d)
 {
-    const int is_folder = origin_of(d)->source.read == read_file;
+    const int is_folder = origin_of(d)->source.read == read_image_at;
     return is_folder ? ((const dataset *)d)->seconds : 0; /* its first member is public */
 }
 
@@ -150,7 +150,7 @@ adj_status io_folder_read(dataset *d, const char *folder, adj_dataset_part part)
     d->files = calloc(1, sizeof *d->files);
     if (d->files == NULL)
         return io_dataset_no_memory(d);
-    d->origin.source = (adj_source){.read = read_file, .free = free_files, .user = d->files};
+    d->origin.source = (adj_source){.read = read_image_at, .free = free_files, .user = d->files};
     return io_list_classes(d, folder, part, &d->files->paths);
 }
 
@@ -182,7 +182,7 @@ const char *io_folder_path(const dataset *d, int64_t i) { return strings_at(&d->
 enum { FIRST_BYTES = 1 << 16 }; /* in which nearly every header ends */
 
 /* Reads a file up to the end of its header and returns the header. */
-static adj_status read_header(const char *path, image_header *header, adj_error *error)
+static adj_status read_image_header(const char *path, image_header *header, adj_error *error)
 {
     static const int64_t most[] = {FIRST_BYTES, IMAGE_MAX_BYTES};
     adj_status status = ADJ_EARG;
@@ -204,7 +204,7 @@ static void read_headers(const string_list *paths, adj_image_size *sizes, readin
     for (int64_t i = 0; i < paths->n; i++) {
         image_header header = {0};
         adj_error error = {0};
-        const adj_status status = read_header(strings_at(paths, i), &header, &error);
+        const adj_status status = read_image_header(strings_at(paths, i), &header, &error);
         if (status != ADJ_OK)
             io_reading_set(&each[i], status == ADJ_EARG ? ADJ_EIO : status, &error);
         sizes[i] = header.size;

@@ -81,7 +81,7 @@ static adj_status read_sizes(reader *r, file_array *a, int64_t *bytes)
 }
 
 /* Reads the data to the end of the file: there is a gzip file's checksum. */
-static adj_status read_data(reader *r, const char *part, int64_t bytes, file_array *a)
+static adj_status read_to_end(reader *r, const char *part, int64_t bytes, file_array *a)
 {
     const array_stream s = {unzip_read, r->file, r->place.path};
     const int64_t got = array_read_bytes(&s, bytes, &a->data);
@@ -115,7 +115,7 @@ adj_status io_idx_read_file(const char *path, const idx_content *expected, file_
     if (status == ADJ_OK)
         status = read_sizes(&r, a, &bytes);
     if (status == ADJ_OK)
-        status = read_data(&r, expected->part, bytes, a);
+        status = read_to_end(&r, expected->part, bytes, a);
     if (status != ADJ_OK) {
         free(a->data);
         a->data = NULL;

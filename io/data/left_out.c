@@ -55,7 +55,7 @@ void left_out_folder(left_out *l, left_out_reason reason, const char *name)
 static const char *comma(const char *text) { return text[0] != '\0' ? ", " : ""; }
 
 /* Orders endings by falling frequency, and equally frequent ones by name. */
-static int compare(const void *a, const void *b)
+static int by_frequency(const void *a, const void *b)
 {
     const left_out_ending *x = a, *y = b;
     return x->n != y->n ? (x->n < y->n ? 1 : -1) : strcmp(x->text, y->text);
@@ -67,7 +67,7 @@ static void append_endings(const left_out *l, char text[ADJ_MESSAGE])
     left_out sorted = *l;
     int64_t rest = l->files;
 
-    qsort(sorted.ending, (size_t)sorted.n_ending, sizeof *sorted.ending, compare);
+    qsort(sorted.ending, (size_t)sorted.n_ending, sizeof *sorted.ending, by_frequency);
     c_append(text, ADJ_MESSAGE, "%lld file%s with other endings (", (long long)l->files,
              l->files > 1 ? "s" : "");
     for (int k = 0; k < SHOWN && k < sorted.n_ending; k++) {

@@ -177,7 +177,7 @@ static adj_status allocate(const reader *r, const io_place *p)
     return x->bytes != NULL || x->floats != NULL ? ADJ_OK : io_out_of_memory(p);
 }
 
-static adj_status decode(reader *r, const io_place *p)
+static adj_status decode_steps(reader *r, const io_place *p)
 {
     int is_read = try_step(r, read_info);
     adj_status status = is_read ? allocate(r, p) : ADJ_OK;
@@ -200,7 +200,7 @@ static adj_status decode_png(const uint8_t *bytes, size_t n, const io_place *p, 
     r.info = r.png != NULL ? png_create_info_struct(r.png) : NULL;
     if (r.info != NULL)
         png_set_read_fn(r.png, &r, on_read);
-    const adj_status status = r.info != NULL ? decode(&r, p) : io_out_of_memory(p);
+    const adj_status status = r.info != NULL ? decode_steps(&r, p) : io_out_of_memory(p);
     png_destroy_read_struct(&r.png, &r.info, NULL);
     return status;
 }

@@ -83,7 +83,7 @@ static adj_status take_shards(preparation *p, loader_shards s, adj_error *error)
     return ADJ_OK;
 }
 
-static void set_moments(preparation *p)
+static void repeat_moments(preparation *p)
 {
     io_repeat_moments(p->d, p->to.c, p->mean, p->deviation);
     if (p->o.mean != NULL)
@@ -110,7 +110,7 @@ adj_status io_preparation(const adj_dataset *d, const adj_loader_opts *o, loader
         return adj_error_set(error, ADJ_ENOMEM, "loader: out of memory");
     p->elems = size_elems(p->to);
     p->steps = (d->n + o->batch - 1) / o->batch;
-    set_moments(p);
+    repeat_moments(p);
     return ADJ_OK;
 }
 

@@ -15,7 +15,7 @@ int strings_add(string_list *s, const char *text)
     return s->at[s->n] != NULL && ++s->n > 0;
 }
 
-static int compare(const void *a, const void *b)
+static int by_text(const void *a, const void *b)
 {
     const char *const *x = a, *const *y = b;
     return strcmp(*x, *y);
@@ -24,7 +24,7 @@ static int compare(const void *a, const void *b)
 void strings_sort(string_list *s)
 {
     if (s->n > 0)
-        qsort(s->at, (size_t)s->n, sizeof *s->at, compare);
+        qsort(s->at, (size_t)s->n, sizeof *s->at, by_text);
 }
 
 void strings_keep(string_list *s, const int64_t *keep, int64_t kept)

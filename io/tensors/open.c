@@ -156,7 +156,7 @@ static const kind *find_packed_kind(const char *path)
 }
 
 /* Writes the file's kind, or its first bytes. */
-static void describe(const kind *k, const uint8_t *start, char text[DESCRIPTION])
+static void describe_file(const kind *k, const uint8_t *start, char text[DESCRIPTION])
 {
     snprintf(text, DESCRIPTION, "%s", k->is);
     for (int i = 0; k == &unknown && i < LEAST_SAFETENSORS; i++)
@@ -174,7 +174,7 @@ static int write_sentence(const char *name, const char *path, const uint8_t star
         k = find_packed_kind(path);
     if (k == NULL || (k == &npz && strstr(expected, ".npz") != NULL)) /* a damaged one */
         return 0;
-    describe(k, start, is);
+    describe_file(k, start, is);
     snprintf(message, ADJ_MESSAGE, "%.200s: not a file of tensors (got %s, expected %s)%s%s", name,
              is, expected, k->cure[0] != '\0' ? "; " : "", k->cure);
     return 1;

@@ -71,7 +71,7 @@ adj_status sum_header(const json_t *header, char sum[SUM_TEXT])
 /* ---- the header ---- */
 
 /* Returns the header's entry for a tensor, or NULL if memory is short. */
-static json_t *describe(const adj_tensor *t, int64_t begin, int64_t end)
+static json_t *header_entry(const adj_tensor *t, int64_t begin, int64_t end)
 {
     json_t *shape = json_array();
     int failed = 0;
@@ -133,7 +133,7 @@ static adj_status add_tensors(const io_place *p, json_t *header, json_t *metadat
                 return io_refuse(p, ADJ_EARG,
                                  "tensor %d: name is not UTF-8 (got %.80s), or too much data", i,
                                  t[i].name);
-            if (json_object_set_new(header, t[i].name, describe(&t[i], begin, end)) != 0)
+            if (json_object_set_new(header, t[i].name, header_entry(&t[i], begin, end)) != 0)
                 return io_out_of_memory(p);
             if ((status = add_sum(p, metadata, &t[i])) != ADJ_OK)
                 return status;

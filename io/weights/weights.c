@@ -111,7 +111,7 @@ static adj_status wrong_type(const loading *l, target *t, const adj_tensor *from
 static int is_float(adj_elem elem) { return elem <= ADJ_ELEM_BF16; }
 
 /* Converts the tensor's values to the node's type. */
-static adj_status convert(const loading *l, target *t, const adj_tensor *from)
+static adj_status convert_values(const loading *l, target *t, const adj_tensor *from)
 {
     adj_type want = adj_node_type(t->node);
     int same = from->elem == (adj_elem)want.dtype;
@@ -143,7 +143,7 @@ static adj_status decide(loading *l, target *t)
         status =
             adj_error_set(&t->why, ADJ_ESHAPE, "tensor %.80s cannot be read (%s)", t->tensor, why);
     if (status == ADJ_OK)
-        status = convert(l, t, &from);
+        status = convert_values(l, t, &from);
     if (status == ADJ_OK)
         t->fate = ADJ_WEIGHT_LOADED;
     return status == ADJ_ENOMEM ? status : ADJ_OK;
