@@ -318,7 +318,7 @@ static int find_layer(import *f, last_layer *l)
 }
 
 /* Gives the value another size along an axis, all zero. */
-static int resize_axis(import *f, value *v, int64_t axis, int64_t size)
+static int lengthen_axis(import *f, value *v, int64_t axis, int64_t size)
 {
     adj_shape s = v->known->shape;
     s.dim[axis] = size;
@@ -354,9 +354,9 @@ int replace_head(import *f)
     const int64_t before = l.weight->known->shape.dim[l.axis];
     const adj_shape bias = l.bias != NULL ? l.bias->known->shape : (adj_shape){0};
     l.weight->is_random = 1;
-    int is_done = resize_axis(f, l.weight, l.axis, classes);
+    int is_done = lengthen_axis(f, l.weight, l.axis, classes);
     if (is_done && bias.rank > 0 && bias.dim[bias.rank - 1] == before)
-        is_done = resize_axis(f, l.bias, bias.rank - 1, classes);
+        is_done = lengthen_axis(f, l.bias, bias.rank - 1, classes);
     for (int i = 0; is_done && i < l.n_sizes; i++)
         is_done = resize_sizes(f, l.sizes[i], before);
     return is_done;

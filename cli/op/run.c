@@ -144,7 +144,7 @@ static int add_gradients(run *r, adj_node *y)
 static int build_op(run *r)
 {
     adj_error error = {0};
-    adj_node *y = op_args_build_given(&r->o->args, r->g, given, r, &error);
+    adj_node *y = op_args_build_given(&r->o->args, r->g, operand_given, r, &error);
     if (y == NULL && strncmp(error.message, "--", 2) == 0)
         return complain(EXIT_USAGE, "%s", error.message);
     if (y == NULL)
