@@ -133,9 +133,9 @@ extern const char *running_command;
  * front, "adj_run: ". */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int complain(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Returns new memory, but if it is NULL complains and ends the tool with EXIT_FAILED. Likewise, the
- * next two return n elements of this size, all zero, to be freed; and a list of n elements with
- * room for one more (base/room.h). */
+/* Returns the pointer; if it is NULL, complains of a lack of memory and ends the tool with
+ * EXIT_FAILED. The next two end it likewise: they return n elements of this size, all zero, to be
+ * freed; and a list of n elements with room for one more (base/room.h). */
 void *or_exit(void *memory);
 void *allocate(int64_t n, size_t size);
 void *make_room(void *list, int64_t n, size_t size);

@@ -9,7 +9,7 @@
 
 static int out_of_memory, is_reported;
 
-static void *allocate(size_t size)
+static void *allocate_watched(size_t size)
 {
     void *memory = malloc(size);
     if (memory == NULL)
@@ -17,7 +17,7 @@ static void *allocate(size_t size)
     return memory;
 }
 
-void json_watch_memory(void) { json_set_alloc_funcs(allocate, free); }
+void json_watch_memory(void) { json_set_alloc_funcs(allocate_watched, free); }
 
 int json_is_out_of_memory(void) { return out_of_memory; }
 

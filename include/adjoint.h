@@ -276,10 +276,11 @@ typedef struct {
  * and statistics of the batch are replaced by their mean over the shards of all processes
  * (adj_all_reduce), so that all processes assign the same values; each shard has the same weight.
  * Where shards have unequal weights in the loss, as with labels of -1 or class weights, multiply
- * each shard's loss by its own weight, an input of shape [1]; of a sum, by the number of shards.
- * Clipping by norm applies to the mean. Nodes that depend on inputs other than scalars are copied for each shard of this process;
- * dropout counts elements as in the whole batch. With one process this accumulates gradients in the
- * memory of one shard, unless batch norms are synchronized.
+ * the loss by an input of shape [1], of which each shard s has the value S w_s / sum(w), where w_s
+ * is the sum of its weights. A sum over the batch is multiplied by S.
+ * Clipping by norm applies to the mean. Nodes that depend on inputs other than scalars are copied
+ * for each shard of this process; dropout counts elements as in the whole batch. With one process
+ * this accumulates gradients in the memory of one shard, unless batch norms are synchronized.
  *
  * Shards are added as a binary tree. With adj_exec_opts.same_bits the result of S shards has the
  * same bits for 1 process, for S processes, and for every number of processes that gives each a

@@ -235,7 +235,8 @@ static int open_inside(import *f, const char *path)
         else if (n == 0)
             next = dup(folder);
         else
-            next = openat(folder, memcpy(name, part, n), flags | (slash != NULL ? O_DIRECTORY : 0));
+            next =
+                openat(folder, strncpy(name, part, n), flags | (slash != NULL ? O_DIRECTORY : 0));
         const int why = errno;
         close(folder);
         errno = why;

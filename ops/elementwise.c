@@ -8,7 +8,8 @@
  *   sub      da = S_a(dy)         db = -S_b(dy)
  *   mul      da = S_a(dy b)       db = S_b(dy a)
  *   div      da = S_a(dy / b)     db = -S_b(dy / b * y)
- *   pow      da = S_a(dy b pow(a, b - 1)), 0 where b is 0    db = S_b(dy y log(a)), 0 where a is 0
+ *   pow      da = S_a(dy b pow(a, b - 1))    db = S_b(dy y log(a)); a factor of 0 is not multiplied
+ *            by what is infinite where a is 0
  *   maximum  da = S_a(dy where a >= b)    db = S_b(dy elsewhere); minimum has b >= a.
  * "dy where m" is relu_grad(dy, m), which selects instead of multiplying, so that an infinite dy
  * gives no NaN. */
@@ -102,10 +103,10 @@ static void minimum_grad(adj_node *y, adj_node *dy, adj_node *dx[])
 static void pow_grad(adj_node *y, adj_node *dy, adj_node *dx[])
 {
     adj_node *a = y->in[0], *b = y->in[1];
-    adj_node *is_constant = adj_equal(b, adj_fill_like(b, 0)); /* 1, whatever a is */
-    adj_node *below = adj_add(adj_sub(b, adj_fill_like(b, 1)), is_constant);
-    adj_node *slope = adj_mul(b, adj_pow(a, below));
     adj_node *is_zero = adj_equal(a, adj_fill_like(a, 0));
+    adj_node *are_zero = adj_mul(is_zero, adj_equal(b, adj_fill_like(b, 0)));
+    adj_node *below = adj_sub(b, adj_fill_like(b, 1));
+    adj_node *slope = adj_mul(b, adj_pow(adj_add(a, are_zero), below));
     adj_node *log = adj_log(adj_add(a, is_zero));
 
     dx[0] = adj_sum_to(adj_mul(dy, slope), a->type.shape);

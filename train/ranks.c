@@ -15,7 +15,7 @@ adj_status ranks_open(rank_state *r, const adj_ranks *ranks, int n_shard, adj_er
 {
     const size_t size = (size_t)ranks_size(ranks);
     *r = (rank_state){.ranks = ranks};
-    r->report_bytes = sizeof(step_report) + (size_t)n_shard * sizeof(double);
+    r->report_bytes = sizeof(step_report) + 2 * (size_t)n_shard * sizeof(double);
     r->times = calloc(size, sizeof *r->times);
     r->mine = calloc(1, r->report_bytes);
     r->all = calloc(size, r->report_bytes);
@@ -262,7 +262,7 @@ adj_status ranks_report(adj_trainer *t, const adj_loader_batch *b, rank_seconds 
     for (int i = 0; i < net->n_shard; i++) { /* weighted means of its images */
         const double weight = shard_weight(t, b, i);
         losses[i] = (double)net->losses[i] * weight;
-        report.weight += weight;
+        losses[net->n_shard + i] = weight;
     }
     memcpy(r->mine, &report, sizeof report);
     if (t->at.step == 0)
@@ -275,9 +275,10 @@ adj_status ranks_report(adj_trainer *t, const adj_loader_batch *b, rank_seconds 
         const char *at = r->all + (size_t)k * r->report_bytes;
         memcpy(&report, at, sizeof report);
         losses = (double *)(void *)(at + sizeof report);
-        for (int i = 0; i < net->n_shard; i++)
+        for (int i = 0; i < net->n_shard; i++) {
             *loss += losses[i];
-        weight += report.weight;
+            weight += losses[net->n_shard + i];
+        }
         *right += report.right;
         r->is_stopped |= report.wants_stop != 0;
         r->times[k].seconds += report.times.seconds;

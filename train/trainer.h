@@ -34,12 +34,12 @@ typedef struct {
     double accuracy;    /* held-out accuracy after the last whole epoch, 0 .. 1; 0: unknown */
 } position;
 
-/* Report of one process about a step; the sums of its shards' losses follow in memory. */
+/* Report of one process about a step. The sums of its shards' losses follow in memory, then their
+ * weights. */
 typedef struct {
     int64_t right;      /* images */
     rank_seconds times; /* of this step */
     int64_t wants_stop;
-    double weight; /* of its images in the loss */
 } step_report;
 
 /* The exchange of a trainer with other processes. */

@@ -122,7 +122,9 @@ static int is_scalar(const adj_node *n, int k, int at)
 
 static int is_label(const adj_node *n, int k)
 {
-    return n->in[k]->type.shape.rank > 0 && is_free(n, k) && !adj_is_float(n->in[k]->type.dtype);
+    const char *name = k < ADJ_NAMED_OPERANDS ? n->op->operand[k] : NULL;
+    return name != NULL && strcmp(name, "labels") == 0 && is_free(n, k) &&
+           !adj_is_float(n->in[k]->type.dtype);
 }
 
 static int may_sum(const adj_node *n)

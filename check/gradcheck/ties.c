@@ -79,7 +79,9 @@ static adj_status differentiate_at_ties(leaf_check *c)
     for (int64_t i = 0; i < n && by_element; i++)
         if (s->mask[i])
             s->v[i] = s->at->dx_ref[c->leaf][i] = 0;
-    if ((status = check_along(c)) != ADJ_OK)
+    status = check_along(c);
+    forget_draw(s); /* dx_ref was changed */
+    if (status != ADJ_OK)
         return status;
     if (c->rule_wrong && (by_element || isfinite(c->row->analytic)))
         fail_at_ties(c, 1, " along equal steps of all elements");

@@ -204,10 +204,10 @@ static graph_format format_of(const graph_opts *o)
 static adj_status add_gradients(drawing *d)
 {
     const int n = adj_trainable(d->m.loss, NULL, 0, NULL);
-    adj_node **roots = n >= 0 ? allocate(n, sizeof *roots) : NULL;
+    adj_node **roots = n >= 0 ? allocate(n + 1, sizeof *roots) : NULL;
+    d->root = roots;
     if (roots == NULL || adj_trainable(d->m.loss, NULL, n, roots + 1) != n)
         return adj_error_set(&d->m.error, ADJ_ENOMEM, "out of memory");
-    d->root = roots;
     d->root[0] = d->m.loss;
     d->n_root = 1 + n;
     const adj_status status = adj_grad(d->m.loss, NULL, n, roots + 1, roots + 1);

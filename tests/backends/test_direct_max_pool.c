@@ -189,6 +189,19 @@ static void random_rows(const char *isa)
 
 Test(direct_max_pool, random) { for_each_isa(N_ISA, all_isas, random_rows); }
 
+/* Sums of fractions: naive adds in double, and both round. */
+Test(direct_max_pool, overlapping_fractions)
+{
+    const adj_pool a = {.ksize = {1, 3, 3, 1}, .stride = {1, 1, 1, 1}, .padding = ADJ_SAME};
+    scoped(fixture_free) fixture f = fixture_new();
+    const adj_shape shape = {4, {2, 9, 11, 40}};
+    adj_node *x = given_random(&f, ADJ_F32, shape, -1, 1);
+    adj_node *dy = given_random(&f, ADJ_F32, shape, -1, 1);
+    const adj_node *dx = adj_max_pool_grad(x, dy, dy, &a);
+    scoped(backend_close) test_backend t = direct_open(best_isa(), 2, ADJ_MATH_EXACT);
+    cr_assert_eq(expect_candidates(&f, &t, 1, &dx, 1e-6, 1e-6, "3x3"), 1);
+}
+
 /* In plain memory the plan takes these rather than the onednn backend's or naive. */
 Test(direct_max_pool, chosen, .init = plan_as_usual)
 {

@@ -173,6 +173,19 @@ Test(direct_row_rounding, sums_of_many_rows)
         cr_assert_float_eq(s.got[0][k], 9000, 2e-6 * 9000, "%g, not 9000", s.got[0][k]);
 }
 
+static void expect_subnormal(const char *isa)
+{
+    scoped(row_problem_free) row_problem s = row_problem_new(RELU, ADJ_BF16, 5, 64);
+    row_fill(&s, s.a, 0x1p-130);
+    row_input(&s, s.a)[7] = 0x1p-126;
+    row_run(&s, 1);
+    cr_expect_eq(s.got[0][6], 0x1p-130, "%s: %g", isa, s.got[0][6]);
+    cr_expect_eq(s.got[0][7], 0x1p-126, "%s: %g", isa, s.got[0][7]);
+}
+
+/* Subnormal numbers stay, also where avx512_bf16's instruction would make them 0. */
+Test(direct_row_rounding, subnormal) { for_each_isa(N_ROW_ISA, row_isas, expect_subnormal); }
+
 static void expect_nan_and_infinity(const char *isa)
 {
     const uint64_t all_ones = 0x7fffffffffffffff;

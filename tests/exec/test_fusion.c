@@ -1,6 +1,6 @@
 /* test_fusion.c - fused groups give the results of their nodes one by one: training steps on
- * integers to the last bit. And fusion can be disabled. Within the bounds of adj_compare:
- * tests/check/test_compare.c. */
+ * integers to the last bit, whole models within the bounds of adj_compare. And fusion can be
+ * disabled. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -175,6 +175,43 @@ Test(fusion, training_steps_on_integers_to_the_last_bit)
         cr_assert(together[FUSED] > 1, "%s", nets[i].name);
         cr_assert(together[DIRECT] > 1 && together[DIRECT_F64] > 1, "%s", nets[i].name);
         free(exact.value);
+    }
+}
+
+/* ---- models whose sums are rounded ---- */
+
+Test(fusion, models_within_their_bounds)
+{
+    static const char *const configs[] = {"naive:f64", "onednn", "onednn:unfused"};
+    static const struct {
+        const char *name;
+        int64_t size;
+    } models[] = {{"lenet", 16}, {"resnet8", 8}, {"ds_cnn", 0}};
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        const adj_model_opts size = {
+            .batch = BATCH, .size.h = models[i].size, .size.w = models[i].size};
+        scoped(training_free) training t = training_of(models[i].name, size, &with_momentum);
+        const adj_compare_opts o = {.exec.n_fetch = 1,
+                                    .exec.fetch = &t.loss,
+                                    .exec.updates = t.updates,
+                                    .n_config = 3,
+                                    .config = configs,
+                                    .runs = 1,
+                                    .exec.threads = 1,
+                                    .exec.seed = 1};
+        scoped(release_comparison) const adj_comparison *c = NULL;
+        cr_assert_eq(adj_compare(t.g, &o, &c), ADJ_OK, "%s", c->message);
+        int grouped = 0;
+        for (int k = 0; k < c->n_row; k++) {
+            const compare_row *row = adj_comparison_row_at(c, k);
+            cr_assert_eq(row->verdict, ADJ_VERDICT_PASS, "%s, %s: %s: %s", models[i].name,
+                         configs[row->config], adj_compare_row_name(row), row->reason);
+            grouped += row->group[0] != '\0';
+            cr_assert(row->group[0] == '\0' || row->config == 1);
+        }
+        cr_assert(grouped > 5, "%d groups", grouped);
+        cr_assert_eq(c->n_whole_failed, 0);
+        cr_assert_eq(adj_comparison_result_at(c, 2).differs, 0); /* as when every node is kept */
     }
 }
 

@@ -22,7 +22,7 @@ if [ "$1" = --one ]; then
         dictionary=-dict=$folder/$name.dict
         cp "tests/fuzz/$name.dict" "$folder/$name.dict"
         [ "$name" != cli ] || {
-            sed -n 's/^ *&adj_op_\(.*\),$/"\1"/p' ops/registry.c
+            grep -oE '&adj_op_[a-z0-9_]+' ops/registry.c | sed 's/&adj_op_\(.*\)/"\1"/'
             grep -rhoE '"--[a-z-]+"' cli | sort -u
         } >>"$folder/$name.dict"
     fi

@@ -1,6 +1,44 @@
 /* test_batch_norm.c - the four pieces of batch normalization against the reference, and finite
- * differences to second order. PyTorch's numbers: tests/nn/test_torch.c. */
+ * differences to second order; PyTorch's numbers with given statistics. Those of training:
+ * tests/nn/test_torch.c. */
 #include "ops/norm_cases.h"
+
+/* PyTorch 1.13 in float64. */
+static const double x43[] = {1, -2, 0.5, 2, 0.25, -1, -0.5, 3, 1.5, 4, -1, 2};
+static const double dy43[] = {1, 0.5, -1, -2, 0.25, 3, 0.5, -1.5, 1, 0.75, 2, -0.25};
+static const double gamma3[] = {1.5, -0.5, 2}, beta3[] = {0.25, -1, 0.5};
+
+Test(batch_norm, inference_numbers)
+{
+    const double running[] = {0.5, -0.25, 1, 2, 0.5, 1.25};
+    const double y_want[] = {0.780197553066, 0.236201283276, -0.394069634643, 1.8405926592,
+                             -1.35320036665, -3.07627853857, -0.810395106132, -3.29580238323,
+                             1.39406963464,  3.96138287146,  -0.470199450024, 2.28813926929};
+    const double dx_want[] = {1.06039510613,   -0.35320036665, -1.78813926929, -2.12079021226,
+                              -0.176600183325, 5.36441780786,  0.530197553066, 1.05960109995,
+                              1.78813926929,   0.795296329599, -1.4128014666,  -0.447034817322};
+    const double drunning[] = {-0.265098776533, 0.883000916626, -4.91738299054,
+                               0.0993623600199, -5.02305910656, 3.75209079287};
+    const double dgamma[] = {-0.265098776533, -10.0662104495, -4.69386558188};
+    const double dbeta[] = {0.25, 1.25, 2.75};
+    for (int d = 0; d < N_PRECISIONS; d++) {
+        adj_dtype t = dtypes[d], s = stats_dtype(t);
+        double r = rounding[t];
+        scoped(fixture_free) fixture f = fixture_new();
+        adj_node *in[] = {given(&f, t, (adj_shape){2, {4, 3}}, x43),
+                          given(&f, s, (adj_shape){2, {2, 3}}, running),
+                          given(&f, s, (adj_shape){1, {3}}, gamma3),
+                          given(&f, s, (adj_shape){1, {3}}, beta3)};
+        adj_node *dy = given(&f, t, (adj_shape){2, {4, 3}}, dy43), *dx[4];
+        adj_node *y = adj_batch_norm(in[0], in[1], in[2], in[3], 1e-3, ADJ_NCHW);
+        expect_values(&f, y, "naive", y_want, r, r);
+        cr_assert_eq(adj_grad(y, dy, 4, in, dx), ADJ_OK, "%s", adj_graph_message(f.g));
+        expect_values(&f, dx[0], "naive", dx_want, r, r);
+        expect_values(&f, dx[1], "naive", drunning, r, r);
+        expect_values(&f, dx[2], "naive", dgamma, r, r);
+        expect_values(&f, dx[3], "naive", dbeta, r, r);
+    }
+}
 
 /* ---- the reference ---- */
 

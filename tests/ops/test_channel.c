@@ -119,6 +119,46 @@ Test(bias_add, refusals)
 
 static int64_t slopes_of(const layout *l, int one) { return one ? 1 : l->x.dim[channel_axis(l)]; }
 
+/* Values by PyTorch, in float64; x is [1, 2, 2, 3]. */
+static const double x_values[] = {-1.5, 2, 0, 0.25, -0.75, -4, 3, -2, 0.5, -0.125, 0, 1};
+static const double dy_values[] = {1, -2, 3, 0.5, -1, 2, 4, -3, 1.5, 8, -0.5, 0.25};
+
+static const struct {
+    int slopes;
+    double slope[2], y[12], dx[12], dslope[2];
+} literal_slopes[] = {
+    {2,
+     {0.3, -0.7},
+     {-0.45, 2, 0, 0.25, -0.225, -1.2, 3, 1.4, 0.5, 0.0875, 0, 1},
+     {0.3, -2, 0.9, 0.5, -0.3, 0.6, 4, 2.1, 1.5, -5.6, 0.35, 0.25},
+     {-8.75, 5}},
+    {1,
+     {0.1},
+     {-0.15, 2, 0, 0.25, -0.075, -0.4, 3, -0.2, 0.5, -0.0125, 0, 1},
+     {0.1, -2, 0.3, 0.5, -0.1, 0.2, 4, -0.3, 1.5, 0.8, -0.05, 0.25},
+     {-3.75}},
+};
+
+Test(prelu, literal_numbers)
+{
+    for (int p = 0; p < N_PRECISIONS; p++)
+        for (int k = 0; k < 2; k++) {
+            const precision *t = &precisions[p];
+            const adj_shape shape = {4, {1, 2, 2, 3}};
+            scoped(fixture_free) fixture f = fixture_new();
+            adj_node *in[2], *dx[2];
+            in[0] = given(&f, t->dtype, shape, x_values);
+            in[1] = given(&f, t->dtype, (adj_shape){1, {literal_slopes[k].slopes}},
+                          literal_slopes[k].slope);
+            adj_node *dy = given(&f, t->dtype, shape, dy_values);
+            adj_node *y = adj_prelu(in[0], in[1], ADJ_NCHW);
+            expect_values(&f, y, "naive", literal_slopes[k].y, t->rtol, 0);
+            cr_assert_eq(adj_grad(y, dy, 2, in, dx), ADJ_OK);
+            expect_values(&f, dx[0], "naive", literal_slopes[k].dx, t->rtol, 0);
+            expect_values(&f, dx[1], "naive", literal_slopes[k].dslope, t->rtol, 0);
+        }
+}
+
 /* Integers: nothing is rounded but the sums, once. */
 static void check_slopes(const layout *l, const precision *p, int one)
 {

@@ -209,6 +209,11 @@ Test(elementwise_binary, powers_of_zero)
     cr_assert_eq(adj_grad(adj_pow(in[0], in[1]), ones, 2, in, dx), ADJ_OK);
     expect_exact(&f, dx[0], (double[]){0, 1, 12, 0, 0});
     expect_exact(&f, dx[1], (double[]){0, 0, NAN, 0, 0});
+    /* d2y / da db = a^(b - 1) (1 + b log(a)) */
+    adj_node *base = given(&f, ADJ_F64, five, (double[]){2, 0.5, 4, 1, 1});
+    adj_node *exponent = given(&f, ADJ_F64, five, (double[]){0, 0, 0, 3, -2});
+    adj_node *da = gradient_of(adj_pow(base, exponent), ones, base);
+    expect_exact(&f, gradient_of(da, ones, exponent), (double[]){0.5, 2, 0.25, 1, 1});
     adj_node *v = given(&f, ADJ_F64, five, (double[]){-3, 0, 2, -0.0, 1});
     expect_exact(&f, gradient_of(adj_abs(v), ones, v), (double[]){-1, 0, 1, 0, 1});
 }

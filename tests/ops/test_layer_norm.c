@@ -1,5 +1,5 @@
-/* test_layer_norm.c - layer norm against PyTorch's numbers, over one, two and all axes; and what is
- * refused. Its ops are group norm's, whose test has the rest. */
+/* test_layer_norm.c - layer norm against PyTorch's numbers, over one, two and all axes; as ConvNeXt
+ * writes it; and what is refused. Its ops are group norm's, whose test has the rest. */
 #include "ops/norm_cases.h"
 
 /* torch.nn.functional.layer_norm, PyTorch 1.13 in float64, of [2, 3, 4] over the last two axes;
@@ -26,6 +26,18 @@ static const double torch_y[] = {0.048410787183,  1.4080143642,   -3.85649345149
                                  -0.466679107347, 1.96252883976,  -0.524799818144, 0.762365979944,
                                  -0.402239690065, -2.86478549439, -1.34586330406,  -0.22933348488,
                                  -0.745866696976, 1.54580562455,  0.133436251689,  0.676988614517};
+static const double torch_dx[] = {
+    0.562649113329,  0.472078683123,   -0.161031970278, 1.4237501906,   -0.700443496768,
+    3.08014371491,   -0.0392284977683, -1.20461092621,  0.380171234668, -3.00264934784,
+    -0.139612715924, -0.671215981838,  0.272213002433,  0.817337554967, -0.467482731504,
+    0.421474554379,  -0.203610268441,  -1.7476058616,   0.287569147428, 0.682673342485,
+    0.532652985008,  0.0370293479461,  -0.518754193213, -0.113496879884};
+static const double torch_dgamma[] = {1.05852697,  -0.03703772, -0.73760009, -1.10162923,
+                                      0.67119698,  -1.13075791, 0.96742653,  -0.87284036,
+                                      -0.89071664, -3.52740877, -1.73090911, -0.88517511};
+static const double torch_dbeta[] = {-1.25, 1.5,   -0.75,  2.5, -1,  0.125,
+                                     0.25,  0.625, -1.375, -2,  1.5, -1.625};
+
 static const adj_shape image = {3, {2, 3, 4}}, axes[] = {{1, {4}}, {2, {3, 4}}, {3, {2, 3, 4}}};
 
 /* Returns the reference over the last axes, 1, 2 or 3: group norm of rows as long as these. */
@@ -36,11 +48,14 @@ static norm_answers reference_over(int last)
     return norm_reference(&rows, x_given, gamma_of[last - 1], beta_of[last - 1], dy_given);
 }
 
-/* The reference has PyTorch's numbers; its gradients: test_group_norm.c. */
+/* The reference has PyTorch's numbers. */
 Test(layer_norm, torch_reference)
 {
     scoped(norm_answers_free) norm_answers got = reference_over(2);
     expect_close(got.y, torch_y, 24, 1e-11, 1e-11, "y");
+    expect_close(got.dx, torch_dx, 24, 1e-11, 1e-11, "dx");
+    expect_close(got.sums, torch_dgamma, 12, 1e-8, 1e-8, "dgamma");
+    expect_close(got.sums + 12, torch_dbeta, 12, 0, 0, "dbeta");
 }
 
 Test(layer_norm, torch_numbers)
@@ -64,6 +79,36 @@ Test(layer_norm, torch_numbers)
     }
 }
 
+/* ConvNeXt: each pixel of an NHWC image over its channels, on every backend. */
+Test(layer_norm, channels_of_a_pixel)
+{
+    enum { PIXELS = 2 * 5 * 3, C = 24 };
+    const norm_problem pixels = {{2, {PIXELS, C}}, 1, 1e-6, ADJ_NHWC};
+    scoped(fixture_free) fixture f = fixture_new();
+    adj_node *x = given_random(&f, ADJ_F32, (adj_shape){4, {2, 5, 3, C}}, -1, 5);
+    adj_node *gamma = given_random(&f, ADJ_F32, (adj_shape){1, {C}}, -2, 2);
+    adj_node *beta = given_random(&f, ADJ_F32, (adj_shape){1, {C}}, -2, 2);
+    scoped(norm_answers_free) norm_answers want =
+        norm_reference(&pixels, f.value[0], f.value[1], f.value[2], f.value[0]);
+    adj_node *y = adj_layer_norm(x, gamma, beta, 1e-6);
+    expect_values(&f, y, "naive", want.y, 1e-6, 1e-6);
+    expect_values(&f, y, "onednn", want.y, 3e-6, 3e-6);
+}
+
+Test(layer_norm, gradients)
+{
+    for (int order = 1; order <= 2; order++) {
+        scoped(fixture_free) fixture f = fixture_new();
+        adj_node *x = given_random(&f, ADJ_F64, (adj_shape){4, {2, 2, 2, 3}}, -1, 2), *dx;
+        adj_node *gamma = given_random(&f, ADJ_F64, (adj_shape){2, {2, 3}}, 0.5, 2);
+        adj_node *beta = given_random(&f, ADJ_F64, (adj_shape){2, {2, 3}}, -1, 1);
+        adj_node *dy = given_random(&f, ADJ_F64, (adj_shape){4, {2, 2, 2, 3}}, -1, 1);
+        adj_node *y = adj_layer_norm(x, gamma, beta, eps);
+        dx = gradient_of(y, dy, x);
+        expect_gradient(&f, order == 1 ? y : dx, 1e-5, 1e-5, 1e-6);
+    }
+}
+
 Test(layer_norm, empty)
 {
     const adj_shape empty[] = {{3, {0, 2, 3}}, {3, {2, 4, 0}}};
@@ -80,21 +125,22 @@ Test(layer_norm, empty)
     }
 }
 
-static adj_node *norm(const char *gamma, const char *beta, double epsilon)
+static adj_node *norm(fixture *f, const char *gamma, const char *beta, double epsilon)
 {
-    return adj_layer_norm(of_type("f32[2, 3, 5]"), of_type(gamma), of_type(beta), epsilon);
+    return adj_layer_norm(input(f, "f32[2, 3, 5]"), input(f, gamma), input(f, beta), epsilon);
 }
 
 Test(layer_norm, refused)
 {
-    expect_refused(norm("f32[4]", "f32[5]", eps), ADJ_ESHAPE,
+    scoped(fixture_free) fixture f = fixture_new();
+    expect_refusal(&f, norm(&f, "f32[4]", "f32[5]", eps), ADJ_ESHAPE,
                    "layer_norm|gamma|got [4]|expected [5]");
-    expect_refused(norm("f32[5]", "f32[5, 1]", eps), ADJ_ESHAPE,
+    expect_refusal(&f, norm(&f, "f32[5]", "f32[5, 1]", eps), ADJ_ESHAPE,
                    "layer_norm|beta|got [5, 1]|expected [5]");
-    expect_refused(norm("f32[]", "f32[]", eps), ADJ_ESHAPE, "layer_norm|gamma|rank|got []");
-    expect_refused(norm("f32[1, 2, 3, 5]", "f32[1, 2, 3, 5]", eps), ADJ_ESHAPE,
+    expect_refusal(&f, norm(&f, "f32[]", "f32[]", eps), ADJ_ESHAPE, "layer_norm|gamma|rank|got []");
+    expect_refusal(&f, norm(&f, "f32[1, 2, 3, 5]", "f32[1, 2, 3, 5]", eps), ADJ_ESHAPE,
                    "layer_norm|gamma|rank|1 to 3");
-    expect_refused(norm("f64[5]", "f32[5]", eps), ADJ_EDTYPE, "gamma|type|f64|f32");
-    expect_refused(norm("f32[5]", "f32[5]", (double)NAN), ADJ_EARG, "epsilon|nan");
+    expect_refusal(&f, norm(&f, "f64[5]", "f32[5]", eps), ADJ_EDTYPE, "gamma|type|f64|f32");
+    expect_refusal(&f, norm(&f, "f32[5]", "f32[5]", (double)NAN), ADJ_EARG, "epsilon|nan");
     cr_assert_null(adj_layer_norm(NULL, NULL, NULL, eps));
 }
