@@ -240,8 +240,8 @@ static adj_status take_floats(dataset *d, const file_array *a, const char *name)
     for (int64_t i = 0; i < n; i++) {
         float v = d->floats[i] = float_at(a, i);
         if (!isfinite(v))
-            return io_dataset_fail(d, ADJ_EIO, "npy: %s: element %lld is not a finite float32", name,
-                                   (long long)i);
+            return io_dataset_fail(d, ADJ_EIO, "npy: %s: element %lld is not a finite float32",
+                                   name, (long long)i);
         low = v < low ? v : low;
         high = v > high ? v : high;
     }
