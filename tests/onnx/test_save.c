@@ -427,6 +427,20 @@ Test(onnx_save_batch, products_of_a_batch)
     cr_assert(count_ops("MatMul") == 1 && count_ops("Slice") == 0);
 }
 
+/* An epsilon beside which the variances are small. */
+static adj_node *build_group_norm(adj_node *x)
+{
+    const adj_shape channels = {1, {4}};
+    adj_node *gamma = values("gamma", channels, (float[]){1, 2, 3, 4});
+    adj_node *beta = values("beta", channels, (float[]){4, 3, 2, 1});
+    return adj_group_norm(x, gamma, beta, 2, 0.5, ADJ_NCHW);
+}
+Test(onnx_save_batch, group_norm)
+{
+    expect_any_batch(build_group_norm);
+    cr_assert_eq(count_ops("InstanceNormalization"), 1);
+}
+
 /* The batch is the columns of the first matrix, and the rows of the product. */
 static adj_node *build_turned_product(adj_node *x)
 {
