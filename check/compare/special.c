@@ -4,7 +4,7 @@
  * are. Values with a large mean, which a kernel that does not subtract it loses digits to. Values
  * far from 0 and close to it, where an op has no domain. Finite ones: rates of 0 and late steps;
  * ties, zeros of both signs, the smallest numbers of the type, values at kinks, repeated labels
- * and, where nothing sums them, the type's largest numbers, all with the node's own bounds; labels
+ * and, where nothing sums them, the type's largest numbers, all with the node's own bounds. Labels
  * that are all left out. Then
  * NaN and infinities in one operand at a time: the result has them where the reference has them
  * (spread.c has the exceptions), and is within its bounds elsewhere. An operand that follows from

@@ -1,8 +1,8 @@
 /* finite_difference.c - a derivative by differences of the reference's forward values.
  *
  * D(h) = <dy, (f(x + h v) - f(x - h v)) / 2h>. Its error is O(h^2) of truncation, none where f is
- * linear, and of rounding at random sides: about eps |dy f| / h, with the Euclidean norm. The first
- * of D(h/2) is estimated by |D(h) - D(h/2)|: three times too large, or just right where the
+ * linear, and of rounding at random sides: about eps |dy f| / h, with the Euclidean norm. That of
+ * truncation in D(h/2) is estimated by |D(h) - D(h/2)|: three times as large, or equal where the
  * second derivative jumps. */
 #include <math.h>
 

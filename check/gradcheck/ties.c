@@ -60,11 +60,13 @@ static int goes_by_element(const subject *s, int leaf)
            leaf_elems(s, leaf) == s->n_y;
 }
 
-/* True if the gradient is a NaN or further from the numeric one than terms that cancel in the tail
- * of an op may take it. */
+/* How far terms that cancel in the tail of an op may take its gradient. */
+static const double in_tails = 1e-6;
+
+/* True if the gradient is a NaN, or further than that from the numeric one. */
 static int is_far(const gradcheck_detail *row)
 {
-    return !(fabs(row->analytic - row->numeric) <= 1e-6 * (1 + fabs(row->numeric)));
+    return !(fabs(row->analytic - row->numeric) <= in_tails * (1 + fabs(row->numeric)));
 }
 
 /* Compares the reference with differences where all elements move alike, at the outputs without a
