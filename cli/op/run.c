@@ -83,6 +83,8 @@ static int parse(run_opts *o, int argc, char **argv)
         return complain(EXIT_USAGE, "%s", error.message);
     if (status == CONTINUE && (o->in == NULL || o->out == NULL))
         return complain(EXIT_USAGE, "%s FILE is missing", o->in == NULL ? "--in" : "--out");
+    if (status == CONTINUE && (ends_in(o->out, ".npy") || ends_in(o->out, ".h")))
+        return complain(EXIT_USAGE, "--out: %s: expected .npz or a name for safetensors", o->out);
     return status;
 }
 
@@ -183,8 +185,7 @@ static adj_status write_results(const char *path, const void *source, adj_error 
     for (int i = 0; i < r->n_result; i++)
         t[i] = adj_tensor_of(r->name[i], adj_node_type(r->result[i]), r->data[i]);
     const adj_metadata op = {"op", r->o->args.op};
-    const char *ending = strrchr(r->o->out, '.');
-    if (ending != NULL && strcmp(ending, ".npz") == 0)
+    if (ends_in(r->o->out, ".npz"))
         return adj_tensors_write_npz(path, r->n_result, t, error);
     return adj_tensors_write(path, r->n_result, t, 1, &op, error);
 }
