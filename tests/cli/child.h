@@ -157,8 +157,8 @@ static inline const char *const *split(const char *line)
 
 static inline void run_line(const char *line) { run_tool(split(line)); }
 
-/* Runs a line of a shell, in which printf puts the arguments and to which the tool is adjoint.
- * Returns its exit status. */
+/* Runs a line of bash, in which printf puts the arguments and to which the tool is adjoint.
+ * Returns its exit status; of a pipe, that of its last command that failed. */
 __attribute__((format(printf, 1, 2))) static inline int shell(const char *format, ...)
 {
     static char command[1 << 13];
@@ -168,7 +168,7 @@ __attribute__((format(printf, 1, 2))) static inline int shell(const char *format
     va_start(args, format);
     vsnprintf(command + n, sizeof command - (size_t)n, format, args);
     va_end(args);
-    child c = child_start_path("/bin/sh", WORDS("-c", command), -1);
+    child c = child_start_path("/bin/bash", WORDS("-o", "pipefail", "-c", command), -1);
     child_finish(&c);
     return ran.status;
 }

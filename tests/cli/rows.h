@@ -6,9 +6,10 @@
  * The line ends with that exit status and prints the words (\n: a new line). Standard output > and
  * standard error 2> may have several words, or * for any; one without words stays empty. Behind
  * => or 2=> is all that is printed, behind !> or !2> what is not. "== bench/SECTION: COMMAND": with
- * these words every line of the section begins. A line that begins with $ is one of a shell, to
- * which the tool is adjoint. A line that the tool refuses leaves no file. A row that ends with
- * \ goes on in the next line, and one that begins with # is a comment. */
+ * these words every line of the section begins. A line that begins with $ is one of bash, to
+ * which the tool is adjoint, and fails where a command of a pipe does. A line that the tool refuses
+ * leaves no file. A row that ends with \ goes on in the next line, and one that begins with # is a
+ * comment. */
 #ifndef TESTS_CLI_ROWS_H
 #define TESTS_CLI_ROWS_H
 
