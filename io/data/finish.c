@@ -244,10 +244,10 @@ static adj_status choose(dataset *d, const char *where, adj_dataset_part part,
     free(w.quota);
     free(w.group);
     if (status == ADJ_OK && d->public.n == 0)
-        return io_dataset_fail(
-            d, ADJ_EARG,
-            "data: %s: this side of the split has no images (expected at least 2 in a class)",
-            where);
+        return io_dataset_fail(d, ADJ_EARG,
+                               "data: %s: val_split leaves no images for %s (got %g, expected at "
+                               "least 2 images in a class)",
+                               where, group == VALIDATION ? "validation" : "training", val_split);
     return status;
 }
 

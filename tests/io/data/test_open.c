@@ -197,6 +197,11 @@ Test(open, split_and_limit_by_class)
     cr_expect(count[0][1] == 9 && count[0][2] == 1);
     cr_expect(few->images[0] != 0 || few->images[29] != 29, "the first ones");
     expect_no_data(here.path, ADJ_VALIDATION, NULL, "has no validation split");
+    put_gray(2, 1, 1, x, (const uint8_t[]){0, 1});
+    expect_no_data(here.path, ADJ_VALIDATION, &(adj_dataset_opts){.val_split = 0.25},
+                   "val_split leaves no images for validation (got 0.25");
+    expect_no_data(here.path, ADJ_TRAIN, &(adj_dataset_opts){.val_split = 0.75},
+                   "val_split leaves no images for training");
 }
 
 Test(open, the_digits)
