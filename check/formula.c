@@ -1,13 +1,12 @@
-/* formula.c - element-wise ops, and the table of all formulas; see formula.h. The steps of
- * optimizers are those of
+/* formula.c - elementwise ops, and the table of all formulas; see formula.h. The steps of
+ * optimizers:
  *   sgd, momentum: TensorFlow's GradientDescent and Momentum (tf.raw_ops.ApplyGradientDescent,
  *       ApplyMomentum), weight decay added to the gradient as PyTorch's SGD does
  *   adam_step: Kingma and Ba, Adam, arXiv:1412.6980, algorithm 1; decay as in Loshchilov and
  *       Hutter, Decoupled Weight Decay Regularization, arXiv:1711.05101, algorithm 2
  *   ema: tf.train.ExponentialMovingAverage
- * and the activations those of tf.nn; gelu is of Hendrycks and Gimpel, arXiv:1606.08415. Gradients
- * are the derivatives of these.
- */
+ * Activations are those of tf.nn; gelu: Hendrycks and Gimpel, arXiv:1606.08415. Gradients are the
+ * derivatives. */
 #include <math.h>
 #include <string.h>
 
@@ -43,7 +42,7 @@ static double adam_step(args a)
     return x[0] - x[4] * m / (sqrt(v) + d->epsilon) - x[4] * d->decay * x[0];
 }
 
-/* The sums of their terms' magnitudes. */
+/* Returns the sum of magnitudes of the terms. */
 static double momentum_terms(args a)
 {
     const adj_decay_attrs *d = a.attrs;
@@ -232,7 +231,7 @@ int formula_exists(const adj_node *n)
     return f != NULL;
 }
 
-/* Element k of a sample: the corners, then others that no stride divides. */
+/* Returns the k-th sampled element: corners first, then a quasi-random sequence. */
 static int64_t sampled(adj_shape s, int64_t k)
 {
     int64_t element = 0;

@@ -80,7 +80,7 @@ static void transpose(const adj_node *n, double *const in[], double *y)
     }
 }
 
-/* The element of `to` that stands by[axis] further along each axis than element i of `from`. */
+/* Returns the element of `to` that is by[axis] beyond element i of `from` along each axis. */
 static int64_t moved_element(adj_shape from, int64_t i, const int64_t by[], adj_shape to)
 {
     place p = place_of(from, i);
@@ -127,7 +127,7 @@ static void choose(const adj_node *n, double *const in[], double *y)
 
 /* ---- summing ---- */
 
-/* The element of the result that element i of x goes to. */
+/* Returns the result element that element i of x is reduced to. */
 static int64_t reduced_element(const adj_node *n, int64_t i)
 {
     const adj_reduce_attrs *a = n->attrs;
@@ -179,8 +179,7 @@ static double matmul(const adj_node *n, double *const in[], int64_t i)
 
 /* ---- rows ---- */
 
-/* The logarithm of a class's share, of n. The maximum is taken out first: beside a large one the
- * logarithm of the sum would be lost. */
+/* Returns log softmax of a class; the maximum is subtracted first to keep precision. */
 static double log_share(const double *row, int64_t n, int64_t class)
 {
     double max = -INFINITY, sum = 0;
@@ -271,8 +270,7 @@ static void prelu_grad_slope(const adj_node *n, double *const in[], double *y)
 
 /* ---- masks and counts ---- */
 
-/* Dropout is that of ops/dropout.c: Salmon, Moraes, Dror and Shaw, Parallel random numbers: as easy
- * as 1, 2, 3 (Philox), decides what is kept; the words themselves are adj_philox's. */
+/* Keeps elements as ops/dropout.c does: Philox words (Salmon et al., 2011) by adj_philox. */
 static void dropout(const adj_node *n, double *const in[], double *y)
 {
     const adj_dropout_attrs *a = n->attrs;

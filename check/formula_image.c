@@ -1,5 +1,5 @@
 /* formula_image.c - ops on images by their definitions in float64, as adjoint_ops.h has them:
- * convolutions, resize and pooling, with what goes back through them. See formula.h. */
+ * convolutions, resize and pooling, and their gradients. See formula.h. */
 #include <math.h>
 
 #include "formula.h"
@@ -32,12 +32,9 @@ static int is_inside(const adj_conv_geom *g, int64_t h, int64_t w)
 
 /* ---- convolutions ---- */
 
-/* Six ops by one definition: for each pixel and channel of y and each tap of the
- * filter, y += x w. Two of the three are known, an element of the third is the sum of its products;
- * TensorFlow's tf.nn.conv2d has it for VALID, geometry for the rest.
- *
- * With padding, what stands around x counts as zeros in these sums, and in the gradient of x what
- * stands around and between y. That is the same, but where a zero meets a NaN or an infinity. */
+/* One definition for six ops: y += x w for each output pixel, channel and tap. Two of x, w, y are
+ * given; each element of the third is the sum of its products, as tf.nn.conv2d defines them.
+ * Padding counts as zeros, which matters only next to NaN or infinity. */
 
 /* Values of a convolution, or their gradients; the one that is computed is NULL. */
 typedef struct {
@@ -68,7 +65,7 @@ static const double *filter_at(const relation *r, int64_t tap, int64_t i, int64_
     return &r->w[(tap * r->in_group + i) * r->g->oc + oc];
 }
 
-/* The pixel of x that meets pixel o of y at a tap. */
+/* Returns the pixel of x that output pixel o reads at a tap. */
 static pixel met(const adj_conv_geom *g, pixel o, int64_t tap, int64_t channel)
 {
     return (pixel){o.n, o.h * g->sh + tap / g->kw * g->dh - g->pt,
@@ -98,8 +95,7 @@ static double y_element(const relation *r, int64_t i, int padded)
     return sum;
 }
 
-/* Returns the position in y that stands there at this stride; -1: it is around y or between its
- * elements. */
+/* Returns the position in y for a strided position; -1: in the padding or between outputs. */
 static int64_t place_in_y(int64_t at, int64_t stride, int64_t n)
 {
     return at >= 0 && at % stride == 0 && at / stride < n ? at / stride : -1;
@@ -206,7 +202,7 @@ static void resize(const adj_node *n, double *const in[], double *to)
 
 /* ---- maximum pooling ---- */
 
-/* The first maximum, in row-major order, of output o's window of x. *where: its place there. */
+/* Returns the first maximum, row-major, of output o's window; *where: its place in the window. */
 static int64_t first_maximum(const adj_node *n, adj_shape y, const double *x, int64_t o,
                              int64_t *where)
 {
@@ -270,8 +266,7 @@ static void max_pool_grad_argmax(const adj_node *n, double *const in[], double *
 
 /* ---- average pooling ---- */
 
-/* Over all windows: what their output's element and each valid element of theirs have in common,
- * shared by the number of these. */
+/* For each window, adds between its output and each valid element, divided by their number. */
 static void avg_pool(const adj_node *n, double *const in[], double *to)
 {
     const int is_grad = n->op == &adj_op_avg_pool_grad;

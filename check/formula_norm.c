@@ -92,7 +92,7 @@ typedef struct {
     double mean, s; /* s = 1 / sqrt(var + epsilon) */
 } group;
 
-/* The channel of the group's k-th element. */
+/* Returns the channel of the group's k-th element. */
 static int64_t channel(const group *g, int64_t k)
 {
     return g->first + (g->format == ADJ_NCHW ? k / g->pixels : k % g->channels);

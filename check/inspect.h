@@ -1,4 +1,4 @@
-/* inspect.h - what the tool and tests see of the checkers beyond adjoint_check.h. */
+/* inspect.h - details of reports for the tool and tests, beyond adjoint_check.h. */
 #ifndef ADJ_CHECK_INSPECT_H
 #define ADJ_CHECK_INSPECT_H
 

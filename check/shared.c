@@ -161,8 +161,7 @@ static void draw_usual(const adj_node *n, uint64_t seed, void *v)
     }
 }
 
-/* The op that says where an input's values may be, such as the classes of labels; *operand: as
- * which one it reads them. NULL: none does. */
+/* Returns the op that restricts an input's values, such as labels, or NULL; *operand: its index. */
 static const adj_node *reader_of(const adj_node *n, int *operand)
 {
     const adj_graph *g = n->graph;

@@ -1,16 +1,16 @@
-/* shared.h - what both checkers know: how types round, what a result is linear in, the backends of
- * the reference, and the message about an implementation given by name. */
+/* shared.h - helpers of both checkers: rounding to a type, linearity, backends of the reference,
+ * the error log, and messages about implementations. */
 #ifndef ADJ_CHECK_SHARED_H
 #define ADJ_CHECK_SHARED_H
 
 #include "graph/graph.h"
 
-/* The memory of a report's sentences, and what went wrong with checking itself. */
+/* Sentences of a report, and the first error of the checker itself. */
 typedef struct {
     region region;
     adj_status status; /* the first error */
     char message[ADJ_MESSAGE];
-    const char *name; /* of what checks, for messages */
+    const char *name; /* name of the checker, for messages */
 } check_log;
 
 /* Keeps the first error. Returns the status of that. */
@@ -21,21 +21,19 @@ adj_status log_no_memory(check_log *l);
 /* Returns a string that lives as long as the log; "", with the error kept, when out of memory. */
 const char *log_text(check_log *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The largest |v[i]|; 0 of none. A NaN is left out. */
+/* Returns the largest |v[i]| except NaN; 0 if n is 0. */
 double max_magnitude(const double *v, int64_t n);
 /* Largest finite magnitude of a node's operand k that has this type; 0 for integers. */
 double max_of_operand(const adj_node *n, int k, adj_dtype dtype, const void *v);
-/* v as the type holds it. */
+/* Returns v rounded to the type. */
 double rounded(adj_dtype dtype, double v);
 
 /* Sets *value to the k-th of n's attributes that are real numbers; returns 0 if there is none. */
 int real_attr(const adj_node *n, int64_t k, double *value);
-/* The i-th of the values at which ops have kinks, zeros of both signs and +-tiny among them, and
- * n's own attributes. */
+/* Returns the i-th special value: kinks, zeros of both signs, +-tiny, n's real attributes. */
 double special_value(const adj_node *n, int64_t i, double tiny);
 
-/* True if operand k is computed from n's other operands. Of an element-wise node, which takes
- * anything, none counts as such. */
+/* True if operand k is computed from n's other operands; never for an elementwise node. */
 int is_inner_operand(const adj_node *n, int k);
 
 static inline int is_linear_in(const adj_node *n, int k)
@@ -54,16 +52,15 @@ int is_repeated(const adj_graph *g, const char *need, const adj_node *n, int dep
 adj_status reference_backends(const adj_backend *const *own, region *p,
                               const adj_backend *const **list);
 
-/* Draws the value of a leaf, of its type: an input from N(0, 1), a parameter as it is initialized
- * and a little more (a bias of 0 hides that it was left out), integers, and in_domain floats too,
- * where their reader's op wants them; other integers 0 or 1. ADJ_ENOMEM, or ADJ_OK. */
+/* Draws a leaf: inputs from N(0, 1); parameters from their initializer plus noise, as a zero bias
+ * would hide a missing one; integers (and, with in_domain, floats) in their reader's domain. */
 adj_status draw_leaf(const adj_node *n, int in_domain, uint64_t seed, region *p, void *v);
 
 /* reorders.c: checks each reorder of the plan. Returns 1 if one is wrong, and describes it in text;
  * 0 if all are right; a negative number when out of memory. */
 int find_wrong_reorder(const adj_exec *e, char *text, size_t size);
 
-/* Returns the name of an option that is set, of those that neither checker reads; NULL: none. */
+/* Returns the name of a set option that the checkers ignore, or NULL. */
 const char *unread_option(const adj_exec_opts *o);
 
 /* Returns "" if the implementation's name contains what is wanted; NULL and "": anything will do.

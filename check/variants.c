@@ -1,6 +1,6 @@
-/* variants.c - a node with other values of its attributes. A common value may hide a fault: no
- * decay, a rate below 1, a permutation that is its own inverse, a seed of one word. What is tried
- * follows from how an attribute is stored and from the range that its schema declares. */
+/* variants.c - variants of a node with other attribute values. Common values may hide a fault: no
+ * decay, a rate below 1, a permutation that is its own inverse, a 32-bit seed. The values tried
+ * follow from an attribute's kind and from the range that its schema declares. */
 #include <math.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ enum {
     SEEDS = sizeof seeds / sizeof *seeds
 };
 
-/* The ends of a declared range, where they are no mere limits of the type. */
+/* Returns an end of the declared range, unless it is the type's limit. */
 static double end_of(const adj_attr *a, int i)
 {
     const double end = i == 0 ? a->min : a->max;
@@ -97,8 +97,7 @@ static int change(const adj_node *n, const adj_attr *a, int i, void *to)
     return adj_attr_value(a, i, to);
 }
 
-/* True if the op takes the attributes over n's operands, makes no value that is far larger, and
- * they are not n's own. */
+/* True if the op accepts the attributes, makes no much larger value, and they differ from n's. */
 static int is_accepted(const adj_node *n, const char *attrs)
 {
     adj_graph *g = adj_graph_new();

@@ -1,5 +1,5 @@
-/* compare.c - adj_compare's beginning and end: options are checked, leaves get their values,
- * and the report can be read and printed. */
+/* compare.c - entry points of adj_compare: checks options, draws leaf values, fills in and prints
+ * the report. */
 #include <math.h>
 #include <string.h>
 

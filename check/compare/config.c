@@ -1,8 +1,8 @@
-/* config.c - "onednn:bf16:threads=1": what a configuration's text means; and a node as it wants it:
- * another float type, another data format.
+/* config.c - parses a configuration such as "onednn:bf16:threads=1", and rebuilds nodes in its
+ * float type and data format.
  *
- * The values stay comparable one by one: an op in the other format reads transposed operands and
- * its result is transposed back, so every node's image has the node's own shape. */
+ * An op in the other format reads transposed operands, and its result is transposed back. Every
+ * rebuilt node keeps its shape, so that elements are compared one by one. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "exec/report.h"
 #include "compare.h"
 
-/* In the order of the versions of oneDNN that know them first: any, 3.0, 3.4. */
+/* Instruction sets by the first oneDNN version that has them: any, 3.0, 3.4. */
 static const char *const isas[] = {"sse41",
                                    "avx",
                                    "avx2",
@@ -37,7 +37,7 @@ static const char *const words[] = {"f32",   "f64",      "f16",  "bf16",    "nhw
                                     "impl=", "threads=", "fast", "unfused", "mixed", "tune"};
 enum { N_WORD = sizeof words / sizeof *words };
 
-/* An isa that the oneDNN here knows. */
+/* Parses an instruction set that this oneDNN has. */
 static adj_status read_isa(const char *text, adj_compare_config *c, adj_error *error)
 {
     char version[64] = "", known[320] = "", *point;
@@ -84,7 +84,7 @@ static adj_status read_threads(const char *text, adj_compare_config *c, adj_erro
     return ADJ_OK;
 }
 
-/* before: the part before it. */
+/* Parses one part; before: the preceding part. */
 static adj_status read_part(const char *part, const char *before, adj_compare_config *c,
                             adj_error *error)
 {
@@ -181,7 +181,7 @@ static adj_node *rebuild_const(const adj_compare_config *c, adj_graph *to, const
 enum { MAX_OPERANDS = 8 }; /* of an op on images, or with statistics */
 static const int to_nchw[] = {0, 3, 1, 2}, to_nhwc[] = {0, 2, 3, 1};
 
-/* The op in the other format between transposes; NULL without an error if n is not such an op. */
+/* Rebuilds an op in the other format between transposes; NULL if it has no format. */
 static adj_node *reformat(const adj_compare_config *c, adj_graph *to, const adj_node *n,
                           adj_node *const in[], void *attrs)
 {
@@ -214,8 +214,8 @@ static adj_node *rebuild(const adj_compare_config *c, adj_graph *to, const adj_n
     return adj_node_new(to, n->op, n->n_in, in, attrs);
 }
 
-/* Every float is of the configuration's type, but what an op with half operands takes in f32 beside
- * them (batch norm's statistics and parameters), and makes so: casts stand around it. */
+/* Every float gets the configuration's type, except operands that a half op keeps in f32 (batch
+ * norm statistics and parameters) and such results: casts surround them. */
 adj_node *config_rule(const adj_compare_config *c, adj_graph *to, const adj_node *n,
                       adj_node *const in[])
 {

@@ -1,25 +1,25 @@
-/* group.c - every group of nodes that the plan of a configuration fuses, run alone.
+/* group.c - runs each fused group of a configuration's plan alone.
  *
- * A plain run of the whole graph has handed over the executor's own graph (simplified, in the
- * configuration's types and layouts) and which step computes which of its nodes. A step of several
- * nodes, or of one that only passes make, is rebuilt as a graph of its own on the values that the
- * plan's graph has in f64, and group_bound.c gives each element of its results a bound. */
+ * A plain run of the whole graph returns the executor's graph, in the configuration's types and
+ * layouts, and the step that computes each node. A step of several nodes, or of a node that only
+ * passes add, is rebuilt as a graph of its own. Its operands are the values of the plan's graph in
+ * f64; group_bound.c bounds each element of its results. */
 #include <math.h>
 #include <string.h>
 
 #include "compare.h"
 
-/* A plan seen from outside. */
+/* A plan as read by the checker. */
 typedef struct {
     comparing *r;
     int k; /* the configuration */
     const adj_graph *g;
     const int *step_of;     /* by id, as the others */
-    const adj_node **user;  /* the compared graph's node of the same value; NULL */
-    const adj_node **named; /* the same, or that of a node it feeds: for the report */
+    const adj_node **user;  /* the node of the compared graph with that value; NULL: none */
+    const adj_node **named; /* that node, or one that it feeds, for reports */
     char *is_root;
-    void **value;  /* in f64, if it is a float */
-    runner in_f64; /* the reference of groups */
+    void **value;  /* f64, of floats */
+    runner in_f64; /* runs the reference of groups */
 } plan_view;
 
 /* ---- the groups of a plan ---- */
@@ -33,7 +33,7 @@ static int leaves_group(const plan_view *l, const adj_node *n)
     return leaves;
 }
 
-/* The nodes of a step, what they read and what others read of them. */
+/* Builds the group of a step: nodes, operands, results. */
 static adj_status group_of(const plan_view *l, int step, region *p, adj_group *out)
 {
     int n = 0, reads = 0, n_in = 0, n_out = 0;
@@ -119,7 +119,7 @@ static int was_fused(const adj_group *g, const outcome *o)
     return n == g->n_node;
 }
 
-/* The step's cost, in the group's first row. */
+/* Adds the step's cost to the group's first row. */
 static void describe_cost(const plan_view *l, const adj_group *g, const outcome *o,
                           compare_row *row)
 {
@@ -154,7 +154,7 @@ static void judge_out(comparison *c, const adj_group *g, int i, const outcome *o
         row->reason = "wrong in one of these nodes, or only when they are fused";
 }
 
-/* Runs the group on such values; *is_case: false if it has none, or those are not exact. */
+/* Runs the group on values of that kind; *is_case: 0 if it has none or they are inexact. */
 static adj_status run_case(const plan_view *l, const adj_group *g, group_values kind, region *p,
                            expectation e[], outcome *o, int *is_case)
 {
@@ -179,7 +179,7 @@ static adj_status run_case(const plan_view *l, const adj_group *g, group_values 
     return status;
 }
 
-/* Runs a group that is right on its own values on others. */
+/* Runs a group that passed on its own values on other values. */
 static adj_status run_special(const plan_view *l, const adj_group *g, group_values kind,
                               compare_row row[])
 {
@@ -247,7 +247,7 @@ static adj_status compare_group(const plan_view *l, const adj_group *g, region *
 
 /* ---- all of them ---- */
 
-/* Finds which nodes stand for which; image: of the compared graph's nodes, in the trial's. */
+/* Maps nodes of the plan to compared nodes; image: compared node to trial node. */
 static adj_status view_plan(plan_view *l, const trial *t, adj_node *const image[], const outcome *o,
                             region *p)
 {

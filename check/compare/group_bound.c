@@ -1,15 +1,14 @@
-/* group_bound.c - what a fused group should give, and how far from that it may be.
+/* group_bound.c - expected results of a fused group, and a bound for each element.
  *
- * The members are computed one after the other in f64 on naive. A member may be wrong by its own
- * bound, as a node alone (node.c), and by what its operands' errors become on their way
- * through it: a value that never leaves the group has a bound like any other. With e the bound of
- * an operand x, that is
- *   element by element    the largest |f(x +- e) - f(x)|: exact where f is monotone, and at a kink
- *                         or a mask's edge as large as the jump
- *   linear                f(|x| + e) - f(|x|) on absolute values
- *   batch norm's sums     by formula
- * For everything else, where e is small beside x, a multiple of the largest change when x is moved
- * by e this way and that; else infinite: such a result is reported only. */
+ * Members are computed one after another in f64 on naive. A member's error is its own bound, as
+ * for a node alone (node_bound.c), plus its operands' errors propagated through it. For an operand
+ * x with error bound e:
+ *   elementwise          the largest |f(x +- e) - f(x)|: exact if f is monotone; at a kink or the
+ *                        edge of a mask as large as the jump
+ *   linear               f(|x| + e) - f(|x|) on absolute values
+ *   batch norm's sums    by formula
+ * Otherwise, if e is small relative to x, a multiple of the largest change of f under +-e. Else
+ * the error is infinite, and the result is reported without a verdict. */
 #include <math.h>
 #include <string.h>
 
@@ -18,7 +17,7 @@
 
 enum { MAX_UNSURE = 4, MAX_READ = 64, PROBES = 4, PROBE_SAFETY = 8 };
 
-/* Errors of errors: a rounding unit of e, and products of two. */
+/* Allowance for second-order errors: rounding of e, products of two errors. */
 static const double second_order = 1 + 0x1p-4;
 
 typedef struct {
@@ -27,15 +26,15 @@ typedef struct {
     region *p;        /* of what follows */
     void **value;     /* by member, in the reference's type */
     double **error;   /* by member; NULL: not even a rounding */
-    double *usual;    /* by member: the largest part of error that rounding usually gives */
+    double *usual;    /* largest ratio of RMS rounding error to error bound */
     char **overflows; /* by member: see expectation; NULL: nowhere */
 } members;
 
-/* A member's operands, and how unsure each is. */
+/* Operands of a member with their error bounds. */
 typedef struct {
     const adj_node *n;
     void *x[MAX_READ];
-    const double *e[MAX_READ]; /* NULL: sure */
+    const double *e[MAX_READ]; /* NULL: exact */
     double usual;              /* the largest of the unsure ones' */
     int n_unsure, unsure[MAX_READ];
 } operands;
@@ -58,7 +57,7 @@ static operands operands_of(const members *m, const adj_node *n)
 
 /* ---- through one node ---- */
 
-/* The node over operands of which some are replaced. */
+/* Evaluates the node with some operands replaced. */
 static adj_status evaluate(const members *m, const adj_node *n, void *const x[], region *p,
                            outcome *o)
 {
@@ -68,7 +67,7 @@ static adj_status evaluate(const members *m, const adj_node *n, void *const x[],
     return status;
 }
 
-/* x + sign e; with magnitude |x| + sign e. */
+/* Returns x + sign e; magnitude: |x| + sign e. */
 static double *moved(const operands *o, int k, int sign, int magnitude, region *p)
 {
     int64_t n = node_elems(o->n->in[k]);
@@ -93,7 +92,7 @@ static int goes_by_element(const operands *o)
     return 1;
 }
 
-/* The group's value of the node. */
+/* Returns the value that the group computes for n. */
 static const double *member_value(const members *m, const adj_node *n)
 {
     return m->value[adj_position(m->g->group->n_node, m->g->group->node, n)];
@@ -113,8 +112,7 @@ static adj_status widen(const members *m, const adj_node *n, void *const x[], re
     return status;
 }
 
-/* spread[i] = the largest |f(x +- e) - f(x)|, over the corners of the operands with rounding
- * error. */
+/* Sets spread[i] to the largest |f(x +- e) - f(x)| over all corners of inexact operands. */
 static adj_status through_elements(const members *m, const operands *o, double *spread)
 {
     adj_status status = ADJ_OK;
@@ -234,7 +232,7 @@ static adj_status through_probes(const members *m, const operands *o, double *sp
     return status;
 }
 
-/* Without those whose errors are slight. */
+/* Returns the operands except those with slight errors. */
 static operands without_slight(const operands *o)
 {
     operands rest = *o;
@@ -249,7 +247,7 @@ static operands without_slight(const operands *o)
     return rest;
 }
 
-/* Sets spread to what the operands' errors become. */
+/* Propagates the operands' errors to spread. */
 static adj_status propagate(const members *m, const operands *o, double *spread)
 {
     const adj_op *op = o->n->op;
@@ -272,8 +270,7 @@ static adj_status propagate(const members *m, const operands *o, double *spread)
 
 /* ---- member after member ---- */
 
-/* relu and its like, and their gradients: every result is an operand, or one product with a
- * constant. */
+/* True if each result is an operand or one product with a constant, as for relu. */
 static int selects(const adj_node *n)
 {
     return (n->op->flags & ADJ_OP_KINKS) && (n->op->flags & ADJ_OP_ELEMENTWISE) &&
@@ -289,7 +286,7 @@ static int is_representable(const adj_node *n, const double *value)
     return 1;
 }
 
-/* The root mean square of what rounding gives, over that of the bounds. */
+/* Returns the RMS of the expected rounding errors relative to that of the bounds. */
 static double usual_part(const expectation *e, size_t elems)
 {
     double noise = 0, bound = 0;
@@ -300,8 +297,7 @@ static double usual_part(const expectation *e, size_t elems)
     return bound > 0 ? sqrt(noise / bound) : 1;
 }
 
-/* Marks the elements of member i that may leave its type's range, or are made of an operand's that
- * may. */
+/* Marks elements of member i that may overflow, or depend on such an element. */
 static adj_status mark_overflows(members *m, int i, expectation *e)
 {
     const adj_node *n = m->g->group->node[i];
@@ -333,7 +329,7 @@ static adj_status mark_overflows(members *m, int i, expectation *e)
     return ADJ_OK;
 }
 
-/* Computes member i: its value, what it may err by alone, and by its operands. */
+/* Computes member i: value, own error, propagated error. */
 static adj_status add_member(members *m, int i, expectation *e, outcome *o)
 {
     const adj_node *n = m->g->group->node[i];

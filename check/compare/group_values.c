@@ -1,5 +1,5 @@
-/* group_values.c - the values of a fused group's operands: those of the plan's graph, integers,
- * which are exact, or special ones where they change single elements of results. */
+/* group_values.c - operands of a fused group: values of the plan's graph; integers, whose sums are
+ * exact; or special values, where each affects only single elements of the results. */
 #include <math.h>
 
 #include "compare.h"
@@ -17,7 +17,7 @@ static int is_read_linearly(const adj_group *g, const adj_node *x)
 /* Half types hold sums of the smaller ones, which stay exact on their way through a group. */
 enum { SMALL = 3, SMALL_OF_HALF = 1 };
 
-/* Integers: drawn anew where only linear nodes read them, else the same map for all. */
+/* Draws integers if only linear nodes read the operand; else maps its values to integers. */
 static void draw_integers(const adj_group *g, uint64_t seed, void *const operand[])
 {
     double max = 0;
@@ -32,8 +32,8 @@ static void draw_integers(const adj_group *g, uint64_t seed, void *const operand
                         g->in[i]->id);
 }
 
-/* True if all that depends on x within the group is element-wise, or adds a bias: a special value
- * there changes single elements, or channels, of results. */
+/* True if x is read only by elementwise nodes and bias_add, so that a special value affects single
+ * elements or channels. */
 static int is_read_by_element(const adj_group *g, const adj_node *x)
 {
     for (int i = 0; i < g->n_node; i++) {

@@ -1,5 +1,5 @@
-/* judge.c - measures of a result's errors: the worst element over its bound, as a mean hides one
- * wrong element among ten thousand, and the RMS error over what rounding gives. */
+/* judge.c - error measures of a result: the worst element relative to its bound, since a mean
+ * hides a single wrong element, and the RMS error relative to the expected rounding error. */
 #include <math.h>
 #include <string.h>
 
@@ -54,8 +54,7 @@ static void judge_number(adj_dtype dtype, const expectation *x, int64_t i, doubl
 
 /* ---- the whole result ---- */
 
-/* True if the value was seen before: elements that are stored alike err alike and say nothing
- * more. */
+/* True if v was seen before: equal stored values have equal errors and add nothing. */
 static int was_seen(double seen[SEEN], double v)
 {
     uint64_t bits;
@@ -66,9 +65,8 @@ static int was_seen(double seen[SEEN], double v)
     return same;
 }
 
-/* Adds the error to the sums of the whole result, in units of what rounding gives; stored: the
- * expected value rounded to the type. The bias is the distance from stored: a result that rounds
- * right has none, on whichever side of the type's numbers its exact values lie. */
+/* Adds an error, in units of the expected rounding error. bias: distance from `stored`, the
+ * expected value rounded to the type, which is 0 for a correctly rounded result. */
 static void judge_noise(double noise, double got, double expected, double stored,
                         adj_compare_error *e, sums *s)
 {

@@ -1,7 +1,7 @@
-/* memory.c - finds kernels that write where they must not. A plan proves that it overwrites nothing
- * that is read later (exec/verify.c), if each kernel writes its results alone. The steps are run
- * one by one: each must leave all other values as they are, and compute the same where its kernel
- * claims to work in place of an operand. */
+/* memory.c - detects kernels that write outside their results. exec/verify.c proves that the plan
+ * overwrites no value that is read later, provided that kernels write only their results. Here the
+ * steps run one by one: each must leave all other values unchanged, and give the same bits in
+ * place of each operand that its kernel may overwrite. */
 #include <omp.h>
 #include <string.h>
 
@@ -99,7 +99,7 @@ static adj_status try_step(adj_exec *e, const step *s, outcome *o, int *found)
 
 /* ---- writes outside the results ---- */
 
-/* True if step i must leave the slot's value as it is. */
+/* True if step i must not change the slot's value. */
 static int is_to_stay(const plan *p, int i, const slot *of)
 {
     const step *s = &p->step[i];
@@ -111,8 +111,8 @@ static int is_to_stay(const plan *p, int i, const slot *of)
     return of->kept || (of->first < i && of->last >= i);
 }
 
-/* Updates the hash of each slot after step i; before the first: NONE. Returns 1 if the step has
- * changed a value that is no result of it. */
+/* Updates the slots' hashes after step i (NONE: initial). Returns 1 if the step changed a value
+ * that is not its result. */
 static int has_written_elsewhere(const plan *p, int i, uint64_t sum[])
 {
     int found = 0;

@@ -1,13 +1,13 @@
-/* node.c - one node alone, fed with given operands: under a configuration, and under the reference
- * to find what should come out (node_bound.c: how far from that a result is still right). */
+/* node.c - runs one node alone on given operands: under a configuration, and under the reference
+ * for the expected result. node_bound.c bounds the error. */
 #include <math.h>
 #include <string.h>
 
 #include "check/formula.h"
 #include "compare.h"
 
-/* Half types round sums of the larger integers, ties among them. LONG_SUM: a sum of as many
- * products of these may not be exact in f32. */
+/* Largest random integers; smaller for half types, whose sums would round, and for sums of LONG_SUM
+ * terms or more, which would exceed f32. */
 enum { SMALL_INTEGER = 3, INTEGER_OF_HALF = 15, LONG_SUM = 1 << 16 };
 
 /* The largest of the integers that replace operand x. */
@@ -90,7 +90,7 @@ adj_node *trial_node(const trial *t, const adj_compare_config *c, const adj_node
                      : adj_node_new(t->g, n->op, n->n_in, in, n->attrs);
 }
 
-/* A graph of leaves and the node. operand: in the types that c gives the node's operands. */
+/* Builds a graph of leaves and the node. operand: in the types of c's node. */
 static adj_status trial_of(const runner *b, const adj_node *n, void *const operand[],
                            const adj_compare_config *c, region *p, trial *t)
 {
@@ -148,7 +148,7 @@ void to_integers(adj_dtype dtype, void *v, int64_t n, const double *max, int lar
         adj_store(dtype, v, i, nearbyint(adj_load(dtype, v, i) * scale));
 }
 
-/* The largest magnitude among the operands that the node is not linear in. */
+/* Returns the largest magnitude among operands in which the node is not linear. */
 static double max_of_fixed(const node_case *n)
 {
     double max = 0;
@@ -158,8 +158,7 @@ static double max_of_fixed(const node_case *n)
     return max;
 }
 
-/* The operands as c sees them, in the types of `as`. In mixed precision, alone, they are values of
- * the lower precision. */
+/* Rounds the operands as c does, in the types of `as`; in mixed precision to the half type. */
 static adj_status round_operands(const runner *b, const node_case *n, const adj_compare_config *c,
                                  const adj_compare_config *as, region *p, void *operand[])
 {

@@ -1,15 +1,13 @@
-/* node_bound.c - what one node alone should give, by the reference, and how far from that a result
- * is still right.
+/* node_bound.c - the expected result of a node alone, and a bound for each element.
  *
- * What is stored is rounded once, to within u |y| of each element y: u is the type's unit, and half
- * types have the same sums as f32, u_sum. For a node that is linear in its operands, y = sum a b
- * over L terms, the sum errs by at most L u_sum sum |a b|, and the sum of magnitudes is the same
- * node with the operands' absolute values. Other nodes have (1 + L) u_sum times the largest
- * magnitude in the result, and a factor for the few roundings inside. Both errors count, the
- * reference's too.
+ * The stored result is rounded once, to within u |y|, u being the unit roundoff of its type. Half
+ * types are summed in f32, with unit u_sum. For a node linear in its operands, y = sum a b over L
+ * terms, the sum errs by at most L u_sum sum |a b|; the sum of magnitudes is the same node on
+ * absolute values. Other nodes err by (1 + L) u_sum times the largest magnitude of the result,
+ * times a factor for a few inner roundings. Errors of the reference count as well.
  *
- * Such a bound grows with L and admits what no rounding gives all elements at once. So each element
- * has the RMS error that rounding gives, too: noise_of. */
+ * This bound grows with L and exceeds what rounding gives all elements at once. So each element
+ * also has an expected RMS error: noise_of. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -37,7 +35,7 @@ adj_dtype mixed_type(const adj_compare_config *c, const adj_node *n)
     return n->op->flags & may_be_half && is_f32 ? config_half(c) : ADJ_F32;
 }
 
-/* The largest magnitude in the other float operands, at least 1. */
+/* Returns the largest magnitude in the other float operands, at least 1. */
 static double max_of_others(const runner *b, const bound_case *c, int k)
 {
     double max = 1;
@@ -61,7 +59,7 @@ double mixed_scale(const runner *b, const adj_compare_config *c, const adj_node 
     return is_linear_in(n, k) ? LOSS_SCALE : 1;
 }
 
-/* The loss of what is too small for that type, in sums of so many terms. */
+/* Returns the underflow error of sums of that many terms in the half type. */
 static double mixed_smallest(const runner *b, const bound_case *c, double length)
 {
     const adj_dtype half = mixed_type(c->config, c->node);
@@ -79,7 +77,7 @@ static double mixed_smallest(const runner *b, const bound_case *c, double length
 
 /* ---- magnitudes ---- */
 
-/* magnitude[i] = max(magnitude[i], |y[i]|), or += */
+/* Raises magnitude[i] to |y[i]|, or adds it. */
 static void gather(const adj_node *n, const outcome *o, adj_dtype dtype, int add, double *magnitude)
 {
     for (int64_t i = 0, n_elems = node_elems(n); o->status == ADJ_OK && i < n_elems; i++) {
@@ -93,8 +91,8 @@ static unsigned linear_in(const adj_node *n)
     return n->op->cancels_in != 0 ? n->op->cancels_in : n->op->linear_in;
 }
 
-/* The node with its linear operands replaced by absolute values; only: all others but this one are
- * 0 (what a - b needs: its terms do not add up otherwise). */
+/* Runs n on absolute values of its linear operands. only: sets the other linear operands to 0, for
+ * a - b, whose terms would cancel. */
 static adj_status run_magnitudes(const runner *b, const adj_node *n, void *const operand[],
                                  int only, region *p, outcome *o)
 {
@@ -142,7 +140,7 @@ static adj_status magnitudes(const runner *b, const adj_node *n, void *const ope
     return status;
 }
 
-/* The most terms in a sum of the result. */
+/* Returns the largest number of terms in a sum. */
 static double length_of(const adj_node *n, double flop)
 {
     double out = fmax(1, (double)node_elems(n)), in = 0;
@@ -168,9 +166,8 @@ int may_be_winograd(const adj_compare_config *c, const adj_node *n)
     return is_5x5 || (g->kh == 3 && g->kw == 3);
 }
 
-/* True if it may be computed in f32 by products of parts in bf16
- * (backends/direct/conv_bf16/conv_bf16.h). So may half types be, where no backend takes them as
- * they are. Only with AMX: elsewhere the bound need not be so wide. */
+/* True if products of bf16 parts may compute c (conv_bf16.h), also for half types without a kernel
+ * of their own. Only with AMX, as the bound is wider. */
 static int may_be_in_parts(const bound_case *c)
 {
     const char *isa = c->config->isa;
@@ -178,11 +175,11 @@ static int may_be_in_parts(const bound_case *c)
            machine_isa_level() >= ISA_LEVEL_AMX && (isa[0] == '\0' || strstr(isa, "amx") != NULL);
 }
 
-/* Product of parts: truncation error, and number of partial products. */
+/* Product of bf16 parts: truncation error, and number of partial products. */
 static const double left_out = 0x1p-15;
 enum { PRODUCTS = 3 };
 
-/* Terms in a sum, of so many products. */
+/* Returns the number of terms in a sum of that many products. */
 static double terms_of(const bound_case *c, double length)
 {
     return may_be_in_parts(c) ? PRODUCTS * length : length;
@@ -195,7 +192,7 @@ static adj_dtype stored_type(const bound_case *c)
     return is_mixed(c) ? mixed_type(c->config, c->node) : c->dtype;
 }
 
-/* The rounding unit of sums of that type: they are made in float or better. */
+/* Returns the unit roundoff of sums, which are computed in float or double. */
 static double sum_unit(adj_dtype dtype)
 {
     double unit = adj_traits_of(dtype)->unit;
@@ -206,13 +203,13 @@ static double sum_unit(adj_dtype dtype)
 typedef struct {
     double stored;   /* times |y| */
     double inside;   /* times sum |a b|, or the largest magnitude */
-    double walk;     /* the square of a partial sum's part of that */
-    double of_terms; /* each term's part of it */
+    double walk;     /* squared error of a partial sum, relative to it */
+    double of_terms; /* error of each term, relative */
     double smallest;
     adj_dtype type; /* that is stored */
 } rounding;
 
-/* Sound kernels keep to nine tenths of it: a nearest value is as far as u |y|. */
+/* Safety factor: correct kernels use at most 0.9 of the bound. */
 static const double nearest = 1.125;
 
 static rounding rounding_of(const runner *b, const bound_case *c, int is_sum, double length)
@@ -236,10 +233,9 @@ static rounding rounding_of(const runner *b, const bound_case *c, int is_sum, do
     return r;
 }
 
-/* The RMS error that rounding gives an element y. The result is stored to the nearest number. Each
- * partial sum is rounded on a random walk to y, whose steps add up to size; what is no sum has size
- * for y. Walks of sums that stray from their line, and steps that repeat, err by a power of length
- * more. */
+/* Returns the expected RMS error of element y: rounding of the stored value, and a random walk of
+ * the partial sums towards y (size for nodes that do not sum). The power of length allows for walks
+ * that leave the line, and for repeated terms. */
 static double noise_of(const rounding *r, int is_sum, double length, double y, double size)
 {
     const double ulp = ulp_of(r->type, y), end = is_sum ? y : size;
@@ -285,8 +281,7 @@ static void set_bounds(const runner *b, const bound_case *c, double length, doub
     describe_bound(c, is_sum, length, e);
 }
 
-/* True if a number among the attributes is no short binary fraction: what is multiplied by it is
- * rounded, and the result an integer by chance. */
+/* True if an attribute is not a short binary fraction, so that products with it round. */
 static int has_fraction(const adj_node *n)
 {
     double v;
@@ -296,7 +291,7 @@ static int has_fraction(const adj_node *n)
     return n->op == &adj_op_adam_step;
 }
 
-/* Integers, and none so large that a sum could have been rounded. */
+/* True if all values are integers too small for any sum to have been rounded. */
 static int is_exact(const bound_case *c, const expectation *e, const double *magnitude)
 {
     const adj_node *n = c->node;

@@ -1,9 +1,8 @@
 /* nodes.c - adj_compare: one graph under several configurations, node by node.
  *
- * Each configuration runs the whole graph (whole.c): propagated values, in_plan; and every
- * node alone on the reference's operands (isolated), where the op's formula gives the expected
- * values, also for the reference. node.c has the bounds, judge.c the measures. Groups that a
- * configuration's plan fuses are run alone, too (group.c). */
+ * Each configuration runs the whole graph (whole.c: errors propagated and in_plan), then every
+ * node alone on the reference's operands (isolated) against the op's formula, the reference
+ * included. node_bound.c bounds errors, judge.c measures them, group.c runs fused groups. */
 #include <string.h>
 
 #include "check/formula.h"
@@ -11,7 +10,7 @@
 
 /* ---- one node under one configuration ---- */
 
-/* The value of a node under configuration k. */
+/* Returns the value of a node under configuration k. */
 static const void *value_under(const comparing *r, int k, const adj_node *n, adj_dtype *dtype)
 {
     if (r->index[n->id] >= 0) {
@@ -86,7 +85,7 @@ static adj_status isolated(comparing *r, int k, region *p, compare_row *row)
     return may_race ? blame_race(&r->runner, &n, config, &e, p, row) : ADJ_OK;
 }
 
-/* The value that the node had in the graph, by the operands that it had there. */
+/* Compares the value within the graph with the reference on the same operands. */
 static adj_status within_the_graph(comparing *r, int k, region *p, compare_row *row)
 {
     const adj_compare_config *config = &r->c->config[k];
@@ -116,7 +115,7 @@ static int repeats_in_plan(const comparing *r, int k, const adj_node *n)
            r->whole[k].info[r->index[n->id]].repeats;
 }
 
-/* Its own fault: not repeated though all operands were. */
+/* True if the value differs between runs although its operands do not. */
 static int unsteady_in_plan(const comparing *r, int k, const adj_node *n)
 {
     if (repeats_in_plan(r, k, n))
@@ -184,7 +183,7 @@ static void blame(const comparing *r, int k, compare_row *row)
     r->tainted[(size_t)n->id * (size_t)r->c->n_config + (size_t)k] = row->blame != ADJ_BLAME_NONE;
 }
 
-/* A row; of the reference only where it is wrong. */
+/* Adds a row; for the reference only if it is wrong. */
 static adj_status compare_node(comparing *r, const adj_node *n, int k)
 {
     region p = {.allocator = r->c->log.region.allocator};
@@ -217,7 +216,7 @@ static int has_op(const char *group, const char *op)
     return 0;
 }
 
-/* The reference is wrong at a node of that op, or of one of the group's. */
+/* True if the reference is wrong at a node of that op or group. */
 static int is_wrong_at(const comparison *c, const compare_row *row)
 {
     for (int i = 0; i < c->n_row; i++)
@@ -233,8 +232,8 @@ static int is_numbers_of_kernel(const compare_row *row)
            !row->canary;
 }
 
-/* Blames a failed row on what is known to be wrong of its configuration: a pass, or a kernel that
- * writes over other values. */
+/* Blames a failed row on a known fault of its configuration: a pass, or a kernel that overwrites
+ * other values. */
 static void blame_whole(const comparison *c, compare_row *row)
 {
     const compare_result *whole = &c->result[row->config];
@@ -257,7 +256,7 @@ static const compare_row *failed_group(const comparison *c, const compare_row *r
     return NULL;
 }
 
-/* Right alone, and wrong in the graph, where it is computed otherwise. */
+/* Blames a row that is right alone on the wrong group that computes it in the graph. */
 static void blame_group(comparison *c, compare_row *row)
 {
     const compare_row *group = failed_group(c, row);
@@ -316,7 +315,7 @@ static void blame_alike(comparison *c)
 
 /* ---- all of them ---- */
 
-/* The groups' rows behind the nodes'. */
+/* Appends the groups' rows. */
 static adj_status add_group_rows(comparing *r)
 {
     comparison *c = r->c;
@@ -351,7 +350,7 @@ static void run_wholes(comparing *r)
     }
 }
 
-/* True if the row is of use: the reference is compared with formulas, each kind of node once. */
+/* True if the node gets a row; for the reference, once per kind of node. */
 static int is_compared(const comparing *r, const adj_node *n, int k)
 {
     const int is_first = !is_repeated(r->g, r->needed, n, 0);

@@ -1,19 +1,18 @@
-/* passes.c - whether every pass keeps what the graph computes. The graph as it was built, and after
- * each pass, is run in f64 on naive, node by node as it stands, and its results are compared with
- * those before the pass: what a pass only rounds differently in the trial's types is equal there.
- */
+/* passes.c - checks that every pass preserves the results of the graph. The graph before and after
+ * each pass is run in f64 on naive, each node as a step. Rewrites that only round differently in
+ * the trial's types agree in f64. */
 #include <math.h>
 #include <string.h>
 
 #include "base/c_locale.h"
 #include "compare.h"
 
-/* A part of a result's norm; sums in another order differ by far less in f64. */
+/* Tolerance relative to a result's norm; reordered f64 sums differ by much less. */
 static const double tolerance = 1e-9;
 
 /* ---- a graph in f64 ---- */
 
-/* The trial's leaf that x stands for; negative: none. */
+/* Returns the index of the trial's leaf that x stands for; negative: none. */
 static int leaf_of(const trial *t, const adj_node *const image[], const adj_node *x)
 {
     for (int i = 0; i < t->n_leaf; i++)

@@ -1,15 +1,14 @@
-/* special.c - a node alone on values that are never drawn, once it is right on those that are.
- *
- * Integers, where sums are made: they are exact, so that each summand counts, however many there
- * are. Values with a large mean, which a kernel that does not subtract it loses digits to. Values
- * far from 0 and close to it, where an op has no domain. Finite ones: rates of 0 and late steps;
- * ties, zeros of both signs, the smallest numbers of the type, values at kinks, repeated labels
- * and, where nothing sums them, the type's largest numbers, all with the node's own bounds. Labels
- * that are all left out. Then
- * NaN and infinities in one operand at a time: the result has them where the reference has them
- * (spread.c has the exceptions), and is within its bounds elsewhere. An operand that follows from
- * the node's others, as y does in max_pool_grad(x, y, dy), is computed from their special values.
- * Equal nodes are tried once. */
+/* special.c - runs a node alone on special values, once it is right on random ones:
+ *   EXACT        integers, if it sums: exact, so that every summand matters
+ *   MEAN         a large mean, which loses digits unless it is subtracted first
+ *   WIDE, SMALL  values far from 0, and close to it, for ops without a domain
+ *   ZERO, LATE   learning rates of 0; step 1,000,000
+ *   FINITE       ties, zeros of both signs, smallest numbers, kinks, repeated labels
+ *   LARGE        the type's largest numbers, unless something sums them
+ *   NO_LABELS    labels of -1
+ *   0, 1, ...    NaN and infinities in that operand; spread.c has the accepted differences
+ * An operand that is a function of others, such as y in max_pool_grad(x, y, dy), is computed from
+ * their special values. Equal nodes are tried once. */
 #include <math.h>
 #include <string.h>
 
@@ -39,14 +38,13 @@ typedef struct {
 
 /* ---- values ---- */
 
-/* True if another op makes the operand of others, which are out of reach, or it is one number. Then
- * it stays as it is. */
+/* True if operand k keeps its values: computed by another op, or a scalar. */
 static int is_given(const adj_node *n, int k)
 {
     return (k < ADJ_NAMED_OPERANDS && n->op->maker[k] != NULL) || n->in[k]->type.shape.rank == 0;
 }
 
-/* True if operand k is a leaf of the case, and no second mention of one. */
+/* True if operand k is a leaf of the case and its first occurrence. */
 static int is_free(const adj_node *n, int k)
 {
     return adj_operand_position(n, n->in[k]) == k && !is_inner_operand(n, k);
@@ -77,7 +75,7 @@ void make_special(const adj_node *n, int k, adj_dtype as, special_kind kind, adj
     }
 }
 
-/* True if nothing adds or multiplies several of them on the way to a result that is smaller. */
+/* True if large values cannot overflow in a sum or product of several. */
 static int takes_large(const adj_node *n)
 {
     static const adj_op *const others[] = {&adj_op_reduce_max,
@@ -113,7 +111,7 @@ static void move_all(const special_case *s, int k)
                   (s->at == MEAN ? 100 : 0) + factor * adj_load(s->dtype[k], s->operand[k], i));
 }
 
-/* True if operand k is a leaf that is one number, in the case ZERO a float, in LATE an integer. */
+/* True if operand k is a free scalar: a float in case ZERO, an integer in case LATE. */
 static int is_scalar(const adj_node *n, int k, int at)
 {
     return n->in[k]->type.shape.rank == 0 && is_free(n, k) &&
@@ -158,7 +156,7 @@ static int is_case(const adj_compare_config *c, const adj_node *n, int at)
     }
 }
 
-/* Labels: every other one is the first, or all are left out. */
+/* Sets every second label to the first one, or all labels to -1. */
 static void change_labels(const special_case *s, int k)
 {
     for (int64_t i = 0; i < node_elems(s->node->in[k]) && s->at == NO_LABELS; i++)
@@ -167,7 +165,7 @@ static void change_labels(const special_case *s, int k)
         adj_store(s->dtype[k], s->operand[k], i, adj_load(s->dtype[k], s->operand[k], 0));
 }
 
-/* Operands that follow from others, in the order in which they do. */
+/* Computes operands that are functions of others, in dependency order. */
 static adj_status compute_inner(special_case *s, region *p, outcome *o)
 {
     const adj_node *n = s->node;
@@ -200,7 +198,7 @@ static adj_status compute_inner(special_case *s, region *p, outcome *o)
     return status;
 }
 
-/* Values as the configuration holds them, from those of the reference's whole run. */
+/* Rounds the operands of the reference's whole run as the configuration does. */
 static adj_status make_operands(comparing *r, special_case *s, region *p, outcome *o)
 {
     const adj_node *n = s->node;
@@ -239,7 +237,7 @@ static adj_status make_operands(comparing *r, special_case *s, region *p, outcom
 
 /* ---- one case ---- */
 
-/* Writes which special values the case contains, and whom it judges. */
+/* Writes the name of the case; is_reference: the reference failed on it. */
 static void name_case(const special_case *s, int is_reference, char *text, size_t size)
 {
     int n = is_reference ? snprintf(text, size, REFERENCE_IS_WRONG ": ") : 0;
@@ -264,7 +262,7 @@ static void name_case(const special_case *s, int is_reference, char *text, size_
     }
 }
 
-/* True if IEEE 754 gives a zero its sign: no sum of several terms, which may begin with a 0. */
+/* True if signs of zeros are defined: the result is not a sum of several terms. */
 static int has_signs(const adj_node *n)
 {
     const adj_op *op = n->op;
@@ -277,7 +275,7 @@ static int has_signs(const adj_node *n)
            max <= node_elems(n);
 }
 
-/* base: the expectation of FINITE; NULL before. */
+/* Runs one case. base: the expectation of FINITE; NULL before it. */
 static adj_status try_case(comparing *r, special_case *s, const expectation *base, region *p,
                            expectation *e, compare_row *row)
 {

@@ -1,5 +1,5 @@
-/* spread.c - where a NaN or an infinity may come out otherwise than by the op's definition: in
- * normalizations; and in backends other than naive, in convolutions. */
+/* spread.c - accepted differences in where NaN and infinities appear: in normalizations, and in
+ * convolutions of backends other than naive. */
 #include <math.h>
 #include <string.h>
 
@@ -9,12 +9,10 @@
 
 typedef enum {
     AS_DEFINED,
-    ANY_KIND, /* a NaN for an infinity: sums are shifted or scaled before they are made, and
-                 infinity - infinity is none */
-    PADDED,   /* that, and where the padding's zeros are multiplied as well */
-    IN_PLANE  /* that, and in all of an image's channel, or of a filter's pair of channels, in which
-                 there is one: neighbors' terms are summed and subtracted again, or neighbors are
-                 read as well, times 0 */
+    ANY_KIND, /* NaN may replace an infinity: sums are shifted or scaled first */
+    PADDED,   /* ANY_KIND, and the padding's zeros are multiplied, too */
+    IN_PLANE  /* PADDED, and a NaN or infinity spreads over its channel of an image, or its pair of
+                 channels of a filter: adjacent terms are added and subtracted, or multiplied by 0 */
 } leniency;
 
 static const adj_op *const norms[] = {&adj_op_batch_norm_stats,     &adj_op_batch_norm,
@@ -30,8 +28,7 @@ int may_be_any_kind(const adj_node *n)
     return 0;
 }
 
-/* True if a tile that channels do not fill reads on in the image, where the filter's tile has
- * zeros: products of half types are summed by tiles. */
+/* True if a tile that channels do not fill reads adjacent pixels, multiplied by 0. */
 static int may_read_on(const adj_compare_config *c, const adj_node *n)
 {
     enum { TILE = 32 };
@@ -54,8 +51,7 @@ static leniency leniency_of(const adj_compare_config *c, const adj_node *n)
 
 /* ---- convolutions ---- */
 
-/* Returns the number of the image's channel, or of the filter's pair of channels, that element i is
- * in. */
+/* Returns the image's channel, or the filter's pair of channels, of element i. */
 static int64_t plane_of(const adj_node *n, int64_t i)
 {
     const adj_conv_geom *g = adj_node_geom(n);
@@ -65,8 +61,7 @@ static int64_t plane_of(const adj_node *n, int64_t i)
     return g->format == ADJ_NCHW ? i / (d[2] * d[3]) : i / (d[1] * d[2] * d[3]) * d[3] + i % d[3];
 }
 
-/* Returns the result with the spread: no number where a sound kernel may have none. NULL: no
- * memory. */
+/* Returns the expected result with NaN where a correct kernel may give one. */
 static double *spread_of(const runner *b, const adj_compare_config *c, const node_case *n,
                          const expectation *e, region *p)
 {

@@ -50,8 +50,7 @@ static adj_status give_others(const trial *t, adj_exec *e)
     return status;
 }
 
-/* Returns the first or the last leaf from which steps that are not run each time may follow; NONE:
- * there is none. */
+/* Returns the first or last leaf that invariant steps may read; NONE: none. */
 static int kept_leaf(const trial *t, const adj_exec *e, int is_last)
 {
     int at = NONE;
@@ -61,8 +60,8 @@ static int kept_leaf(const trial *t, const adj_exec *e, int is_last)
     return at;
 }
 
-/* Runs on other values first, so that what is kept of an earlier run is seen; leaf `late` keeps
- * its other value for one run more, and is then set in place. NONE: no leaf does. */
+/* Runs on other values first, so that stale values are detected. Leaf `late` keeps its other value
+ * for one more run and is then set in place; NONE: no such leaf. */
 static adj_status run_after_others(const trial *t, adj_exec *e, int late)
 {
     void *data = NULL;
@@ -93,21 +92,21 @@ static adj_status take_values(const trial *t, adj_exec *e, outcome *o)
     return status;
 }
 
-/* True if fetch i has the bits that are kept of it. */
+/* True if fetch i has the same bits as the kept copy. */
 static int has_same_bits(const trial *t, adj_exec *e, const outcome *o, int i)
 {
     const void *v = adj_data(e, t->fetch[i]);
     return v != NULL && memcmp(v, o->value[i], adj_type_bytes(t->fetch[i]->type)) == 0;
 }
 
-/* Notes which fetches have other bits than those that are kept. */
+/* Marks fetches that differ. */
 static void compare_bits(const trial *t, adj_exec *e, outcome *o)
 {
     for (int i = 0; i < t->n_fetch; i++)
         o->info[i].repeats &= has_same_bits(t, e, o, i);
 }
 
-/* Describes what computes each fetch: the step that ends with it. */
+/* Describes the step that computes each fetch. */
 static void describe(const trial *t, const adj_exec *e, outcome *o)
 {
     for (int s = 0; s < adj_exec_step_count(e); s++) {
@@ -127,8 +126,8 @@ static void describe(const trial *t, const adj_exec *e, outcome *o)
     }
 }
 
-/* Medians of the whole and of the steps that describe has found, all of which run, as they do where
- * parameters are trained. */
+/* Measures median times of the run and of the described steps; all steps run, also invariant ones,
+ * as in training. */
 static adj_status time_runs(const trial *t, adj_exec *e, region *p, outcome *o)
 {
     int n_step = adj_exec_step_count(e);
@@ -204,7 +203,7 @@ static adj_status list_steps(const adj_exec *e, region *p, outcome *o)
     return ADJ_OK;
 }
 
-/* The plan's graph outlives the executor, whose steps are not run again. */
+/* Takes the plan's graph from the executor, whose steps do not run again. */
 static adj_status take_plan(const trial *t, adj_exec *e, region *p, outcome *o)
 {
     o->image = region_alloc(p, (size_t)t->g->n_node, sizeof(adj_node *));
@@ -217,8 +216,8 @@ static adj_status take_plan(const trial *t, adj_exec *e, region *p, outcome *o)
     return ADJ_OK;
 }
 
-/* Says that the steps, run one by one, give other bits than a run. Only invariant steps may be left
- * out of a run; else a kernel reads memory that is not its operand. */
+/* Reports that steps run one by one give other bits than a run: an invariant step was omitted or,
+ * without such steps, a kernel reads memory that is not its operand. */
 static void describe_steps(const adj_exec *e, const adj_node *n, outcome *o)
 {
     const int may_be_left_out = e->plan.n_invariant > 0;
@@ -230,8 +229,8 @@ static void describe_steps(const adj_exec *e, const adj_node *n, outcome *o)
                              : "a kernel reads memory that is not its operand");
 }
 
-/* Sets o->plan_fault if kernels write where they must not, or if the steps, which are all run then,
- * give other bits than the executor's runs, before and after, do. */
+/* Sets o->plan_fault if a kernel writes outside its results, or if all steps run one by one give
+ * other bits than the executor's runs. */
 static adj_status run_steps_alone(const trial *t, adj_exec *e, outcome *o)
 {
     const adj_node *differs = NULL;

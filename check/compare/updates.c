@@ -1,5 +1,5 @@
-/* updates.c - two steps of training in the plan that a user would train by, where updates are
- * assigned and may be computed in place, beside the plan that returns their next values. */
+/* updates.c - runs two training steps in the plan that assigns updates, possibly in place, and
+ * compares the leaves with the next values of the plan without updates. */
 #include <math.h>
 #include <string.h>
 
@@ -9,9 +9,8 @@
 
 enum { STEPS = 2 };
 
-/* The plans may have other kernels, which round otherwise. So a leaf may be away from its next
- * value by this part of its change, by so many units of its norm, and by so many times what the
- * next value moves if parameters move by a few units. */
+/* Tolerance of a leaf, as both plans may use different kernels: a fraction of its change, units of
+ * its norm, and a multiple of its sensitivity to parameter rounding. */
 static const double part = 0.125, rounding_units = 64, times = 4;
 
 typedef struct {
@@ -63,8 +62,8 @@ static adj_status open_training(training *x, region *p)
     return x->fetched != NULL ? ADJ_OK : ADJ_ENOMEM;
 }
 
-/* Runs the plan without updates from leaves whose elements are moved by `by` units: one down, one
- * not, one up. Sets `then`, or `moved` unless by is 0. */
+/* Runs the plan without updates from leaves perturbed by -by, 0, +by units in turn. Sets `then` if
+ * by is 0, else `moved`. */
 static adj_status run_plain(training *x, double by)
 {
     adj_status status = ADJ_OK;

@@ -1,6 +1,5 @@
-/* whole.c - the whole graph under one configuration: once with every node fetched, and once
- * with the roots alone, as a user would run it (time, fusion, memory shared). The second has to
- * give what the first does. */
+/* whole.c - the whole graph under one configuration, run twice: with every node fetched, and with
+ * the roots alone as in a user's run (time, fusion, shared memory). Both must agree. */
 #include <math.h>
 #include <string.h>
 
@@ -35,13 +34,12 @@ static void fail_whole(comparing *r, int k, const char *sentence)
     out->reason = sentence;
 }
 
-/* Sums in other orders, and fused kernels that round less often, are no further from the run that
- * keeps every node than that one is from the reference, up to a factor: how far roundings carry is
- * the graph's. One number may be right by chance, so the worst of all results counts. */
+/* Limit: units of the type, and a multiple of the worst distance of any root from the reference,
+ * since rounding propagates differently in every graph. */
 static const double times = 4, units = 64;
 
-/* Sets how far root i is from the run that keeps every node, and that run from the reference.
- * Returns 0 where one has no such values, or other bits in a second run. */
+/* Sets the distances of root i from the fetch-all run and of that run from the reference. Returns 0
+ * if either is unavailable or not repeatable. */
 static int compare_root(const comparing *r, int k, const outcome *o, int i, double *apart,
                         double *reference_apart)
 {

@@ -1,7 +1,7 @@
-/* wire.c - a trial as bytes, so that another process can run it, and its outcome back.
+/* wire.c - serializes a trial, so that another process can run it, and its outcome.
  *
- * Both ends are the same program: structs are sent as they are. Still everything is checked against
- * the length, as a process that is about to crash may say anything. */
+ * Both processes run the same program, so structs are sent as they are. A process that is about to
+ * crash may send anything: every length is checked. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,14 +11,14 @@
 
 static const uint64_t magic = UINT64_C(0x61646a7472693031);
 
-/* ---- bytes: counted, written or read by the same functions, which give what is then known ---- */
+/* ---- serialization: one function counts, writes or reads ---- */
 
 typedef struct {
     enum { COUNTS, WRITES, READS } way;
-    char *at;  /* the next byte; of one that counts: NULL */
-    size_t n;  /* bytes so far; of one that reads: left */
-    region *p; /* of one that reads: what it gives is in there, or lies where it was read */
-    int wrong; /* what is read is not what was written */
+    char *at;  /* next byte; NULL while counting */
+    size_t n;  /* bytes so far; while reading: bytes left */
+    region *p; /* memory of what is read */
+    int wrong; /* 1: malformed input */
     int no_memory;
 } wire;
 
@@ -69,7 +69,7 @@ static const char *pass_text(wire *w, const char *s)
     return w->wrong ? NULL : s;
 }
 
-/* Memory for what is read; else what is there. */
+/* Returns memory while reading; else `there`. */
 static void *room(wire *w, void *there, size_t count, size_t size)
 {
     if (w->way != READS)
@@ -113,7 +113,7 @@ static adj_node *read_const(wire *w, adj_graph *g, const adj_const_attrs *a)
     return w->wrong ? NULL : adj_const(g, (adj_dtype)a->dtype, a->shape, data);
 }
 
-/* n, or what is read of one; NULL: nothing that can be. */
+/* Writes n, or returns the node read; NULL: invalid. */
 static adj_node *pass_new_node(wire *w, adj_graph *g, adj_node *n)
 {
     _Alignas(16) char attrs[MAX_ATTR] = {0};

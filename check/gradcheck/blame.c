@@ -1,9 +1,8 @@
-/* blame.c - whose fault a wrong gradient is: the reference's, the rule's, or a kernel's.
+/* blame.c - attributes a wrong gradient to the reference, the rule, a kernel or the plan.
  *
- * The reference is wrong if a formula has refuted one of its values. Else the rule is, if
- * differences and naive's backward pass disagree. Else a kernel or the plan: the gradient's graph
- * is compared with naive in float64 on the values of this draw, and adj_compare's first row names
- * it. */
+ * Reference: a formula contradicts one of its values. Rule: differences and naive's backward pass
+ * disagree. Kernel or plan: adj_compare compares the gradient graph with naive in float64 on this
+ * draw's values; its first failed row names the cause. */
 #include <math.h>
 #include <string.h>
 
@@ -13,9 +12,9 @@
 
 /* ---- the reference ---- */
 
-/* The values that naive gives in float64 on the way to the gradients, forward and backward, are
- * compared with the op's formula for the same operands. A fault that all of naive's kernels share
- * is in the backend under test, too, where that falls back to naive. */
+/* Tolerance of naive's float64 values against formulas, relative to the largest result or to
+ * cancelling terms. A fault in all of naive's kernels also affects a backend under test that falls
+ * back to naive. */
 static const double tolerance = 1e-10; /* of the largest result, or of terms that cancel in it */
 
 static double *value_in(subject *s, adj_exec *e, const adj_node *n, region *p)
@@ -40,7 +39,7 @@ static double **operands_in(subject *s, adj_exec *e, const adj_node *n, region *
     return v;
 }
 
-/* Compares the node's value with its formula; a node without one is right. */
+/* Compares the node's value with its formula; right if it has none. */
 static void judge_value(subject *s, const adj_node *n, region *p)
 {
     const int64_t elems = node_elems(n);
@@ -136,8 +135,7 @@ static adj_status compare_gradient(subject *s, int leaf, const adj_comparison **
                : ADJ_ENOMEM;
 }
 
-/* Returns a sentence on the kernel or plan at fault; on that of the gradient's last kernel, if
- * nothing is wrong by adj_compare's bounds. */
+/* Names the kernel or plan at fault; the gradient's last kernel if adj_compare finds no fault. */
 static const char *blame_kernel(subject *s, int leaf, adj_gradcheck_fault *fault)
 {
     const adj_comparison *c = NULL;
@@ -199,7 +197,7 @@ int is_other_unmerged(subject *s, int leaf)
     return is_other;
 }
 
-/* True if the rule has an answer for the operand, which is a leaf, and adj_grad 0. */
+/* True if the rule gives the operand a gradient and adj_grad gives 0. */
 static int is_lost(const subject *s, int leaf)
 {
     const twin *t = &s->reference;

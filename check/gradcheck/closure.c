@@ -1,10 +1,10 @@
-/* closure.c - which producers of a node's operands belong to its check; which nodes are the same.
+/* closure.c - selects the producers that are checked together with a node, and compares nodes.
  *
- * An operand that is a function of the node's other operands stays one: max_pool_grad(x, y, dy)
- * makes sense only for y = max_pool(x). So does one that the op's maker makes: batch_norm's rule is
- * another for the statistics of x. Element-wise nodes take anything, and so get a leaf for each
- * operand. And a rule is applied twice: to leaves, and to the operands as the graph makes them.
- * Where the results differ, the producers that the rule depends on stay, too. */
+ * Three kinds of operand keep their producer: one that is a function of the node's other operands
+ * (max_pool_grad(x, y, dy) requires y = max_pool(x)); one computed by the op's maker (batch_norm's
+ * rule differs for the statistics of x); and one whose producer changes what the rule builds. For
+ * the third kind the rule is applied to leaves and to the graph's operands, and the results are
+ * compared. All other operands become leaves. */
 #include <string.h>
 
 #include "check/compare/compare.h"
@@ -18,7 +18,7 @@ int stops_gradient(const adj_node *n)
                            !adj_is_float(n->type.dtype));
 }
 
-/* True if operand k is no leaf. */
+/* True if operand k keeps its producer. */
 static int stays(const adj_node *n, int k)
 {
     return is_inner_operand(n, k) ||
@@ -33,7 +33,7 @@ static int same_node(const adj_node *a, const adj_node *b)
            (a->op->schema == NULL || memcmp(a->attrs, b->attrs, adj_attr_size(a->op)) == 0);
 }
 
-/* True if both are made in the same way of operands that a and b have in the same places. */
+/* True if of_a and of_b are the same op on operands at equal positions of a and b. */
 static int same_producer(const adj_node *a, const adj_node *of_a, const adj_node *b,
                          const adj_node *of_b)
 {
@@ -141,7 +141,7 @@ adj_status copy_closure(const closure *c, adj_graph *g, const adj_compare_config
 
 /* ---- what a rule looks at ---- */
 
-/* The rule's answer over a closure. */
+/* Nodes that a gradient rule builds over a closure. */
 typedef struct {
     closure closure;
     adj_graph *graph;
@@ -166,7 +166,7 @@ static adj_status ask_rule(const adj_node *n, int depth, region *p, answer *a)
     return a->graph->status;
 }
 
-/* True if a is made of the same nodes as b; is: by id of a's graph, its node of b's. */
+/* True if a and b are equal subgraphs; is: by id of a's graph, the node matched in b's. */
 static int is_alike(const adj_node *a, const adj_node *b, const adj_node **is)
 {
     if (a == NULL || b == NULL || is[a->id] != NULL)

@@ -1,5 +1,5 @@
-/* failure.c - after a failure: which elements are wrong, by how much, and what they share: indices
- * along an axis, and the ratio to the right values. blame.c says whose fault it is. */
+/* failure.c - describes a failed row: the wrong elements, their errors, and a common property:
+ * indices along an axis, or the ratio to the right values. blame.c attributes the failure. */
 #include <math.h>
 #include <string.h>
 
@@ -128,8 +128,8 @@ static void diagnose(subject *s, const failure *f, gradcheck_detail *row)
 
 enum { MAX_LOOKED_AT = 1024 };
 
-/* An element's comparison: the gradient under test with the reference; or, where the rule is wrong,
- * the reference with differences. */
+/* Compares an element of the gradient under test with the reference; for a wrong rule, the
+ * reference with differences. */
 static int judge_element(leaf_check *c, failure *f, int64_t i)
 {
     int kink;
@@ -138,7 +138,7 @@ static int judge_element(leaf_check *c, failure *f, int64_t i)
                             : check_element(c, i, &c->s->numeric[i]);
 }
 
-/* One wrong element of a rule among many: the half whose projection is wrong, again and again. */
+/* Finds one wrong element of a rule by bisecting on projections. */
 static int64_t bisect(leaf_check *c)
 {
     subject *s = c->s;
@@ -161,8 +161,7 @@ static int64_t bisect(leaf_check *c)
     return low;
 }
 
-/* Finds which elements are wrong; where only differences can tell, as many are looked at as the
- * forward pass is cheap. */
+/* Finds wrong elements; for a wrong rule as many as the cost of the forward pass allows. */
 static void find_wrong_elements(leaf_check *c, failure *f)
 {
     subject *s = c->s;
@@ -199,7 +198,7 @@ static void find_wrong_elements(leaf_check *c, failure *f)
     f->wrong = wrong;
 }
 
-/* The worst element's numeric value with its uncertainty, where only the reference was asked. */
+/* Adds the worst element's numeric value, if only the reference was compared so far. */
 static void confirm_worst(leaf_check *c)
 {
     estimate e;

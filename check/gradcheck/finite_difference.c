@@ -1,14 +1,14 @@
-/* finite_difference.c - a derivative by differences of the reference's forward values.
+/* finite_difference.c - directional derivatives from forward values of the reference.
  *
- * D(h) = <dy, (f(x + h v) - f(x - h v)) / 2h>. Its error is O(h^2) of truncation, none where f is
- * linear, and of rounding at random sides: about eps |dy f| / h, with the Euclidean norm. That of
- * truncation in D(h/2) is estimated by |D(h) - D(h/2)|: three times as large, or equal where the
- * second derivative jumps. */
+ * D(h) = <dy, (f(x + h v) - f(x - h v)) / 2h>. The truncation error is O(h^2), and 0 if f is
+ * linear. The rounding error is about eps |dy f| / h with the Euclidean norm, as signs are random.
+ * |D(h) - D(h/2)| estimates the truncation error of D(h/2): it is three times as large, or equal
+ * where the second derivative jumps. */
 #include <math.h>
 
 #include "gradcheck.h"
 
-/* Between kinks an op is straight, and a long step would meet them. */
+/* Returns the step h: 1 if linear; short if there are kinks, which a long step would cross. */
 double step_for(const subject *s, int leaf, int richardson)
 {
     if (leaf_is_linear(s, leaf))
@@ -17,15 +17,14 @@ double step_for(const subject *s, int leaf, int richardson)
            fmax(1, max_magnitude(s->at->x[leaf], leaf_elems(s, leaf)));
 }
 
-/* Returns the rounding unit of forward values with room for kernels that round several times, and
- * for sums whose terms cancel. It is the smaller in float32, where a wider one would hide wrong
- * rules. */
+/* Returns the unit roundoff of forward values, with a margin for several roundings and for
+ * cancellation; smaller in float32, where a margin would hide wrong rules. */
 static double value_unit(const subject *s)
 {
     return (s->wide == ADJ_F64 ? 3 * sqrt(terms_of(s->reference.y)) : 2) * reference_eps(s);
 }
 
-/* D(h) over outputs that are not masked, and its rounding error. */
+/* Computes D(h) over unmasked outputs, and its rounding error. */
 static adj_status difference(subject *s, int leaf, double h, estimate *e)
 {
     forward_at(s, leaf, h, s->y_high);
@@ -84,8 +83,7 @@ adj_status richardson_estimate(subject *s, int leaf, double h, estimate *e)
     return ADJ_OK;
 }
 
-/* Ops with kinks are straight between them: two slopes that differ have a kink between them. An
- * infinite value has no slope. */
+/* Masks outputs whose slopes on both sides differ: a kink lies between them. */
 adj_status mask_kinks(subject *s, int leaf, double h, int64_t *n)
 {
     const double eps = reference_eps(s), bend = 1.65 * cbrt(eps); /* 1e-5 in float64 */

@@ -1,6 +1,6 @@
-/* gradcheck.c - adj_gradcheck: which nodes are checked, one row for each of their operands.
+/* gradcheck.c - adj_gradcheck: selects the nodes to check and adds a row for each operand.
  *
- * Nodes that differ in nothing but their operands' values are one check. */
+ * Nodes that differ only in the values of their operands are checked once. */
 #include <string.h>
 
 #include "check/compare/compare.h"
@@ -32,7 +32,7 @@ const char *gradcheck_other_impl(gradcheck_report *r, const char *backend, const
     return other;
 }
 
-/* Asks the executor's steps for that: the first that has the name, or the last one. */
+/* Returns what ran instead of the requested implementation, by the first or last step. */
 static const char *other_impl_of(gradcheck_report *r, const adj_exec *e)
 {
     adj_step_info ran = {.backend = "", .impl = ""};
@@ -86,7 +86,7 @@ static adj_status fail_node(gradcheck_report *r, const adj_node *n, int order,
     return r->log.status;
 }
 
-/* The rule makes a gradient that no value of the operand's type could have, or none at all. */
+/* Fails a rule whose gradient has a wrong type or does not exist. */
 static adj_status fail_type(subject *s)
 {
     const int is_merged = is_other_unmerged(s, 0);
@@ -139,7 +139,7 @@ static adj_status check_step(gradcheck_report *r, const adj_node *n)
     return row != NULL ? check_update(r, n, row) : r->log.status;
 }
 
-/* No gradient flows through n by definition: those of its operands are fills of 0. */
+/* Checks that the operands' gradients are zero fills, as no gradient flows through n. */
 static adj_status check_held(gradcheck_report *r, const adj_node *n)
 {
     subject s;

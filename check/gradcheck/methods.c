@@ -1,9 +1,10 @@
-/* methods.c - one operand of one node, by the method that fits it.
+/* methods.c - checks one operand of one node by the method that fits it.
  *
- * Every method asks two questions. Does the reference's gradient agree with differences of its
- * forward value? If not, the rule is wrong. Does the gradient under test agree with the reference,
- * element by element? If not, a kernel is. A wrong element among thousands is found by the second
- * at once, and by the first because any error in a projection exceeds its small tolerance. */
+ * Every method makes two comparisons. The reference's gradient against differences of its forward
+ * value: a mismatch means that the rule is wrong. The gradient under test against the reference,
+ * element by element: a mismatch means that a kernel is wrong. One wrong element among thousands
+ * fails the second directly; it fails the first too, since its error exceeds the small tolerance
+ * of a projection. */
 #include <math.h>
 #include <string.h>
 
@@ -61,8 +62,8 @@ double check_projection(const double *a, const double *v, int64_t n, double *siz
     return (double)sum;
 }
 
-/* A rule of several kernels may round a half type more often than once. Where the type has no
- * number for the reference's, none is expected. */
+/* On integers, compares with the rounded reference; a rule of several kernels may round a half type
+ * more than once. Overflowed values are not compared. */
 int check_element(leaf_check *c, int64_t element, double *expected)
 {
     const subject *s = c->s;
@@ -102,8 +103,7 @@ static void compare_kernels(leaf_check *c)
         c->row->worst_rel = sqrt(e.nmse);
 }
 
-/* Returns how far rounding and truncation may take the reference from the numeric value: what it
- * rounds itself, and the rounding of operands that are moved. */
+/* Returns the tolerance of the reference: its own rounding, and that of perturbed operands. */
 double check_rule_tolerance(const leaf_check *c, estimate e, double size)
 {
     const subject *s = c->s;
@@ -131,7 +131,7 @@ adj_status check_differentiate(const leaf_check *c, estimate *e)
                                 : central_estimate(c->s, c->leaf, h, e);
 }
 
-/* Values for a draw, with outputs near a kink taken out of dy; other values if these are many. */
+/* Draws values with few outputs near a kink, which are removed from dy; redraws otherwise. */
 static adj_status draw_smooth(leaf_check *c, int draw)
 {
     subject *s = c->s;
@@ -192,8 +192,7 @@ adj_status check_along(leaf_check *c)
     return ADJ_OK;
 }
 
-/* integer: bit by bit, on integers; if a number on the way is not such that this must hold,
- * c->exact is 0 and nothing is compared. */
+/* integer: bit by bit on integers; sets c->exact to 0 if an intermediate value is inexact. */
 static adj_status check_directional(leaf_check *c, int draw, int integer)
 {
     if (integer)

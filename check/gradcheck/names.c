@@ -1,5 +1,5 @@
-/* names.c - what operands and their axes are called in a report, as their ops say. Others have the
- * operands x0, x1, ... and axes named by rank alone. */
+/* names.c - names of operands and axes in reports, as declared by their ops; by default x0, x1,
+ * ... and axes named by rank. */
 #include <string.h>
 
 #include "gradcheck.h"

@@ -1,5 +1,5 @@
-/* subject.c - a node by itself: leaves for its operands, or for those of its closure (closure.c),
- * its gradient, executors. */
+/* subject.c - builds a subject: leaves for the operands of a node or of its closure, its gradient,
+ * and executors. */
 #include <string.h>
 
 #include "base/backend_option.h"

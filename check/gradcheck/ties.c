@@ -1,11 +1,11 @@
-/* ties.c - one more draw: halves, among which many are equal and many are 0, and values at kinks.
+/* ties.c - one more draw, with ties: multiples of 1/2, many equal, many 0, and values at kinks.
  *
- * There is no derivative at a kink, so differences say nothing; but the ops say where a gradient
- * goes (to the first maximum of a window, in equal shares to reduce_max's), and the kernels under
- * test have to do what the reference does, and the reference what the op's formula says. One
- * direction has a derivative nevertheless: elements of a window that are equal stay equal if all
- * move alike, so their shares must add up to the whole gradient. Element by element a derivative
- * exists wherever the op is smooth, also where its rule divides by 0 or takes its logarithm. */
+ * No derivative exists at a kink, so differences do not apply. Ops define where the gradient goes
+ * (to the first maximum of a window; equally to all maxima of reduce_max): kernels under test must
+ * match the reference, and the reference the op's formula. Two cases have a derivative. Equal
+ * elements of a window stay equal if all elements move alike, so their gradients must sum to that
+ * derivative. Elementwise ops have one wherever they are smooth, even where the rule divides by 0
+ * or takes the logarithm of 0. */
 #include <math.h>
 
 #include "gradcheck.h"
@@ -51,7 +51,7 @@ static adj_status compare_at_ties(leaf_check *c)
     return s->report->log.status;
 }
 
-/* True if element i of the leaf makes element i of the result alone. */
+/* True if element i of the result depends only on element i of the leaf. */
 static int goes_by_element(const subject *s, int leaf)
 {
     const closure *c = &s->closure;
@@ -60,7 +60,7 @@ static int goes_by_element(const subject *s, int leaf)
            leaf_elems(s, leaf) == s->n_y;
 }
 
-/* How far terms that cancel in the tail of an op may take its gradient. */
+/* Tolerance for cancellation in the tails of an op. */
 static const double in_tails = 1e-6;
 
 /* True if the gradient is a NaN, or further than that from the numeric one. */
@@ -69,9 +69,9 @@ static int is_far(const gradcheck_detail *row)
     return !(fabs(row->analytic - row->numeric) <= in_tails * (1 + fabs(row->numeric)));
 }
 
-/* Compares the reference with differences where all elements move alike, at the outputs without a
- * kink on this way. Outside an op's domain the gradient is a NaN or infinite: element by element
- * such operands are left out, else the gradient says nothing. */
+/* Compares the reference with differences along equal steps of all elements, at outputs without a
+ * kink. Elements outside an op's domain, where the gradient is not finite, are left out of
+ * elementwise ops; other ops are then not compared. */
 static adj_status differentiate_at_ties(leaf_check *c)
 {
     subject *s = c->s;

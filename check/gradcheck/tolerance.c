@@ -1,12 +1,10 @@
-/* tolerance.c - how far a gradient may be from the same in float64, as a whole and element by
- * element.
+/* tolerance.c - bounds the error of a gradient relative to float64, as a whole and by element.
  *
- * A factor times the largest element hides what is wrong with the small ones. So the gradient's
- * nodes are taken for a group that adj_compare would find fused: each may err by the rounding of
- * what it stores and by what its sums do, and by what its operands' errors become on their way
- * through it. Where no bound is known of that, and for the reference itself, N kernels that add up
- * L terms err by (N u + L u_acc) S, several times: u is the rounding unit of their results, u_acc
- * that of sums, and S the largest of |dx| and |dy|. */
+ * A multiple of the largest element would hide errors of small ones. So the gradient's nodes are
+ * bounded like a fused group of adj_compare: each errs by the rounding of its result and sums, and
+ * by its operands' errors propagated through it. Without such a bound, and for the reference, N
+ * kernels that sum L terms err by a multiple of (N u + L u_acc) S: u is the unit roundoff of their
+ * results, u_acc that of sums, S the largest of |dx| and |dy|. */
 #include <math.h>
 
 #include "check/compare/compare.h"

@@ -1,7 +1,7 @@
-/* update.c - steps of optimizers, which have no gradient to check: each is computed several times,
- * its first operand becoming the result as in training, and compared with its formula in float64
- * within adj_compare's bounds. First by the backend under test in the node's types, then by naive
- * in float64, the reference of all other checks. */
+/* update.c - checks optimizer steps, which have no gradient. Each step runs several times, its
+ * first operand replaced by the result as in training, and is compared with its formula in float64
+ * within adj_compare's bounds: first on the backend under test in the node's types, then on naive
+ * in float64. */
 #include <math.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 
 enum { STREAM = 97 };
 
-/* The steps of a course: the counter that the op reads, and what each rate is; NAN: drawn. */
+/* Steps of a sequence: step counter and learning rate; NAN: random. */
 static const struct {
     int counter;
     double rate;
@@ -34,7 +34,7 @@ static adj_dtype dtype_of(const course *c, const adj_node *n)
     return config_dtype(c->config, n->type.dtype);
 }
 
-/* A value for element i from u in [-1, 1). */
+/* Returns the value of element i for u in [-1, 1). */
 static double drawn_value(const course *c, int k, int step, int64_t i, double u)
 {
     const double rate = steps[step].rate;
@@ -107,7 +107,7 @@ static adj_status open_course(course *c)
     return ADJ_OK;
 }
 
-/* All steps. blame: what computed them, if any is wrong. */
+/* Runs all steps. blame: the sentence for a wrong one. */
 static adj_status run_course(gradcheck_report *r, const runner *b, const adj_node *n,
                              const adj_compare_config *config, gradcheck_detail *row,
                              const char **blame)

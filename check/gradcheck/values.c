@@ -1,8 +1,7 @@
-/* values.c - the values of a check: drawn, set, run and read back.
+/* values.c - draws, sets and reads the values of a check, and runs its executors.
  *
- * Every value is rounded to the type of the tested leaf when it is drawn, so the reference and the
- * graph under test are given the same numbers. After a first error nothing is run or read any more:
- * the report's status says so. */
+ * Every value is rounded to the type of the tested leaf when drawn, so both graphs read the same
+ * numbers. After the first error nothing runs; the report has its status. */
 #include <math.h>
 #include <string.h>
 
@@ -32,8 +31,7 @@ static double small_power(double u)
     return ldexp(k % 2 ? 1 : -1, k / 2);
 }
 
-/* Takes x in [-1, 1) far from each other: in a half type, the largest of many would often be equal,
- * where there is a kink. */
+/* Spreads x in [-1, 1) apart, so that half types rarely have equal maxima, which are kinks. */
 static void spread_apart(int64_t n, double *x)
 {
     for (int64_t i = 0; i < n; i++)
@@ -80,8 +78,7 @@ static double **reals_by_leaf(subject *s)
     return v;
 }
 
-/* Makes the sample of that draw the current one. A new one takes the memory of the oldest. True if
- * it has the draw's values. */
+/* Selects the sample of a draw, reusing the oldest one's memory. True if its values are current. */
 static int select_sample(subject *s, int draw, int integer)
 {
     sample *at = s->kept;

@@ -1,15 +1,14 @@
-/* whole.c - the gradient graph from end to end: with L = <dy, y>, the gradient of L along v against
- * differences of L along v, in float64 on naive. v moves all float leaves at once.
+/* whole.c - checks the gradient graph end to end: for L = <dy, y>, the gradient of L along v
+ * against differences of L along v, in float64 on naive. v changes all float leaves at once.
  *
- * A value through which no gradient passes by definition (stop_gradient, integers) is an input of
- * the graph whose values are differenced, and stays. If the whole is wrong, each leaf is moved by
- * itself to find the wrong ones; whole_blame.c finds where their gradients go wrong. */
+ * A value through which no gradient passes by definition (stop_gradient, integers) becomes a
+ * constant input of the differenced graph. After a failure each leaf is changed alone;
+ * whole_blame.c then finds the first wrong gradient. */
 #include <math.h>
 
 #include "whole.h"
 
-/* The first step is 2^-LEVEL of a leaf's largest value: small, as many units may have kinks; of
- * very many, some would meet theirs. */
+/* First step: 2^-LEVEL of a leaf's largest value; smaller if very many elements have kinks. */
 enum { DRAWS = 3, LEVEL = 28, FINER = 4, STEPS = 3, MAX_SCALE = 64, SMALL_PART = 100 };
 static const double many_kinks = 0x1p17;
 
@@ -52,8 +51,8 @@ static adj_node *nudged(copy *c, const adj_node *n, adj_node *value)
     return adj_add(value, *nudge);
 }
 
-/* The user that answers for what u reads: u, or the reader of u where its rule has u's share in
- * others' (batch norm's, of its own statistics), so that no gradient reaches u. */
+/* Returns the node whose rule covers u's contribution: u, or its reader if u gets no gradient of
+ * its own (batch norm statistics). */
 const adj_node *answering(const whole *w, const adj_node *u)
 {
     double value;
@@ -137,7 +136,7 @@ void copy_get(whole *w, const copy *c, const adj_node *n, double *v)
         adj_convert(n->type.dtype, w->raw, ADJ_F64, v, node_elems(n));
 }
 
-/* Inputs have their values, and what moves is moved by h v; only: the one that moves; ALL. */
+/* Runs the copy with inputs perturbed by h v; only: the one perturbed, or ALL. */
 void copy_run(whole *w, copy *c, double h, int only)
 {
     if (c->dy != NULL && w->status == ADJ_OK)
@@ -165,11 +164,9 @@ static double loss_at(whole *w, double h, int only, double *size)
     return check_projection(w->dy, w->value, node_elems(w->y), size);
 }
 
-/* D(h) at several steps, the best of them. Its error is at most its rounding, 8 eps (|L| + scale) /
- * h, and half of what the slopes on both sides differ by, for kinks or curvature. These shrink with
- * h, rounding grows. Of two steps with curvature alone the values, too, show the error. Slopes that
- * differ by the same at a smaller step are those of values exactly at kinks: of several, the
- * differences may cancel, and bound no error. */
+/* Estimates the derivative from D(h) at several h and keeps the most certain one. Error: rounding,
+ * 8 eps (|L| + scale) / h, plus half the difference of the one-sided slopes. A difference that does
+ * not shrink with h means values exactly at kinks, where no bound holds. */
 void differentiate(whole *w, int only, double scale, estimate *best)
 {
     double size, last = 0, last_bend = INFINITY;
@@ -312,9 +309,8 @@ static void fill_row(whole *w, int id, double analytic, const estimate *e, doubl
     }
 }
 
-/* A row for each leaf. Where all together are right (sum and its estimate), a leaf's numeric value
- * is what the gradients of the others leave of the whole's; where not, or where its part of the
- * whole is small, it is moved by itself. */
+/* Adds a row for each leaf. If the sum over leaves is right, a leaf's numeric value is the total
+ * minus the other gradients; otherwise, or if its part is small, it is differenced alone. */
 static void judge_leaves(whole *w, double sum, const estimate *e, double scale)
 {
     adj_gradcheck_fault fault = ADJ_FAULT_NONE;
@@ -426,8 +422,7 @@ static void open_whole(whole *w)
     keep(w, reference_backends(w->r->opts.exec.backends, &w->region, &w->backends));
 }
 
-/* A graph of one node is what that node's own rows are about. Without a rule or a kernel in float64
- * there is nothing to compare: the nodes' rows say so. */
+/* Skips graphs of one node, which their own rows cover, and rules or kernels without float64. */
 adj_status check_whole(gradcheck_report *r, const adj_node *y)
 {
     whole w = {.r = r, .y = y, .region.allocator = r->log.region.allocator};

@@ -1,4 +1,4 @@
-/* whole.h - what whole.c and whole_blame.c share. */
+/* whole.h - declarations that whole.c and whole_blame.c share. */
 #ifndef ADJ_GRADCHECK_WHOLE_H
 #define ADJ_GRADCHECK_WHOLE_H
 
@@ -9,13 +9,14 @@ enum { ALL = -1 };
 
 /* Flags of a copied graph. */
 enum {
-    COPY_STILL = 1,    /* values that pass no gradient are inputs */
-    COPY_NUDGED = 2,   /* something is added to every node that moves, or to one for its users */
+    COPY_STILL = 1, /* values that pass no gradient are inputs */
+    COPY_NUDGED =
+        2, /* an input is added to every node that depends on leaves, or to one for each user */
     COPY_UNMERGED = 4, /* equal nodes are not merged */
-    COPY_ALL = 8       /* of a gradient: that of every node is fetched */
+    COPY_ALL = 8       /* gradients of all nodes are fetched */
 };
 
-/* A copy in float64 of what y needs. By id: the node's copy; the input that is added to it. */
+/* A float64 copy of what y needs. By id: image, the copy; nudge, the input added to it. */
 typedef struct {
     adj_graph *graph;
     adj_exec *exec;
@@ -32,13 +33,13 @@ typedef struct {
     const adj_node *y;
     const adj_backend *const *backends;
     uint64_t seed;
-    char *need, *moves;             /* y needs it; it depends on the floats of leaves */
-    int n_moved;                    /* that are no leaves */
+    char *need, *moves;             /* by id: y needs it; it depends on float leaves */
+    int n_moved;                    /* nodes that do, except leaves */
     double n_kinks;                 /* elements of ops that have kinks */
-    double **x;                     /* values of leaves, and of what is held */
+    double **x;                     /* values of leaves and of constant inputs */
     double **v, **dx;               /* directions; gradients */
-    double *dy, *value, *raw, loss; /* loss: L where nothing is moved */
-    adj_node **slope;               /* gradient's nodes that are gradients */
+    double *dy, *value, *raw, loss; /* loss: L at the unperturbed values */
+    adj_node **slope;               /* by id: the gradient node */
     copy gradient, forward;
 } whole;
 
@@ -50,7 +51,7 @@ void copy_run(whole *w, copy *c, double h, int only);
 void copy_get(whole *w, const copy *c, const adj_node *n, double *v);
 /* A copy with gradients, and its executor; fills slope. */
 void open_gradient(whole *w, copy *c, unsigned mode);
-/* w->forward anew. */
+/* Rebuilds w->forward. */
 void open_forward(whole *w, const adj_node *split, unsigned mode);
 
 void draw_along(whole *w, int id, double largest);
@@ -58,7 +59,7 @@ void differentiate(whole *w, int only, double scale, estimate *best);
 double along(const whole *w, int id, double *scale);
 int is_apart(double analytic, const estimate *e, double scale);
 
-/* whole_blame.c: why the gradient of node id is wrong. */
+/* whole_blame.c: sets fault and sentence for the wrong gradient of node id. */
 void whole_blame(whole *w, int id, adj_gradcheck_fault *fault, const char **sentence);
 
 #endif

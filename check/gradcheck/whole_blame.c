@@ -1,9 +1,9 @@
-/* whole_blame.c - where the gradients of a graph that is wrong as a whole go wrong.
+/* whole_blame.c - attributes a failure of the whole gradient graph.
  *
- * A node whose own check failed explains it. Else the graph as it was built is run without passes,
- * then built without merging equal nodes: what makes it right is to blame. Else, from y on, the
- * first node whose gradient differences contradict has got it from its users: a share is wrong,
- * and the rule that made it is; or all are right, and their sum is wrong. */
+ * In order: a node whose own check failed; the passes, if the graph is right without them; the
+ * merging of equal nodes, if it is right without merging. Otherwise the first node from y on whose
+ * gradient contradicts the differences: either one user's contribution is wrong, which blames that
+ * user's rule, or all contributions are right and adj_grad's sum is wrong. */
 #include <math.h>
 
 #include "whole.h"
@@ -70,7 +70,7 @@ static const adj_node *find_first(whole *w)
 
 /* ---- the user that made a wrong share of it ---- */
 
-/* The share that u's rule gives n; NULL: none. */
+/* Returns u's contribution to n's gradient, or NULL. */
 static adj_node *share_of(whole *w, const adj_node *u, const adj_node *n)
 {
     adj_node **dx = region_alloc(&w->region, (size_t)u->n_in + 1, sizeof *dx), *sum = NULL;
@@ -100,7 +100,7 @@ static int is_share_wrong(whole *w, const adj_node *u, const adj_node *n)
     return is_wrong;
 }
 
-/* Returns the user, or NULL if all shares are right. */
+/* Returns the user whose contribution is wrong, or NULL if all are right. */
 static const adj_node *find_user(whole *w, const adj_node *n)
 {
     const adj_node *held = NULL;
@@ -138,7 +138,7 @@ static void blame_rule_or_sum(whole *w, adj_gradcheck_fault *fault, const char *
                              (int)n->id, n->op->name);
 }
 
-/* Copies that are built as the graph is but for one thing, which is at fault if they are right. */
+/* Copies without one mechanism each, which is at fault if the copy is right. */
 static const struct {
     unsigned mode;
     adj_gradcheck_fault fault;
