@@ -3,7 +3,7 @@
  *
  * A trial is a graph of its own with leaf values and a configuration to run it under. Its outcome
  * holds the fetched values and their cost. The whole graph is one trial per configuration; each
- * node alone is another. A trial can be serialized and run in another process (wire.c). */
+ * node alone is another. A trial can be serialized and run in another process (serialize.c). */
 #ifndef ADJ_COMPARE_H
 #define ADJ_COMPARE_H
 
@@ -83,7 +83,7 @@ adj_status run_in_f64(const trial *t, const adj_graph *g, const adj_node *const 
                       int n_fetch, const adj_node *const fetch[], region *p, outcome *o);
 /* Callback for adj_exec_internal.after_pass, and for the graph as it was built; user: the watch. */
 void watch_graph(void *user, const char *pass, const adj_graph *g, adj_node *const image[]);
-/* memory.c: writes `conv2d "conv1"`, or `conv2d` without a name. */
+/* stray_writes.c: writes `conv2d "conv1"`, or `conv2d` without a name. */
 void name_node(const adj_node *n, char *text, size_t size);
 /* Writes "operand 0 (input)". */
 void name_operand(const adj_node *n, int k, char *text, size_t size);
@@ -94,7 +94,7 @@ adj_status find_memory_fault(adj_exec *e, outcome *o);
  * opts are its options. Sets o->plan_fault for a wrong leaf, o->message on failure. */
 adj_status compare_updates(const trial *t, adj_exec *plain, const adj_exec_opts *opts, region *p,
                            outcome *o);
-/* wire.c: runs the trial in another process. */
+/* serialize.c: runs the trial in another process. */
 adj_status trial_elsewhere(const trial *t, const adj_trial_opts *opts, region *p, outcome *o);
 
 /* "naive:f64" */
@@ -142,10 +142,10 @@ struct expectation {
     char origin[96];
 };
 
-/* judge.c. Returns one ulp of v in the type; subnormal numbers share the smallest one. */
+/* result_error.c. Returns one ulp of v in the type; subnormal numbers share the smallest one. */
 double ulp_of(adj_dtype dtype, double v);
 /* Returns the error statistics of values against expected ones. */
-adj_compare_error judge(adj_type type, const void *value, const expectation *x);
+adj_compare_error measure_error(adj_type type, const void *value, const expectation *x);
 /* Returns the norm of value - expected, relative to the norm of expected. */
 double norm_apart(adj_type type, const void *value, adj_dtype dtype, const void *expected);
 /* True if the values of a half type are biased: truncated instead of rounded. */
@@ -199,10 +199,10 @@ adj_status run_reference(const runner *b, const adj_node *n, void *const operand
 /* True if Winograd's algorithm may compute n: its sums have terms much larger than the products,
  * also of adjacent pixels, which cancel. */
 int may_be_winograd(const adj_compare_config *c, const adj_node *n);
-/* spread.c: replaces elements by expected ones where a correct kernel of c's backend may give
+/* nonfinite.c: replaces elements by expected ones where a correct kernel of c's backend may give
  * another NaN or infinity. */
-adj_status forgive_spread(const runner *b, const adj_compare_config *c, const node_case *n,
-                          adj_type type, void *value, const expectation *e, region *p);
+adj_status accept_nonfinite(const runner *b, const adj_compare_config *c, const node_case *n,
+                            adj_type type, void *value, const expectation *e, region *p);
 /* True if a NaN may replace an infinity in n's result, or the reverse. */
 int may_be_any_kind(const adj_node *n);
 /* True if the node is linear in every float operand. */
@@ -280,7 +280,7 @@ typedef struct {
     int *n_group_row;
 } comparing;
 
-/* whole.c: runs configuration k's whole graph; the reference's comes first. */
+/* whole_graph.c: runs configuration k's whole graph; the reference's comes first. */
 adj_status compare_whole(comparing *r, int k);
 /* special.c: kinds of special values. Every seventh value is special, the others are multiples of
  * 1/2 (ties). WITH_INFINITIES: no value is so small that it counts as 0, as 0 * Inf is NaN. */
@@ -307,8 +307,8 @@ const char *report_worst(comparison *c, const char *where, const adj_compare_err
 /* nodes.c: fill the row with its i-th result alone, and with its cost. */
 void report_alone(comparison *c, const outcome *o, int i, const expectation *e, compare_row *row);
 void report_cost(const outcome *o, const fetch_info *f, double reference_seconds, compare_row *row);
-/* memory.c: fails the row for o->plan_fault; a row that failed before keeps its reason, unless the
- * plan is at fault. */
+/* stray_writes.c: fails the row for o->plan_fault; a row that failed before keeps its reason,
+ * unless the plan is at fault. */
 void report_plan_fault(comparison *c, const outcome *o, compare_row *row);
 /* Returns an empty row. */
 compare_row report_row(const adj_node *n, const char *group, int config, adj_type type);

@@ -136,8 +136,8 @@ static void describe_cost(const plan_view *l, const adj_group *g, const outcome 
     report_cost(o, f, reference, row);
 }
 
-static void judge_out(comparison *c, const adj_group *g, int i, const outcome *o,
-                      const expectation *e, compare_row *row)
+static void check_result(comparison *c, const adj_group *g, int i, const outcome *o,
+                         const expectation *e, compare_row *row)
 {
     report_alone(c, o, i, e, row);
     if (!was_fused(g, o) && !row->other_impl)
@@ -194,7 +194,7 @@ static adj_status run_special(const plan_view *l, const adj_group *g, group_valu
             report_row_failure(c, &o, &row[i]);
             continue;
         }
-        const adj_compare_error error = judge(row[i].type, o.value[i], &e[i]);
+        const adj_compare_error error = measure_error(row[i].type, o.value[i], &e[i]);
         if (error.wrong == 0)
             continue;
         row[i].verdict = ADJ_VERDICT_FAIL;
@@ -231,7 +231,7 @@ static adj_status compare_group(const plan_view *l, const adj_group *g, region *
         row[i] = report_row(l->named[g->out[i]->id], name, l->k, g->out[i]->type);
         row[i].in_plan.sqnr = row[i].propagated.sqnr = NAN;
         if (o.status == ADJ_OK)
-            judge_out(c, g, i, &o, &e[i], &row[i]);
+            check_result(c, g, i, &o, &e[i], &row[i]);
         else
             report_row_failure(c, &o, &row[i]);
     }

@@ -251,10 +251,10 @@ adj_status blame_race(const runner *b, const node_case *n, const adj_compare_con
         return ADJ_OK;
     adj_status status = node_run(b, n, &one, p, &o);
     if (status == ADJ_OK && o.status == ADJ_OK)
-        status = forgive_spread(b, c, n, row->type, o.value[0], e, p);
+        status = accept_nonfinite(b, c, n, row->type, o.value[0], e, p);
     if (status != ADJ_OK || o.status != ADJ_OK)
         return status;
-    const adj_compare_error error = judge(row->type, o.value[0], e);
+    const adj_compare_error error = measure_error(row->type, o.value[0], e);
     if (is_wrong(&error))
         return ADJ_OK;
     row->repeats = 0;

@@ -1,8 +1,8 @@
 /* nodes.c - adj_compare: one graph under several configurations, node by node.
  *
- * Each configuration runs the whole graph (whole.c: errors propagated and in_plan), then every
- * node alone on the reference's operands (isolated) against the op's formula, the reference
- * included. node_bound.c bounds errors, judge.c measures them, group.c runs fused groups. */
+ * Each configuration runs the whole graph (whole_graph.c: errors propagated and in_plan), then
+ * every node alone on the reference's operands (isolated) against the op's formula, the reference
+ * included. node_bound.c bounds errors, result_error.c measures them, group.c runs fused groups. */
 #include <string.h>
 
 #include "check/formula.h"
@@ -44,7 +44,7 @@ void report_alone(comparison *c, const outcome *o, int i, const expectation *e, 
     const fetch_info *f = &o->info[i];
     row->exact = e->exact;
     memcpy(row->origin, e->origin, sizeof row->origin);
-    row->isolated = judge(row->type, o->value[i], e);
+    row->isolated = measure_error(row->type, o->value[i], e);
     row->repeats = f->repeats;
     for (int k = 0; k < o->n && f->step < 0; k++) /* of a group: any that a step computes */
         f = o->info[k].step >= 0 ? &o->info[k] : f;
@@ -96,15 +96,15 @@ static adj_status within_the_graph(comparing *r, int k, region *p, compare_row *
     outcome o;
     adj_status status = node_expect(&r->runner, &n, config, p, &e, &o);
     if (status == ADJ_OK && o.status == ADJ_OK)
-        row->in_plan = judge(row->type, value, &e);
+        row->in_plan = measure_error(row->type, value, &e);
     if (is_wrong(&row->in_plan) && !is_wrong(&row->isolated) &&
         (status = node_run(&r->runner, &n, config, p, &o)) == ADJ_OK && o.status == ADJ_OK) {
-        const adj_compare_error alone = judge(row->type, o.value[0], &e);
+        const adj_compare_error alone = measure_error(row->type, o.value[0], &e);
         row->wrong_on_own = is_wrong(&alone);
     }
     const expectation propagated = {.dtype = config_dtype(&r->c->config[0], row->node->type.dtype),
                                     .expected = r->whole[0].value[at]};
-    row->propagated = judge(row->type, value, &propagated);
+    row->propagated = measure_error(row->type, value, &propagated);
     return status;
 }
 

@@ -66,7 +66,7 @@ adj_status run_in_f64(const trial *t, const adj_graph *g, const adj_node *const 
 /* ---- before and after ---- */
 
 /* Compares the results with those before the pass. */
-static void judge_pass(watch *w, const char *pass, void *const value[])
+static void check_pass(watch *w, const char *pass, void *const value[])
 {
     for (int i = 0; i < w->trial->n_fetch && w->sentence[0] == '\0'; i++) {
         const adj_node *n = w->trial->fetch[i];
@@ -95,7 +95,7 @@ void watch_graph(void *user, const char *pass, const adj_graph *g, adj_node *con
                                                fetch, &p, &o)
                                   : ADJ_ENOMEM;
     if (w->status == ADJ_OK && w->is_begun)
-        judge_pass(w, pass, o.value);
+        check_pass(w, pass, o.value);
     if (w->status != ADJ_OK && w->status != ADJ_ENOMEM && w->is_begun && w->sentence[0] == '\0')
         snprintf(w->sentence, sizeof w->sentence,
                  "the graph after pass %s cannot be run in f64: %.100s", pass, o.message);

@@ -6,7 +6,7 @@
  *   FINITE       ties, zeros of both signs, smallest numbers, kinks, repeated labels
  *   LARGE        the type's largest numbers, unless something sums them
  *   NO_LABELS    labels of -1
- *   0, 1, ...    NaN and infinities in that operand; spread.c has the accepted differences
+ *   0, 1, ...    NaN and infinities in that operand; nonfinite.c has the accepted differences
  * An operand that is a function of others, such as y in max_pool_grad(x, y, dy), is computed from
  * their special values. Equal nodes are tried once. */
 #include <math.h>
@@ -309,8 +309,8 @@ static adj_status try_case(comparing *r, special_case *s, const expectation *bas
         return ADJ_OK;
     }
     if (s->at >= 0)
-        status = forgive_spread(s->b, s->config, &n, row->type, o.value[0], e, p);
-    const adj_compare_error error = judge(row->type, o.value[0], e);
+        status = accept_nonfinite(s->b, s->config, &n, row->type, o.value[0], e, p);
+    const adj_compare_error error = measure_error(row->type, o.value[0], e);
     if (status != ADJ_OK || error.wrong == 0)
         return status;
     name_case(s, row->config == 0, where, sizeof where);

@@ -114,7 +114,7 @@ static void report_update(const assigned *u, int step, const char *what, outcome
 
 /* Compares the leaves after a step with their next values. Elements that are NaN in both are
  * equal; fmax leaves a NaN out of the limit. */
-static void judge_step(training *x, int step, outcome *o)
+static void check_step(training *x, int step, outcome *o)
 {
     const assigned *first = &x->update[0];
     if (memcmp(x->fetched, first->now, adj_type_bytes(first->leaf->type)) != 0)
@@ -144,7 +144,7 @@ static adj_status run_steps(training *x, region *p, outcome *o)
     for (int step = 1; step <= STEPS && status == ADJ_OK; step++) {
         status = run_step(x);
         if (status == ADJ_OK)
-            judge_step(x, step, o);
+            check_step(x, step, o);
     }
     return status;
 }

@@ -40,7 +40,7 @@ static double **operands_in(subject *s, adj_exec *e, const adj_node *n, region *
 }
 
 /* Compares the node's value with its formula; right if it has none. */
-static void judge_value(subject *s, const adj_node *n, region *p)
+static void check_value(subject *s, const adj_node *n, region *p)
 {
     const int64_t elems = node_elems(n);
     adj_exec *e = s->reference.backward;
@@ -59,7 +59,7 @@ static void judge_value(subject *s, const adj_node *n, region *p)
     for (int64_t i = 0; i < elems; i++)
         bound[i] = tolerance * (isfinite(max) ? max : 1);
     const expectation right = {.dtype = ADJ_F64, .expected = value, .bound = bound};
-    s->refuted_by = judge((adj_type){ADJ_F64, n->type.shape}, got, &right);
+    s->refuted_by = measure_error((adj_type){ADJ_F64, n->type.shape}, got, &right);
     if (s->refuted_by.wrong > 0)
         s->refuted = n;
 }
@@ -70,7 +70,7 @@ const char *check_reference(subject *s)
     for (int id = 0; id < g->n_node && s->wide == ADJ_F64 && s->refuted == NULL; id++) {
         region p = {.allocator = s->region.allocator};
         if (formula_exists(g->node[id]))
-            judge_value(s, g->node[id], &p);
+            check_value(s, g->node[id], &p);
         region_free(&p);
     }
     return s->refuted == NULL

@@ -130,7 +130,7 @@ enum { MAX_LOOKED_AT = 1024 };
 
 /* Compares an element of the gradient under test with the reference; for a wrong rule, the
  * reference with differences. */
-static int judge_element(leaf_check *c, failure *f, int64_t i)
+static int is_wrong_element(leaf_check *c, failure *f, int64_t i)
 {
     int kink;
     f->looked_at++;
@@ -183,12 +183,12 @@ static void find_wrong_elements(leaf_check *c, failure *f)
     c->worst = 0;
     c->compared = 0;
     for (int64_t i = 0; i < n && s->report->log.status == ADJ_OK; i += stride) {
-        wrong[i] = (char)judge_element(c, f, i);
+        wrong[i] = (char)is_wrong_element(c, f, i);
         c->row->wrong += wrong[i] != 0;
     }
     if (stride > 1 && c->row->wrong == 0) {
         const int64_t one = bisect(c);
-        c->row->wrong = judge_element(c, f, one);
+        c->row->wrong = is_wrong_element(c, f, one);
         wrong[one] = c->row->wrong != 0;
     }
     if (f->rule_is_wrong)

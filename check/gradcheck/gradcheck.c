@@ -69,7 +69,7 @@ static adj_status check_open_subject(subject *s, const char *prefix)
             break;
         row->type = s->tested.leaf[leaf]->type;
         if (check_leaf(s, leaf, row) == ADJ_OK)
-            judge_ties(s, leaf, row);
+            check_ties(s, leaf, row);
         if (row->result == ADJ_GRADCHECK_PASS)
             row->reason = remark;
     }

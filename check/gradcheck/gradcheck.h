@@ -133,7 +133,7 @@ adj_status backward(subject *s);
 /* Checks repeatability on random reals, since integer sums hide their order. */
 adj_status repeat_with_reals(subject *s);
 /* Sets row->repeatable; fails a row that is not. */
-void judge_repeat(subject *s, int leaf, gradcheck_detail *row);
+void check_repeat(subject *s, int leaf, gradcheck_detail *row);
 
 typedef struct {
     double value, uncertainty; /* <dy, (f(x + h v) - f(x - h v)) / 2h> */
@@ -207,7 +207,7 @@ adj_status check_fail(leaf_check *c);
 adj_status check_leaf(subject *s, int leaf, gradcheck_detail *row);
 
 /* ties.c: fails a row that passed if kernels and reference differ on equal values. */
-adj_status judge_ties(subject *s, int leaf, gradcheck_detail *row);
+adj_status check_ties(subject *s, int leaf, gradcheck_detail *row);
 
 /* blame.c: returns a sentence that names the component at fault, also as *fault. */
 const char *blame_text(subject *s, int leaf, int rule_is_wrong, adj_gradcheck_fault *fault);
@@ -229,9 +229,9 @@ adj_step_info step_of(const adj_exec *e, const adj_node *n);
 const char *check_reference(subject *s);
 /* Adds a failed row for the refuted value. */
 adj_status fail_value(subject *s, const char *blame);
-/* update.c: compares an optimizer step with its formula and fills the row. */
+/* optimizer_step.c: compares an optimizer step with its formula and fills the row. */
 adj_status check_update(gradcheck_report *r, const adj_node *n, gradcheck_detail *row);
-/* whole.c: checks y's gradient graph end to end; adds a row for each float leaf. */
+/* end_to_end.c: checks y's gradient graph end to end; adds a row for each float leaf. */
 adj_status check_whole(gradcheck_report *r, const adj_node *y);
 
 #endif

@@ -95,7 +95,7 @@ static void compare_kernels(leaf_check *c)
                            .expected = s->at->dx_ref[c->leaf],
                            .noise = (double *)c->bound.noise,
                            .overflows = c->bound.overflows};
-    const adj_compare_error e = judge(type, s->at->dx[c->leaf], &x);
+    const adj_compare_error e = measure_error(type, s->at->dx[c->leaf], &x);
     if (e.noise > 0)
         c->kernel_wrong |=
             check_record(c, WHOLE, e.rms, (estimate){0}, e.rms / e.noise * e.noise_limit);
@@ -317,6 +317,6 @@ adj_status check_leaf(subject *s, int leaf, gradcheck_detail *row)
         row->reason = log_text(&s->report->log, "more than %g %% are at a kink", 100 * kink_limit);
     }
     if (status == ADJ_OK)
-        judge_repeat(s, leaf, row);
+        check_repeat(s, leaf, row);
     return status;
 }

@@ -98,7 +98,7 @@ static adj_status differentiate_at_ties(leaf_check *c)
     return s->report->log.status;
 }
 
-adj_status judge_ties(subject *s, int leaf, gradcheck_detail *row)
+adj_status check_ties(subject *s, int leaf, gradcheck_detail *row)
 {
     gradcheck_detail found = *row;
     leaf_check c = {.s = s, .leaf = leaf, .row = &found};

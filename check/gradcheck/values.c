@@ -232,7 +232,7 @@ adj_status repeat_with_reals(subject *s)
     return backward(s);
 }
 
-void judge_repeat(subject *s, int leaf, gradcheck_detail *row)
+void check_repeat(subject *s, int leaf, gradcheck_detail *row)
 {
     row->repeatable = s->repeats[leaf] != 0;
     s->report->conditions.repeatable &= row->repeatable;

@@ -213,17 +213,17 @@ static int open_splits(training *t)
 {
     const char *model = t->o->model;
     t->data = t->o->data;
-    adj_dataset_part judge = part_to_judge(&t->data);
-    t->told.held_out_name = part_name(judge);
+    adj_dataset_part held_out = part_to_judge(&t->data);
+    t->told.held_out_name = part_name(held_out);
     adj_dataset_opts takes;
     adj_model_opts own;
     int status = images_for_model(&t->data, model, &takes, &own);
     if (status == CONTINUE)
         status = open_data(&t->data, &takes, ADJ_TRAIN, NULL, &t->train);
     if (status == CONTINUE)
-        status = open_data(&t->data, &takes, judge, t->train, &t->test);
+        status = open_data(&t->data, &takes, held_out, t->train, &t->test);
     else if (origin_of(t->train)->n_broken > 0) /* list unreadable files of both splits */
-        (void)open_data(&t->data, &takes, judge, NULL, &t->test);
+        (void)open_data(&t->data, &takes, held_out, NULL, &t->test);
     if (status != CONTINUE)
         return status;
     const adj_dataset *const part[] = {t->train, t->test};

@@ -1,4 +1,4 @@
-/* test_gradcheck_whole.c - faults that no single node shows: rules that inspect the producer of an
+/* test_gradcheck_end_to_end.c - faults that no single node shows: rules that inspect the producer of an
  * operand, and gradients that are wrong end to end.
  *
  * The faults are in the rule of a planted op, y = 2 x, which simplifies to a scale before it is

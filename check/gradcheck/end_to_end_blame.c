@@ -1,4 +1,4 @@
-/* whole_blame.c - attributes a failure of the whole gradient graph.
+/* end_to_end_blame.c - attributes a failure of the whole gradient graph.
  *
  * In order: a node whose own check failed; the passes, if the graph is right without them; the
  * merging of equal nodes, if it is right without merging. Otherwise the first node from y on whose
@@ -6,7 +6,7 @@
  * user's rule, or all contributions are right and adj_grad's sum is wrong. */
 #include <math.h>
 
-#include "whole.h"
+#include "end_to_end.h"
 
 /* The first row of a node that shows the rule or the reference wrong. */
 static const gradcheck_detail *failed_alone(const whole *w)

@@ -1,4 +1,4 @@
-/* spread.c - accepted differences in where NaN and infinities appear: in normalizations, and in
+/* nonfinite.c - accepted differences in where NaN and infinities appear: in normalizations, and in
  * convolutions of backends other than naive. */
 #include <math.h>
 #include <string.h>
@@ -13,7 +13,7 @@ typedef enum {
     PADDED,   /* ANY_KIND, and the padding's zeros are multiplied, too */
     IN_PLANE  /* PADDED, and a NaN or infinity spreads over its channel of an image, or its pair of
                  channels of a filter: adjacent terms are added and subtracted, or multiplied by 0 */
-} leniency;
+} nonfinite_rule;
 
 static const adj_op *const norms[] = {&adj_op_batch_norm_stats,     &adj_op_batch_norm,
                                       &adj_op_batch_norm_grad_sums, &adj_op_batch_norm_grad,
@@ -39,7 +39,7 @@ static int may_read_on(const adj_compare_config *c, const adj_node *n)
            (n->op == &adj_op_conv2d || n->op == &adj_op_conv2d_backprop_input);
 }
 
-static leniency leniency_of(const adj_compare_config *c, const adj_node *n)
+static nonfinite_rule leniency_of(const adj_compare_config *c, const adj_node *n)
 {
     if (may_be_any_kind(n))
         return ANY_KIND;
@@ -83,10 +83,10 @@ static double *spread_of(const runner *b, const adj_compare_config *c, const nod
 
 /* ---- both ---- */
 
-adj_status forgive_spread(const runner *b, const adj_compare_config *c, const node_case *n,
-                          adj_type type, void *value, const expectation *e, region *p)
+adj_status accept_nonfinite(const runner *b, const adj_compare_config *c, const node_case *n,
+                            adj_type type, void *value, const expectation *e, region *p)
 {
-    const leniency l = leniency_of(c, n->node);
+    const nonfinite_rule l = leniency_of(c, n->node);
     double *spread = NULL;
     for (int64_t i = 0; i < node_elems(n->node) && l != AS_DEFINED; i++) {
         const double expected = adj_load(e->dtype, e->expected, i);

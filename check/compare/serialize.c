@@ -1,4 +1,4 @@
-/* wire.c - serializes a trial, so that another process can run it, and its outcome.
+/* serialize.c - serializes a trial, so that another process can run it, and its outcome.
  *
  * Both processes run the same program, so structs are sent as they are. A process that is about to
  * crash may send anything: every length is checked. */

@@ -1,7 +1,7 @@
-/* update.c - checks optimizer steps, which have no gradient. Each step runs several times, its
- * first operand replaced by the result as in training, and is compared with its formula in float64
- * within adj_compare's bounds: first on the backend under test in the node's types, then on naive
- * in float64. */
+/* optimizer_step.c - checks optimizer steps, which have no gradient. Each step runs several times,
+ * its first operand replaced by the result as in training, and is compared with its formula in
+ * float64 within adj_compare's bounds: first on the backend under test in the node's types, then on
+ * naive in float64. */
 #include <math.h>
 #include <string.h>
 
@@ -80,7 +80,7 @@ static adj_status take_step(course *c, const runner *b, int step, outcome *o, gr
         status = node_run(b, &alone, c->config, &c->region, o);
     if (status != ADJ_OK || o->status != ADJ_OK)
         return status != ADJ_OK ? status : o->status;
-    const adj_compare_error e = judge(type, o->value[0], &x);
+    const adj_compare_error e = measure_error(type, o->value[0], &x);
     const double worst = c->worst.worst;
     row->elems += e.n;
     row->wrong += e.wrong;

@@ -1,5 +1,5 @@
-/* judge.c - error measures of a result: the worst element relative to its bound, since a mean
- * hides a single wrong element, and the RMS error relative to the expected rounding error. */
+/* result_error.c - error measures of a result: the worst element relative to its bound, since a
+ * mean hides a single wrong element, and the RMS error relative to the expected rounding error. */
 #include <math.h>
 #include <string.h>
 
@@ -28,8 +28,8 @@ typedef struct {
     double seen[SEEN];           /* expected values */
 } sums;
 
-static void judge_number(adj_dtype dtype, const expectation *x, int64_t i, double got,
-                         double expected, adj_compare_error *e, sums *s)
+static void add_error(adj_dtype dtype, const expectation *x, int64_t i, double got, double expected,
+                      adj_compare_error *e, sums *s)
 {
     double error = fabs(got - expected);
     double bound = x->exact || x->bound == NULL ? 0 : x->bound[i];
@@ -67,8 +67,8 @@ static int was_seen(double seen[SEEN], double v)
 
 /* Adds an error, in units of the expected rounding error. bias: distance from `stored`, the
  * expected value rounded to the type, which is 0 for a correctly rounded result. */
-static void judge_noise(double noise, double got, double expected, double stored,
-                        adj_compare_error *e, sums *s)
+static void add_noise(double noise, double got, double expected, double stored,
+                      adj_compare_error *e, sums *s)
 {
     const double error = got - expected;
     if (!(noise > 0) || !isfinite(noise) || was_seen(s->seen, stored))
@@ -107,7 +107,7 @@ static int is_other_zero(const expectation *x, double got, double expected)
     return x->signs && got == 0 && expected == 0 && (signbit(got) != 0) != (signbit(expected) != 0);
 }
 
-adj_compare_error judge(adj_type type, const void *value, const expectation *x)
+adj_compare_error measure_error(adj_type type, const void *value, const expectation *x)
 {
     adj_compare_error e = {.n = adj_shape_elems(type.shape), .at = -1};
     sums s = {0};
@@ -122,7 +122,7 @@ adj_compare_error judge(adj_type type, const void *value, const expectation *x)
         e.zeros += got == 0;
         e.zeros_expected += expected == 0;
         if (x->noise != NULL && !x->exact && isfinite(got) && isfinite(expected))
-            judge_noise(x->noise[i], got, expected, stored, &e, &s);
+            add_noise(x->noise[i], got, expected, stored, &e, &s);
         if (is_other_zero(x, got, expected)) {
             e.wrong++;
             e.at = i;
@@ -132,8 +132,8 @@ adj_compare_error judge(adj_type type, const void *value, const expectation *x)
         } else if (got == expected || (isnan(got) && isnan(expected)))
             s.signal += isfinite(expected) ? expected * expected : 0;
         else if (isfinite(got) && isfinite(expected))
-            judge_number(type.dtype, x, i, got, expected, &e, &s);
-        else { /* one of them is no number: no bound forgives that */
+            add_error(type.dtype, x, i, got, expected, &e, &s);
+        else { /* one of them is no number: no bound rule_of that */
             e.nan += isnan(got) != 0;
             e.inf += isinf(got) != 0;
             e.wrong += x->bound != NULL || x->exact;
@@ -158,5 +158,5 @@ adj_compare_error judge(adj_type type, const void *value, const expectation *x)
 double norm_apart(adj_type type, const void *value, adj_dtype dtype, const void *expected)
 {
     const expectation x = {.dtype = dtype, .expected = expected};
-    return sqrt(judge(type, value, &x).nmse);
+    return sqrt(measure_error(type, value, &x).nmse);
 }

@@ -1,6 +1,6 @@
-/* memory.c - detects kernels that write outside their results. exec/verify.c proves that the plan
- * overwrites no value that is read later, provided that kernels write only their results. Here the
- * steps run one by one: each must leave all other values unchanged, and give the same bits in
+/* stray_writes.c - detects kernels that write outside their results. exec/verify.c proves that the
+ * plan overwrites no value that is read later, provided that kernels write only their results. Here
+ * the steps run one by one: each must leave all other values unchanged, and give the same bits in
  * place of each operand that its kernel may overwrite. */
 #include <omp.h>
 #include <string.h>

@@ -1,6 +1,6 @@
-/* whole.h - declarations that whole.c and whole_blame.c share. */
-#ifndef ADJ_GRADCHECK_WHOLE_H
-#define ADJ_GRADCHECK_WHOLE_H
+/* end_to_end.h - declarations that end_to_end.c and end_to_end_blame.c share. */
+#ifndef ADJ_GRADCHECK_END_TO_END_H
+#define ADJ_GRADCHECK_END_TO_END_H
 
 #include "check/compare/compare.h"
 #include "gradcheck.h"
@@ -59,7 +59,7 @@ void differentiate(whole *w, int only, double scale, estimate *best);
 double along(const whole *w, int id, double *scale);
 int is_apart(double analytic, const estimate *e, double scale);
 
-/* whole_blame.c: sets fault and sentence for the wrong gradient of node id. */
+/* end_to_end_blame.c: sets fault and sentence for the wrong gradient of node id. */
 void whole_blame(whole *w, int id, adj_gradcheck_fault *fault, const char **sentence);
 
 #endif

@@ -1,12 +1,12 @@
-/* whole.c - checks the gradient graph end to end: for L = <dy, y>, the gradient of L along v
+/* end_to_end.c - checks the gradient graph end to end: for L = <dy, y>, the gradient of L along v
  * against differences of L along v, in float64 on naive. v changes all float leaves at once.
  *
  * A value through which no gradient passes by definition (stop_gradient, integers) becomes a
  * constant input of the differenced graph. After a failure each leaf is changed alone;
- * whole_blame.c then finds the first wrong gradient. */
+ * end_to_end_blame.c then finds the first wrong gradient. */
 #include <math.h>
 
-#include "whole.h"
+#include "end_to_end.h"
 
 /* First step: 2^-LEVEL of a leaf's largest value; smaller if very many elements have kinks. */
 enum { DRAWS = 3, LEVEL = 28, FINER = 4, STEPS = 3, MAX_SCALE = 64, SMALL_PART = 100 };
@@ -311,7 +311,7 @@ static void fill_row(whole *w, int id, double analytic, const estimate *e, doubl
 
 /* Adds a row for each leaf. If the sum over leaves is right, a leaf's numeric value is the total
  * minus the other gradients; otherwise, or if its part is small, it is differenced alone. */
-static void judge_leaves(whole *w, double sum, const estimate *e, double scale)
+static void check_leaves(whole *w, double sum, const estimate *e, double scale)
 {
     adj_gradcheck_fault fault = ADJ_FAULT_NONE;
     const char *blame = NULL;
@@ -339,7 +339,7 @@ static void judge_leaves(whole *w, double sum, const estimate *e, double scale)
     }
 }
 
-static void judge_whole(whole *w)
+static void check_sum(whole *w)
 {
     double sum = 0, scale = 0;
     estimate e = {0};
@@ -351,7 +351,7 @@ static void judge_whole(whole *w)
         if (!exceeds(sum, &e, scale) && e.uncertainty <= 1e-3 * scale && scale > 0)
             break; /* a loss of labels that are all left out is 0 */
     }
-    judge_leaves(w, sum, &e, scale);
+    check_leaves(w, sum, &e, scale);
 }
 
 /* ---- opening ---- */
@@ -432,7 +432,7 @@ adj_status check_whole(gradcheck_report *r, const adj_node *y)
         open_gradient(&w, &w.gradient, 0);
         open_forward(&w, NULL, 0);
         if (w.status == ADJ_OK)
-            judge_whole(&w);
+            check_sum(&w);
     }
     if (w.status == ADJ_ENOMEM)
         log_no_memory(&r->log);

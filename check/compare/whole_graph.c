@@ -1,5 +1,5 @@
-/* whole.c - the whole graph under one configuration, run twice: with every node fetched, and with
- * the roots alone as in a user's run (time, fusion, shared memory). Both must agree. */
+/* whole_graph.c - the whole graph under one configuration, run twice: with every node fetched, and
+ * with the roots alone as in a user's run (time, fusion, shared memory). Both must agree. */
 #include <math.h>
 #include <string.h>
 
@@ -57,7 +57,7 @@ static int compare_root(const comparing *r, int k, const outcome *o, int i, doub
 }
 
 /* Gives the verdict on roots of which some differ in bits. */
-static void judge_distances(comparing *r, int k, const outcome *o)
+static void set_distances(comparing *r, int k, const outcome *o)
 {
     const adj_compare_config *config = &r->c->config[k];
     compare_result *out = &r->c->result[k];
@@ -85,7 +85,7 @@ static void judge_distances(comparing *r, int k, const outcome *o)
     }
 }
 
-static void judge_roots(comparing *r, int k, const outcome *o)
+static void check_roots(comparing *r, int k, const outcome *o)
 {
     compare_result *out = &r->c->result[k];
     const outcome *all = &r->whole[k];
@@ -99,7 +99,7 @@ static void judge_roots(comparing *r, int k, const outcome *o)
                         memcmp(o->value[i], all->value[r->index[n->id]], adj_type_bytes(type)) != 0;
     }
     if (out->differs > 0)
-        judge_distances(r, k, o);
+        set_distances(r, k, o);
     if (!out->repeats)
         fail_whole(r, k, "not repeatable: two runs of the whole graph gave different bits");
     if (out->differs > 0 && o->kernels == all->kernels)
@@ -149,7 +149,7 @@ static adj_status run_roots(comparing *r, trial *t, adj_node *const image[], int
         if (o.status != ADJ_OK)
             report_failure(r->c, &o, &out->verdict, &out->reason);
         else
-            judge_roots(r, k, &o);
+            check_roots(r, k, &o);
     }
     if (status == ADJ_OK && o.status == ADJ_OK && r->whole[0].status == ADJ_OK)
         status = compare_groups(r, k, t, image, &o);
