@@ -1,5 +1,5 @@
-/* test_gradcheck_end_to_end.c - faults that no single node shows: rules that inspect the producer of an
- * operand, and gradients that are wrong end to end.
+/* test_gradcheck_end_to_end.c - faults that no single node shows: rules that inspect the producer
+ * of an operand, and gradients that are wrong end to end.
  *
  * The faults are in the rule of a planted op, y = 2 x, which simplifies to a scale before it is
  * run: for a chain of that many of these ops, it gives 3. */
