@@ -86,7 +86,7 @@ enum { ADJ_MESSAGE = 512 }; /* bytes of a message with its final 0; a longer mes
  * holds the last failure, if any. */
 typedef struct {
     adj_status status;         /* status of the failed call */
-    char message[ADJ_MESSAGE]; /* what was given and what was expected; "" when status is ADJ_OK */
+    char message[ADJ_MESSAGE]; /* reason: given and expected values; "" when status is ADJ_OK */
 } adj_error;
 
 /* Element types: IEEE 754's binary32, binary64 and binary16; bfloat16; 32-bit integers. */
@@ -330,7 +330,7 @@ typedef struct {
     int n_fetch;                /* number of nodes to fetch */
     adj_node *const *fetch;     /* readable with adj_get after adj_run */
     const adj_updates *updates; /* assignments made at the end of adj_run; NULL: none */
-    const char *backend;        /* NULL: "onednn"; "naive"; "onednn,max_pool=naive" */
+    const char *backend;        /* "direct", "naive", "onednn,max_pool=naive"; NULL: "onednn" */
     /* Backends used instead of the built-in ones, NULL-terminated, in order of preference; the last
      * is the fallback: adj_ranks.backends (adjoint_fit.h), or a list with backends of your own
      * (adjoint_backend.h). NULL: the built-in ones. */
@@ -339,8 +339,8 @@ typedef struct {
      * unless OMP_NUM_THREADS or omp_set_num_threads sets another. Without OMP_NUM_THREADS it is
      * limited to the whole processors of a control group's quota (cpu.max, cpu.cfs_quota_us). */
     int threads;
-    adj_math math;           /* ADJ_MATH_EXACT, unless it is set */
-    adj_precision precision; /* ADJ_PRECISION_AS_BUILT, unless it is set */
+    adj_math math;           /* default: ADJ_MATH_EXACT */
+    adj_precision precision; /* default: ADJ_PRECISION_AS_BUILT */
     /* Fixed loss scale for ADJ_PRECISION_F16; 0: 1024. Gradients beyond 65504 / loss_scale become
      * infinite, gradients far below 2^-24 / loss_scale become 0. A power of two adds no rounding.
      * Set it to 1 if the optimizer has a dynamic loss scale (adj_optimizer_opts.loss_scale in

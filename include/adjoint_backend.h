@@ -99,7 +99,7 @@ typedef struct adj_kernel {
     int (*epilogue)(const adj_node *last, const adj_uses *uses, int max, const adj_node **nodes);
     /* Prepares candidate 0, 1, 2, ... for a group. ADJ_ENOKERNEL, with the reason in p->why: there
      * is no such candidate. omp_get_max_threads() is the number of threads that the group should
-     * run on: 1 if others take longer to start than the group to run. */
+     * run on: 1 if starting threads takes longer than the group. */
     adj_status (*prepare)(void *backend, const adj_group *g, int candidate, adj_prep *p);
     adj_status (*run)(const adj_call *c);     /* computes the group without allocating memory; on
                                                  failure writes c->message */

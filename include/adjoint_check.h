@@ -60,8 +60,8 @@ typedef enum {
 typedef enum {
     ADJ_GRADCHECK_PASS,         /* within the tolerance */
     ADJ_GRADCHECK_FAIL,         /* beyond the tolerance */
-    ADJ_GRADCHECK_INCONCLUSIVE, /* all elements are too close to points where the op is not
-                                   differentiable */
+    ADJ_GRADCHECK_INCONCLUSIVE, /* more than 5 % of the elements are too close to points where the
+                                   op is not differentiable, or the differences do not settle */
     ADJ_GRADCHECK_SKIPPED,    /* nothing to check: an integer operand, no gradient by definition */
     ADJ_GRADCHECK_NOT_CHECKED /* no backend computes the node, or checking failed before */
 } adj_gradcheck_result;
@@ -79,7 +79,7 @@ typedef enum {
 
 /* Options of a gradient check. All zero is the default. */
 typedef struct {
-    adj_gradcheck_method method; /* ADJ_GRADCHECK_AUTO, unless it is set */
+    adj_gradcheck_method method; /* default: ADJ_GRADCHECK_AUTO */
     int order;                   /* 1: the gradient; 2: also the gradient of (x, dy) -> dx; 0: 1 */
     int draws;                   /* number of sets of random values for each node; 0: 3 */
     /* Replace the derived tolerance by |a - b| <= atol + rtol |b|; both 0: derived. */
@@ -159,14 +159,14 @@ typedef struct {
      * fields must be 0 or NULL, as the configurations have their own. */
     adj_exec_opts exec;
     /* Configurations, of which the first is the reference. None: naive:f64, naive, onednn. */
-    int n_config; /* how many */
+    int n_config; /* number of configurations */
     /* Examples: "naive:f64", "onednn", "onednn:bf16", "onednn:impl=gemm", "onednn:threads=1",
      * "onednn:nchw", "onednn:fast", "onednn:unfused", "onednn:mixed", "onednn:mixed:f16",
      * "onednn:tune", and combinations such as "onednn:bf16:threads=1". */
     const char *const *config;
     /* Values of leaves. Leaves not listed are random: inputs from N(0, 1), parameters from their
      * initializer plus small noise (a bias of 0 would hide a missing bias), i32 inputs 0 or 1. */
-    int n_value;                 /* how many */
+    int n_value;                 /* number of values */
     const adj_leaf_value *value; /* the values, read during the call */
     int exact; /* 1: integer data; where all sums are exact, results must be bit-identical */
     int runs;  /* timed runs of each node and configuration, fewer for slow nodes; 0: 5 */

@@ -1,5 +1,5 @@
 /* adjoint_emit.h - networks as one file of C99: for microcontrollers, firmware and other programs
- * that cannot have the library.
+ * without the library.
  *
  * The file needs <math.h> and <stdint.h> alone: no allocation, no recursion. It has a
  * function for each step of a plan, with the plan's order, in-place results and offsets in one
@@ -56,8 +56,8 @@ typedef struct {
 /* Splits the updates of a training step for gradient accumulation. *accumulate adds what they read
  * of a batch, gradients and statistics, to states "accumulated/..." of its graph; *apply updates
  * from their means over the runs and sets them to 0. A run then needs RAM for one batch, such as
- * one image, and a step follows the gradient of several. On error both are NULL and the graph has
- * the message. */
+ * one image, and a step uses the mean gradient of several batches. On error both are NULL and the
+ * graph has the message. */
 ADJ_API adj_status adj_emit_accumulation(const adj_updates *updates, adj_updates **accumulate,
                                          adj_updates **apply);
 

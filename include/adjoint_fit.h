@@ -170,7 +170,7 @@ typedef struct {
     int loaders; /* threads that prepare batches ahead of the steps; 0: one thread; -1: none */
     /* Optimizer, learning rate and gradient clipping. kind ADJ_OPTIMIZER_DEFAULT with momentum 0:
      * gradient descent with momentum 0.9. lr 0: 0.01, for gradient descent without momentum 0.05,
-     * for other kinds 0.001. trained is ignored: adj_net.freeze selects the parameters. */
+     * for other kinds 0.001. trained is ignored: adj_net.options.freeze selects the parameters. */
     adj_optimizer_opts optimizer;
     /* Learning rate schedule. NULL: cosine from optimizer.lr to 0. In a given one base 0 means
      * optimizer.lr and total 0 all steps. */

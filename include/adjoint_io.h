@@ -177,10 +177,10 @@ typedef struct {
     const char *const *class_names; /* options.classes names; NULL: none */
     const char *resize; /* rule for images of another size (adj_resize_rule): "auto", or "error",
                            which refuses them */
-    adj_precision precision; /* of the training */
-    adj_math math;           /* of the training */
+    adj_precision precision; /* precision of the training */
+    adj_math math;           /* math mode of the training */
     double accuracy;         /* accuracy in per cent */
-    int64_t seed;            /* of the training */
+    int64_t seed;            /* seed of the training */
 } adj_model_card;
 
 /* Converts the card to metadata for adj_tensors_write and adj_weights_save: *n entries in one

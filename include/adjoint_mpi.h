@@ -10,10 +10,10 @@
  * With adjoint_fit.h: adj_fit_opts.distributed.ranks = adj_mpi_ranks(group).
  *
  * Every process builds the same graph and calls adj_run equally often. The others wait for a slow
- * process as long as it responds, which it does while it runs a plan made with the group's backends
- * and while it waits, but not while it reads or writes files; after 20 seconds without a response
- * it counts as lost. Messages name a process that has died, was stopped or hangs. Only one thread
- * of a process at a time may run executors of a group. */
+ * process as long as it responds. A process responds while it waits or runs a plan made with the
+ * group's backends, but not while it reads or writes files. After 20 seconds without a response it
+ * counts as lost. Messages name a process that has died, was stopped or hangs. Only one thread of a
+ * process at a time may run executors of a group. */
 #ifndef ADJOINT_MPI_H
 #define ADJOINT_MPI_H
 

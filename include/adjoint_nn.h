@@ -49,13 +49,13 @@ typedef struct {
     int64_t kernel[2];    /* size of the filter; 0: 3x3 */
     int64_t stride[2];    /* step of the filter; 0: 1x1 */
     int64_t dilation[2];  /* distance of the filter's elements; 0: 1x1 */
-    adj_padding padding;  /* ADJ_VALID, unless it is set */
+    adj_padding padding;  /* default: ADJ_VALID */
     int64_t pad[2];       /* with ADJ_EXPLICIT: zeros on each side along height, width */
     int64_t groups;       /* groups of channels, conv2d only; 0: 1 */
     int64_t multiplier;   /* results of a channel, for depthwise and separable; 0: 1 */
     int no_bias;          /* 1: without name/b */
-    adj_format format;    /* of x and the result */
-    adj_weight_init init; /* initialization of the filters; ADJ_HE_NORMAL, unless it is set */
+    adj_format format;    /* format of x and the result */
+    adj_weight_init init; /* initialization of the filters; default: ADJ_HE_NORMAL */
     adj_init given;       /* initial values with ADJ_INIT_GIVEN */
 } adj_conv_layer;
 
@@ -78,7 +78,7 @@ ADJ_API adj_node *adj_layer_conv2d_transpose(adj_node *x, const char *name,
 /* Options of adj_layer_dense. */
 typedef struct {
     int no_bias;          /* 1: without name/b */
-    adj_weight_init init; /* of name/w; ADJ_HE_NORMAL, unless it is set */
+    adj_weight_init init; /* initialization of name/w; default: ADJ_HE_NORMAL */
     adj_init given;       /* initial values with ADJ_INIT_GIVEN */
 } adj_dense_layer;
 
@@ -149,7 +149,7 @@ typedef struct {
      * other_labels has the shape of labels, mix is a scalar of any float type; both are normally
      * inputs set from adj_loader_batch. NULL: no mixup. */
     adj_node *other_labels, *mix;
-    adj_loss_reduction reduction; /* ADJ_LOSS_MEAN, unless it is set; with mix only ADJ_LOSS_MEAN */
+    adj_loss_reduction reduction; /* default: ADJ_LOSS_MEAN, the only one with mix */
     int ignored_label; /* softmax: > 0: rows with this label are ignored, like rows with -1; 0: only
                           rows with -1 */
     double delta;      /* Huber: |error| at which the parabola becomes linear; 0: 1 */
@@ -201,13 +201,13 @@ typedef enum {
  * The scale stays between 2^-24 and 2^126. Rule and defaults are those of PyTorch's
  * torch.cuda.amp.GradScaler, which has no lower bound. Powers of two add no rounding. The states
  * are the scalars "loss_scale", "loss_scale/good_steps" (steps since the last change) and
- * "loss_scale/skipped" (total), of the loss's type, f32 for half types. */
+ * "loss_scale/skipped" (total), of the loss's type, f32 for half types. Set interval for a short
+ * training: the default is too large for one. */
 typedef struct {
     double initial;   /* first scale; 0: 65536 */
     double growth;    /* factor of growth, at least 1; 0: 2 */
     double backoff;   /* factor after a skipped step, below 1; 0: 0.5 */
-    int64_t interval; /* steps without a skipped one before the scale grows; 0: 2000, too many for a
-                         short training */
+    int64_t interval; /* steps without a skipped one before the scale grows; 0: 2000 */
 } adj_loss_scale;
 
 /* Settings for the parameters whose names match, like a parameter group of PyTorch. */
@@ -281,7 +281,7 @@ typedef enum {
 
 /* A learning rate schedule. During the warm-up the rate is base * (step+1) / warmup. */
 typedef struct {
-    adj_schedule_kind kind; /* ADJ_SCHEDULE_CONSTANT, unless it is set */
+    adj_schedule_kind kind; /* default: ADJ_SCHEDULE_CONSTANT */
     double base;            /* the rate at the end of the warm-up */
     int64_t warmup;         /* steps of the warm-up; 0: none */
     int64_t
@@ -301,8 +301,8 @@ ADJ_API double adj_schedule_rate(const adj_schedule *schedule, int64_t step);
 typedef struct {
     int64_t batch;       /* images in a batch; 0: 1 */
     adj_image_size size; /* size of the images; 0: the model's */
-    adj_dtype dtype;     /* of the computation */
-    adj_format format;   /* of the images */
+    adj_dtype dtype;     /* type of the computation */
+    adj_format format;   /* format of the images */
     int training;        /* 1: for training, with batch statistics and dropout */
     int64_t classes;     /* number of classes; 0: the model's */
     double multiplier;   /* mobilenet_v1's width multiplier; 0: 0.25 */

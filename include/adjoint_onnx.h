@@ -31,12 +31,12 @@ typedef struct {
     /* Sizes of the symbolic height h and width w of images, inputs of rank 4, that are not in dim;
      * 0: not known. Those of a given input are its node's. c is not read. */
     adj_image_size size;
-    /* Type of values that are float in the file: ADJ_F32, unless it is set. In ADJ_F64, attributes
-     * and constants are the decimal fractions, roots and inverses that they were rounded from, and
-     * what is computed of them while loading is not rounded. */
+    /* Type of values that are float in the file; default: ADJ_F32. In ADJ_F64, attributes and
+     * constants are the decimal fractions, roots and inverses that they were rounded from, and
+     * values computed from them while loading are not rounded. */
     adj_dtype dtype;
     /* 1: batch norms use the statistics of the batch and update their running ones
-     * (adj_layer_updates); dropout drops. 0: neither, for files exported for training, too. */
+     * (adj_layer_updates); dropout is active. 0: neither, for files exported for training, too. */
     int training;
     /* n_given nodes that take the place of the first inputs. They belong to the graph and have the
      * inputs' shapes with these sizes of symbolic dimensions; floats are cast to the inputs' type.

@@ -55,8 +55,8 @@ typedef struct {
     /* Step of the window in pixels; distance of the filter's elements in pixels; zeros {before,
      * after}. */
     int64_t stride[4], dilation[4], pad[4][2];
-    adj_padding padding; /* ADJ_VALID, unless it is set */
-    adj_format format;   /* of x and the result */
+    adj_padding padding; /* default: ADJ_VALID */
+    adj_format format;   /* format of x and the result */
 } adj_conv;
 
 /* y[n,oh,ow,o] = sum over kh,kw,c of x[n, oh*sh + kh*dh - ph, ow*sw + kw*dw - pw, c] *
@@ -98,8 +98,8 @@ typedef struct {
     /* Size of the window and its step, in pixels; padding {before, after}, whose elements are
      * ignored. */
     int64_t ksize[4], stride[4], pad[4][2];
-    adj_padding padding; /* ADJ_VALID, unless it is set */
-    adj_format format;   /* of x and the result */
+    adj_padding padding; /* default: ADJ_VALID */
+    adj_format format;   /* format of x and the result */
 } adj_pool;
 
 /* The maximum of each window; a NaN in the window gives NaN. */
@@ -126,9 +126,9 @@ typedef enum { ADJ_NEAREST, ADJ_BILINEAR } adj_resize_mode;
 typedef enum { ADJ_HALF_PIXEL, ADJ_ALIGN_CORNERS, ADJ_ASYMMETRIC } adj_coordinates;
 /* Attributes of adj_resize. */
 typedef struct {
-    adj_resize_mode mode;        /* ADJ_NEAREST, unless it is set */
-    adj_coordinates coordinates; /* ADJ_HALF_PIXEL, unless it is set */
-    adj_format format;           /* of x and the result */
+    adj_resize_mode mode;        /* default: ADJ_NEAREST */
+    adj_coordinates coordinates; /* default: ADJ_HALF_PIXEL */
+    adj_format format;           /* format of x and the result */
 } adj_sampling;
 
 /* Resizes images x of rank 4 to height and width. Sizes of x and of the result are 1 to INT32_MAX
