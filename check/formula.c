@@ -76,7 +76,7 @@ static double silu(args a) { return a.x[0] / (1 + exp(-a.x[0])); }
 static double max_or_nan(double a, double b) { return a >= b || isnan(a) ? a : b; }
 static double min_or_nan(double a, double b) { return a <= b || isnan(a) ? a : b; }
 
-static double relu(args a) { return a.x[0] > 0 || isnan(a.x[0]) ? a.x[0] : 0; } /* of -0: 0 */
+static double relu(args a) { return a.x[0] > 0 || isnan(a.x[0]) ? a.x[0] : 0; } /* -0 gives 0 */
 static double relu6(args a) { return min_or_nan(relu(a), 6); }
 static double leaky_relu(args a) { return a.x[0] > 0 ? a.x[0] : factor(a) * a.x[0]; }
 static double hard_sigmoid(args a) { return min_or_nan(max_or_nan(a.x[0] + 3, 0), 6) / 6; }

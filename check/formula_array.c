@@ -187,7 +187,7 @@ static double log_share(const double *row, int64_t n, int64_t class)
         max = fmax(max, row[i]);
     for (int64_t i = 0; i < n; i++)
         sum += exp(row[i] - max);
-    return row[class] - max - (sum != 0 ? log(sum) : 0); /* of no classes it is 0 */
+    return row[class] - max - (sum != 0 ? log(sum) : 0); /* 0 without classes */
 }
 
 static int64_t row_length(const adj_node *n)

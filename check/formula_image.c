@@ -165,7 +165,7 @@ typedef struct {
 
 static reading reading_of(const adj_resize_attrs *a, int64_t in, int64_t out, int64_t o)
 {
-    const double tie = 1e-9; /* of two nearest the later one, whatever the division rounds */
+    const double tie = 1e-9; /* the later of two nearest, however the division rounds */
     double p = (double)o * (double)in / (double)out;
     if (a->coordinates == ADJ_HALF_PIXEL)
         p = ((double)o + 0.5) * (double)in / (double)out - 0.5;

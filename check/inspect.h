@@ -43,7 +43,7 @@ typedef struct {
     const char *backend;       /* backend under test, such as "onednn", as given in the options */
     const char *version, *isa; /* version and instruction set of the backend; "" if not reported */
     const char *reference;     /* "naive float64" */
-    int threads;               /* of the executors under test */
+    int threads;               /* threads of the executors under test */
     int repeatable; /* 1: every gradient had the same bits in two runs; a row that differs fails */
     int impl_nodes; /* number of nodes checked on an implementation that adj_exec_debug.impl names;
                        0 if it is NULL */
@@ -71,7 +71,7 @@ typedef struct {
     char isa[32];  /* "": the machine's instruction set; else a name that this oneDNN knows, which
                       needs a process of its own: adj_trial_opts.elsewhere */
     char impl[32]; /* as adj_exec_debug.impl; "": any */
-    int threads;   /* number of threads; 0: adj_compare_opts.threads */
+    int threads;   /* number of threads; 0: adj_compare_opts.exec.threads */
     int has_dtype, has_format; /* 1: dtype, format are given */
     adj_dtype dtype;           /* if has_dtype: float type of the whole graph */
     adj_format format;         /* if has_format: format of all ops that have a format */

@@ -47,7 +47,7 @@ static void *new_plain(region *r, adj_type type, int bits)
 
 typedef struct {
     const adj_layout *from, *to; /* NULL: plain */
-    adj_type type;               /* of the value */
+    adj_type type;               /* type of the value */
 } conversion;
 
 /* Converts a value between the layouts of two buffers. Returns memory of r, or NULL with the reason
@@ -101,7 +101,7 @@ static void **run_reader(const adj_exec *e, const step *reader, const adj_prep *
     return *status == ADJ_OK ? out : NULL;
 }
 
-enum { UNITS = 64 }; /* of the largest element, for what rounds nevertheless */
+enum { UNITS = 64 }; /* rounding units of the largest element, for kernels that round */
 
 static int are_apart(adj_type type, const void *a, const void *b)
 {

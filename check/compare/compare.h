@@ -129,7 +129,7 @@ typedef struct {
 
 /* Expected result, computed from operands rounded as in the configuration, and its bounds. */
 struct expectation {
-    adj_dtype dtype; /* of expected */
+    adj_dtype dtype; /* type of `expected` */
     const void *expected;
     double *bound; /* for each element; NULL: no verdict */
     double *noise; /* by element: expected RMS error; NULL: no verdict */
@@ -160,10 +160,10 @@ typedef struct {
     const adj_node *node;
     const expectation *base; /* as a node_case's */
     void *const *operand;
-    adj_dtype dtype;                  /* of the result under test */
+    adj_dtype dtype;                  /* type of the result under test */
     int exact;                        /* operands are integers */
     int is_representable;             /* or are what mixed precision holds */
-    const adj_compare_config *config; /* how it is computed beyond that: fast, mixed */
+    const adj_compare_config *config; /* configuration, for fast and mixed */
 } bound_case;
 
 /* Run the reference (node_expect, with its outcome) or configuration c. Memory belongs to p.
@@ -181,7 +181,7 @@ adj_status blame_race(const runner *b, const node_case *n, const adj_compare_con
 adj_dtype config_half(const adj_compare_config *c);
 /* Returns the type that n's operands and result are rounded to; ADJ_F32: none. */
 adj_dtype mixed_type(const adj_compare_config *c, const adj_node *n);
-enum { LOSS_SCALE = 1024 }; /* of mixed f16: adj_exec_opts' default */
+enum { LOSS_SCALE = 1024 }; /* default of mixed f16, as in adj_exec_opts */
 /* Returns the factor by which mixed f16 multiplies operand k before rounding it. */
 double mixed_scale(const runner *b, const adj_compare_config *c, const adj_node *n, int k);
 

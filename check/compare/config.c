@@ -178,7 +178,7 @@ static adj_node *rebuild_const(const adj_compare_config *c, adj_graph *to, const
 
 /* ---- data formats ---- */
 
-enum { MAX_OPERANDS = 8 }; /* of an op on images, or with statistics */
+enum { MAX_OPERANDS = 8 }; /* operands of an op on images, or with statistics */
 static const int to_nchw[] = {0, 3, 1, 2}, to_nhwc[] = {0, 2, 3, 1};
 
 /* Rebuilds an op in the other format between transposes; NULL if it has no format. */

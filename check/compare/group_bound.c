@@ -23,7 +23,7 @@ static const double second_order = 1 + 0x1p-4;
 typedef struct {
     const runner *b;
     const group_case *g;
-    region *p;        /* of what follows */
+    region *p;        /* memory of the arrays below */
     void **value;     /* by member, in the reference's type */
     double **error;   /* by member; NULL: not even a rounding */
     double *usual;    /* largest ratio of RMS rounding error to error bound */

@@ -97,7 +97,7 @@ static adj_status trial_of(const runner *b, const adj_node *n, void *const opera
     adj_node *in[MAX_IN] = {NULL};
     adj_status status = trial_open(b, c, n->n_in, 1, p, t);
     for (int k = 0; k < n->n_in && status == ADJ_OK; k++) {
-        const int same = adj_operand_position(n, n->in[k]); /* twice there, it is one leaf */
+        const int same = adj_operand_position(n, n->in[k]); /* a repeated operand is one leaf */
         const adj_type type = {type_under(c, n->in[k]), n->in[k]->type.shape};
         if (same == k && mixed_scale(b, c, n, k) != 1)
             t->g->role = ADJ_ROLE_GRADIENT; /* mixed precision then scales it, as in the graph */

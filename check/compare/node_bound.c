@@ -223,9 +223,9 @@ static rounding rounding_of(const runner *b, const bound_case *c, int is_sum, do
                   .type = stored_type(c),
                   .smallest = of->floor + length * terms->floor + mixed_smallest(b, c, length)};
     if (!c->is_representable)
-        r.of_terms += 2 * half; /* of two operands */
+        r.of_terms += 2 * half; /* rounding of two operands */
     if (may_be_winograd(c->config, c->node))
-        r.of_terms += sum_unit(c->dtype); /* of what is transformed */
+        r.of_terms += sum_unit(c->dtype); /* rounding of transformed operands */
     if (may_be_in_parts(c))
         r.of_terms += left_out;
     r.inside = (is_sum ? length : 1 + length) * sum + r.of_terms;

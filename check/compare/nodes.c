@@ -46,7 +46,7 @@ void report_alone(comparison *c, const outcome *o, int i, const expectation *e, 
     memcpy(row->origin, e->origin, sizeof row->origin);
     row->isolated = measure_error(row->type, o->value[i], e);
     row->repeats = f->repeats;
-    for (int k = 0; k < o->n && f->step < 0; k++) /* of a group: any that a step computes */
+    for (int k = 0; k < o->n && f->step < 0; k++) /* in a group: any node that a step computes */
         f = o->info[k].step >= 0 ? &o->info[k] : f;
     snprintf(row->backend, sizeof row->backend, "%s", f->backend);
     snprintf(row->implementation, sizeof row->implementation, "%s", f->implementation);

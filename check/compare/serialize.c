@@ -122,7 +122,7 @@ static adj_node *pass_new_node(wire *w, adj_graph *g, adj_node *n)
     const char *op_name = pass_text(w, n != NULL ? op->name : NULL);
     const char *name = pass_text(w, n != NULL ? n->name : NULL);
     adj_role role = (adj_role)pass_number(w, n != NULL ? n->role : 0, ADJ_ROLE_UPDATE);
-    int clone = pass_int(w, n != NULL ? n->clone : 0, INT_MAX); /* beside an equal node */
+    int clone = pass_int(w, n != NULL ? n->clone : 0, INT_MAX); /* number among equal nodes */
     int n_in = pass_int(w, n != NULL ? n->n_in : 0, MAX_IN);
     for (int k = 0; k < n_in; k++)
         in[k] = pass_node(w, g, n != NULL ? n->in[k] : NULL);

@@ -8,7 +8,7 @@
 #include "exec/exec.h"
 #include "exec/report.h"
 
-static const double tune_seconds = 0.1;    /* of a plan: each node has one */
+static const double tune_seconds = 0.1;    /* limit of a plan; each node has one */
 static const double timed_seconds = 0.003; /* once they are spent, no further run is timed */
 
 static int by_size(const void *a, const void *b)

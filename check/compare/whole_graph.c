@@ -158,7 +158,7 @@ static adj_status run_roots(comparing *r, trial *t, adj_node *const image[], int
     return status;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole graph ---- */
 
 adj_status compare_whole(comparing *r, int k)
 {

@@ -15,7 +15,7 @@
 /* Tolerance of naive's float64 values against formulas, relative to the largest result or to
  * cancelling terms. A fault in all of naive's kernels also affects a backend under test that falls
  * back to naive. */
-static const double tolerance = 1e-10; /* of the largest result, or of terms that cancel in it */
+static const double tolerance = 1e-10;
 
 static double *value_in(subject *s, adj_exec *e, const adj_node *n, region *p)
 {

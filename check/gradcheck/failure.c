@@ -83,7 +83,7 @@ static const char *hint_text(gradcheck_report *report, const ratios *r, double u
     if (is_common && fabs(mean - 1) < fmin(1e-4, 2048 * unit))
         return "rounding, by its size";
     if (is_common && fabs(mean - 1) < 1e-3)
-        return width > fabs(mean - 1) / 2 ? "" /* of different sizes */
+        return width > fabs(mean - 1) / 2 ? "" /* errors of different sizes */
                                           : log_text(&report->log, "scaled by 1 %c %.2g",
                                                      mean < 1 ? '-' : '+', fabs(mean - 1));
     if (is_common && !(fabs(mean + 1) < 0.01))
@@ -115,7 +115,7 @@ static void diagnose(subject *s, const failure *f, gradcheck_detail *row)
     if (fault == ADJ_FAULT_KERNEL)
         blame = log_text(&s->report->log, "%s backward agrees with numeric -> %s",
                          reference_name(s), blame);
-    if (s->wrong_plan != NULL) { /* of an executor that was to say whose fault it is */
+    if (s->wrong_plan != NULL) { /* the executor for the attribution has a wrong plan */
         fault = ADJ_FAULT_PLAN;
         blame = s->wrong_plan;
     }

@@ -76,7 +76,7 @@ enum { KEPT = 4 };
 typedef struct {
     gradcheck_report *report;
     const adj_node *node;
-    region region;  /* of everything below */
+    region region;  /* memory of everything below */
     int order, of;  /* of: the leaf whose dx order 2 differentiates */
     adj_dtype wide; /* float type of the reference: F64, or F32 (open_reference) */
     const adj_backend *const *backends; /* the reference's; NULL: the built-in ones */
@@ -86,7 +86,7 @@ typedef struct {
     twin tested, reference;
     char *linear, *kinks; /* by leaf: 1 if y is linear in it; 1 if y may have kinks along it */
     int64_t n_y, max;     /* elements of y; of the largest value */
-    sample kept[KEPT];    /* of the last draws */
+    sample kept[KEPT];    /* samples of the last draws */
     sample *at;           /* current draw; NULL: none yet */
     int n_kept;
     double *v, *moved, *numeric;
@@ -137,7 +137,7 @@ void check_repeat(subject *s, int leaf, gradcheck_detail *row);
 
 typedef struct {
     double value, uncertainty; /* <dy, (f(x + h v) - f(x - h v)) / 2h> */
-    int at_kinks;              /* of the whole graph: values lie exactly at kinks */
+    int at_kinks;              /* 1: values of the whole graph lie exactly at kinks */
 } estimate;
 /* Estimate the derivative along v. Requires: mask_kinks for outputs with a kink nearby. */
 adj_status central_estimate(subject *s, int leaf, double h, estimate *e);
