@@ -1,4 +1,5 @@
-/* command.h - what the sub-commands share: exit statuses, options, and help for mistyped names. */
+/* command.h - declarations that the sub-commands share: exit statuses, options, and help for
+ * mistyped names. */
 #ifndef CLI_COMMAND_H
 #define CLI_COMMAND_H
 
@@ -49,7 +50,7 @@ typedef struct option {
     const char **text;
     int64_t *integer, *flag; /* flag: 1 */
     double *real;
-    double range[2];   /* of a number */
+    double range[2];   /* range of a number */
     const char *words; /* accepted values of a text, "exact fast"; NULL: any */
     const char *bare;  /* value if none follows the option; NULL: a value is required */
     /* Further values for shell completion, besides words; returns NULL past the last. */
@@ -68,7 +69,7 @@ typedef enum { NO_FAULT, NO_SUCH_WORD, NO_NUMBER, OUT_OF_RANGE } option_fault;
 /* Parses and stores the option's value; stores nothing if it is invalid. */
 option_fault option_store(const option *o, const char *text);
 
-typedef struct { /* of a list, which ends with one without a term */
+typedef struct { /* entry of a list; the last one has term NULL */
     const char *term, *text;
 } remark;
 
@@ -111,8 +112,8 @@ const option *option_at(const usage *u, int i);
     "file --model"
 #define JSON_HELP "writes JSON; - or no FILE: standard output"
 #define MATH_WORDS "exact fast"                           /* in the order of adj_math */
-#define PRECISION_WORDS "f32 bf16 f16"                    /* of adj_precision */
-#define SCHEDULE_WORDS "constant step exponential cosine" /* of adj_schedule_kind */
+#define PRECISION_WORDS "f32 bf16 f16"                    /* in the order of adj_precision */
+#define SCHEDULE_WORDS "constant step exponential cosine" /* in the order of adj_schedule_kind */
 /* Returns the index of the text among the words; negative if it is not there. */
 int word_index(const char *words, const char *text);
 enum { WORD_LIST = 128 };

@@ -1,9 +1,8 @@
 /* environment.c - see environment.h.
  *
- * libgomp's threads spin some 300,000 turns for the next loop, milliseconds in which they take a
- * processor from whoever has work. A step's loops follow each other within microseconds. With fewer
- * turns they sleep sooner. Beside a busy process a step then takes a fraction of the time; alone it
- * takes about as long. */
+ * By default libgomp's threads spin for long before they sleep, and keep a processor from other
+ * processes. The loops of a step follow each other closely, so a short spin is enough: faster
+ * beside busy processes, about as fast alone. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -32,7 +32,7 @@ typedef struct {
     pid_t pid;
     int to, from;        /* pipes; negative: closed */
     int note;            /* the child's NOTE_FD; negative: closed */
-    double start, limit; /* of the current operation, in seconds */
+    double start, limit; /* seconds: start and limit of the operation */
     char operation[NOTE];
     char *response;
     size_t n, room;

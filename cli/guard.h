@@ -1,13 +1,13 @@
-/* guard.h - runs work that may crash or hang in a process of its own; else a last line when a
- * kernel crashes the tool, and a note when one hangs. */
+/* guard.h - runs work that may crash or hang in another process; and, for work in this process, a
+ * message when a kernel crashes or hangs. */
 #ifndef CLI_GUARD_H
 #define CLI_GUARD_H
 
 #include "adjoint.h"
 #include "adjoint_check.h"
 
-/* Returns the seconds that a kernel may take which is estimated at so many: a minute and more, as
- * the machine may be loaded, and the estimate of another one. */
+/* Returns the time limit of a kernel estimated at that many seconds: a minute or 1000 times the
+ * estimate, whichever is longer. */
 double kernel_limit(double estimate);
 
 /* Runs a request for adj_trial_opts.elsewhere; user points to a double, the time limit of the

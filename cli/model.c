@@ -110,7 +110,7 @@ static adj_status add_onnx(model_graph *m, const char *path, const adj_model_opt
         .batch = o->batch, .size = o->size, .dtype = o->dtype, .training = o->training};
     const adj_status status = adj_onnx_load(m->graph, path, &options, &net, &m->error);
     if (status != ADJ_OK)
-        return m->error.status = ADJ_EIO; /* of the file, not of an argument */
+        return m->error.status = ADJ_EIO; /* error of the file, not of an argument */
     if (net->n_input == 1 && net->n_output == 1) {
         m->images = net->input[0];
         m->logits = before_softmax(net->output[0]);

@@ -12,7 +12,7 @@ typedef struct {
     int64_t classes;
     adj_graph *graph;
     adj_node *images, *logits, *labels, *loss;
-    adj_node *lr; /* it and updates: NULL without an optimizer */
+    adj_node *lr; /* lr and updates: NULL without an optimizer */
     adj_updates *updates;
     adj_error error;
 } model_graph;

@@ -32,7 +32,7 @@ enum { ONNX_NAME = 160 };
 typedef struct {
     const char *path;
     int64_t classes;         /* number of classes of the file's net */
-    adj_format format;       /* of its images */
+    adj_format format;       /* format of its images */
     int new_head;            /* 1: the last layer is new, for the same number of classes, too */
     const char *freeze;      /* patterns of frozen parameters; NULL: none */
     int n_folded;            /* batch norms that the exporter folded, once it is built */

@@ -159,7 +159,7 @@ static int compare_with_folder(const output_file *f, const output_file *input)
     if (input->path == NULL || stat(input->path, &s) != 0 || !S_ISDIR(s.st_mode) ||
         stat(f->path, &s) != 0 || !S_ISREG(s.st_mode) || begins_like_output(f->path))
         return CONTINUE;
-    char *folder = strdup(f->path); /* of a link as well as of its file */
+    char *folder = strdup(f->path); /* a link's own folder counts as well as its file's */
     const int is_input =
         folder == NULL || is_below(dirname(folder), input->path) || is_below(f->path, input->path);
     free(folder);

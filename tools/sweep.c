@@ -24,7 +24,7 @@ enum { BATCH = 32, DEFAULT_CASES = 3000, ALONE_SECONDS = 60, ANSWER = 256 };
 
 typedef struct {
     int64_t first, cases, end, full, bare; /* cases first to end - 1 */
-    double seconds;                        /* of a process */
+    double seconds;                        /* time limit of a process */
     const char *op, *list[N_PROPERTY];
     sweep sweep;
     int found, suspicions; /* suspicions: crashes that no case alone repeated */

@@ -43,7 +43,7 @@ typedef struct {
 typedef struct {
     /* Images in a batch and batches in a step, after limiting them to the data. */
     int64_t batch, accumulate;
-    int frozen;               /* number of parameters that adj_net.freeze matches */
+    int frozen;               /* number of parameters that adj_net.options.freeze matches */
     const char *warning;      /* about the plans, in one line (adj_exec_warning); or "" */
     double images_per_second; /* images per second of the epoch's steps, in this process */
     double waited; /* seconds in which the epoch's steps waited for batches, in this process */

@@ -14,17 +14,17 @@ typedef struct {
     int gradient;           /* a prediction fetches the logits' gradient of the images, too */
 } plan_opts;
 
-typedef struct settings settings; /* of a training (trainer.h) */
+typedef struct settings settings; /* settings of a training (trainer.h) */
 
 typedef struct {
     adj_graph *graph;
     adj_node *images, *logits;
     adj_node *labels, *loss;      /* NULL: for prediction */
-    adj_node *targets, *weights;  /* of a net with a loss of its own, in place of labels; the weight
-                                     of each image, 0 for padding */
-    adj_node *other_labels, *mix; /* of mixed batches, in training */
-    adj_node *share;              /* of a shard in the step's loss; NULL: there is but one */
-    adj_node *lr;                 /* it and updates: for training */
+    adj_node *targets, *weights;  /* inputs of a net with its own loss, in place of labels; weights:
+                                     by image, 0: padding */
+    adj_node *other_labels, *mix; /* inputs of mixed batches, in training */
+    adj_node *share;              /* weight of a shard in the step's loss; NULL: one shard */
+    adj_node *lr;                 /* lr and updates: for training */
     adj_node *probabilities;      /* for prediction */
     adj_node *inner;              /* f32: the node or gradient of plan_opts; NULL: none */
     adj_node *upstream;           /* [batch, classes], of that gradient */
@@ -32,8 +32,8 @@ typedef struct {
     adj_node *loss_scale, *skipped; /* states of what follows the gradients; NULL: there is none */
     int frozen;                     /* parameters */
     adj_exec *exec;
-    adj_shape shape; /* of images, of a shard */
-    int n_shard;     /* of this process */
+    adj_shape shape; /* shape of a shard's images */
+    int n_shard;     /* shards of this process */
     int64_t classes;
     float *scores;  /* logits, or probabilities: [n_shard, batch, classes] */
     float *losses;  /* [n_shard] */

@@ -15,7 +15,7 @@ typedef struct { /* one of bytes and floats is NULL */
     const adj_predictor *p;
     const uint8_t *bytes;
     const float *floats;
-    int64_t first; /* of a batch */
+    int64_t first; /* number of the batch's first image */
 } images;
 
 /* x = (pixel - mean) / deviation, for count images of the batch from first on. */
@@ -175,8 +175,7 @@ adj_status adj_predictor_gradient(adj_predictor *p, int64_t label, const float p
                               : network_failed(net, status, error);
     free(upstream);
     for (int64_t i = 0; i < adj_shape_elems(net->shape) && status == ADJ_OK; i++)
-        gradient[i] /=
-            p->deviation[i % p->net.options.size.c]; /* of x = (pixel - mean) / deviation */
+        gradient[i] /= p->deviation[i % p->net.options.size.c]; /* x = (pixel - mean) / deviation */
     return status;
 }
 

@@ -211,7 +211,7 @@ adj_status predictor_workers(adj_predictor *p, int kind, int64_t images, workers
 
 /* ---- files ---- */
 
-static const char loss_key[] = "net_loss"; /* of a net with a loss of its own */
+static const char loss_key[] = "net_loss"; /* for a net with its own loss */
 
 adj_status predictor_write(const adj_predictor *p, double accuracy, adj_exec *e, const char *path,
                            int n, const adj_metadata metadata[], adj_error *error)

@@ -57,15 +57,15 @@ struct adj_predictor {
     char *name;
     plan_opts plan;
     const adj_ranks *ranks; /* that share out evaluations; NULL: this process alone */
-    int64_t evaluations;    /* of the held-out data, as far as known; 0: one */
+    int64_t evaluations;    /* expected evaluations of the held-out data; 0: one */
     char *backend, *tune_file, *selection;
     char *inner; /* the node that INNER fetches; NULL: none yet */
     float mean[ADJ_MAX_CHANNELS], deviation[ADJ_MAX_CHANNELS]; /* by channel of net */
     adj_model_card card;
     char **class_names;
     planned planned[N_PLANNED];
-    adj_exec *home;   /* whose parameters are the ones; NULL: none yet */
-    uint64_t version; /* of them */
+    adj_exec *home;   /* executor that owns the parameters; NULL: none yet */
+    uint64_t version; /* version of the parameters */
 };
 
 /* Creates a predictor for a completed net, without parameters. *out is NULL on failure. */

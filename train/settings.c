@@ -11,7 +11,7 @@
 #include "trainer.h"
 
 enum { MAX_THREADS = 1024 };
-static const double huge = 9e15; /* what a whole number in a file may be at most */
+static const double huge = 9e15; /* limit of a whole number in a file */
 
 /* ---- completing ---- */
 

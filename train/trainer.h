@@ -18,7 +18,7 @@ struct settings {
     char weights_sum[20], groups_sum[20];
     adj_image_size size;
     int64_t classes;
-    int64_t shards;    /* of a batch */
+    int64_t shards;    /* shards of a batch */
     int64_t begun;     /* epochs that were done when the schedule began */
     adj_schedule rate; /* total 0: all steps; base 0: the optimizer's */
     int scale_follows; /* 1: the loss scale follows the gradients, with these options */
@@ -38,7 +38,7 @@ typedef struct {
  * weights. */
 typedef struct {
     int64_t right;      /* images */
-    rank_seconds times; /* of this step */
+    rank_seconds times; /* times of this step */
     int64_t wants_stop;
 } step_report;
 
@@ -57,15 +57,15 @@ typedef struct {
 struct adj_trainer {
     const adj_dataset *train, *held_out; /* held_out may be NULL */
     settings set;
-    network steps_net; /* of training steps */
+    network steps_net; /* network of training steps */
     adj_loader *loader;
-    int64_t steps; /* of an epoch */
+    int64_t steps; /* steps of an epoch */
     position at;
-    uint64_t data_sum; /* of the training data; 0: not made yet */
+    uint64_t data_sum; /* checksum of the training data; 0: not computed yet */
     adj_predictor *predictor;
     uint64_t taken; /* the steps done, when predictor took the parameters */
     uint64_t done;  /* steps in this process, and 1 */
-    /* of the epoch at work, in this process */
+    /* sums over the current epoch, in this process */
     double seconds, waited;
     int64_t images;
     int skipped;           /* steps in a row, in this process */
@@ -144,8 +144,8 @@ typedef struct {
     int64_t *integer;
     int *small; /* an integer, too */
     double *real;
-    double low, high;         /* of a number */
-    const char *const *words; /* of an integer that stands for one of them; ends with NULL */
+    double low, high;         /* range of a number */
+    const char *const *words; /* words for the values of an integer; ends with NULL */
     const char *before;       /* value in older files, which lack it; NULL: every file has it */
     freedom may_change;
 } entry;

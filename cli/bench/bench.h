@@ -113,7 +113,7 @@ typedef struct {
     const adj_node *node;
     const char *backend;
     char impl[64];
-    char layouts[128]; /* of operands and result: "nhwc Acdb16a -> nhwc" */
+    char layouts[128]; /* layouts of operands and result: "nhwc Acdb16a -> nhwc" */
     char why[ADJ_WHY]; /* reason why it was not timed; "" if it was */
     spread time;
     double estimate; /* seconds: an untuned plan takes the least */
@@ -129,7 +129,7 @@ typedef struct {
     /* Rows and their sums, each weighted by its count; rival: the fastest instead of each planned
      * one. */
     double fastest_seconds, planned_seconds, rival_seconds;
-    int convolutions, different; /* of --raw */
+    int convolutions, different; /* convolutions of --raw; different ones */
     int untimed;                 /* number of candidates not timed for lack of time */
     int unmatched;               /* convolutions with an untimed planned kernel */
 } bench_rows;
@@ -152,12 +152,12 @@ typedef struct {
     /* Names of the layouts of the node's distinct operands and of its result, owned by the
      * executor; NULL if unknown. */
     const char *layout[MAX_OPERANDS + 1];
-    int count; /* how often */
+    int count; /* number of nodes with this choice */
 } planned_choice;
 
 typedef struct {
     const adj_node *node;
-    adj_exec *exec;    /* whose backends compute it */
+    adj_exec *exec;    /* executor with the backends */
     unsigned backends; /* those that compete, as bits */
     int n_planned;     /* number of different kernels that compute the node's equals */
     const planned_choice *planned;

@@ -1,4 +1,4 @@
-/* race.c - all candidates of one node against each other, until a deadline.
+/* race.c - times all candidates of one node alternately, until a deadline.
  *
  * They run interleaved and on the same memory, so that a disturbance affects all of them, and the
  * least time of each counts. Before each run, as many bytes are read as a step of the whole graph
@@ -28,9 +28,9 @@ typedef struct {
     const adj_layout *in_layout[MAX_OPERANDS], *out_layout[1];
     const void *in[MAX_OPERANDS]; /* into the race's memory */
     void *out[1];
-    size_t bytes; /* of operands and result */
-    int planned;  /* of the node and its equals */
-    int is_out;   /* of the race */
+    size_t bytes; /* bytes of operands and result */
+    int planned;  /* nodes planned so: the node and its equals */
+    int is_out;   /* 1: dropped */
     samples seconds;
     double best;
     char why[ADJ_WHY]; /* it failed */
@@ -39,8 +39,8 @@ typedef struct {
 typedef struct {
     const bench_race *wanted;
     adj_group group;
-    int n, n_planned; /* of entrants; the planned ones are first */
-    double deadline;  /* of seconds_now */
+    int n, n_planned; /* numbers of entrants; the planned ones are first */
+    double deadline;  /* limit on seconds_now() */
     entrant **list;
     char *area[N_AREA], *scratch, *cold;
     uint64_t seen;

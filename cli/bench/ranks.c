@@ -14,7 +14,7 @@ enum { TURNS = 3, MIN_RUNS = 3 };
 typedef struct {
     const bench_opts *o;
     const adj_ranks *ranks;
-    spread alone, together;          /* of rank 0 */
+    spread alone, together;          /* times of rank 0 */
     double apart;                    /* seconds: the slowest rank's median, all at work */
     double waited, traveled;         /* seconds of a step */
     double latency, bits_per_second; /* latency and bandwidth between ranks 0 and 1 */
@@ -33,7 +33,7 @@ static double hidden(const rank_times *r)
     return part > 0 ? part : 0;
 }
 
-/* The nets, and a turn's times: alone_time is rank 0's only. */
+/* The nets, and the times of each repetition; alone_time: rank 0 only. */
 typedef struct {
     bench_opts alone_opts, together_opts;
     bench_net alone, together;

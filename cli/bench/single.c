@@ -166,8 +166,8 @@ int bench_op(const bench_opts *o)
 /* ---- --raw ---- */
 
 typedef struct {
-    const adj_node *node; /* of the executor's graph */
-    int step;             /* of its plan */
+    const adj_node *node; /* node of the executor's graph */
+    int step;             /* index of the step in the plan */
 } planned_conv;
 
 typedef struct {

@@ -1,5 +1,5 @@
-/* compare.h - adjoint compare: its options and the command line that repeats them; failures made
- * small; a comparison written for people and for programs. */
+/* compare.h - adjoint compare: options, the command line that repeats them, minimized failures,
+ * reports. */
 #ifndef CLI_COMPARE_H
 #define CLI_COMPARE_H
 

@@ -3,10 +3,9 @@
  * A node that --op can describe is made smaller. One that it cannot describe, or that does not fail
  * alone, becomes the model up to the node, or else the whole model, with the failing configuration.
  *
- * Every number of the op line in turn: 1, 2, 4, 8 are tried until it fails (small cases are quick,
- * and faults like blocks of 16 channels), then the interval between what does not fail and what
- * does is halved. Faults are not monotone, so the result is small but not minimal; it has failed
- * twice. */
+ * Each number of the op line is reduced in turn: 1, 2, 4 and 8 are tried first, then the interval
+ * between the largest passing and the smallest failing value is halved. Failures are not monotone,
+ * so the result is small but not minimal; it has failed twice. */
 #include <string.h>
 
 #include "base/clock.h"

@@ -9,7 +9,7 @@
 /* ---- rows added up: one, or all of an op under a configuration ---- */
 
 typedef struct {
-    const char *op, *implementation; /* of the slowest row */
+    const char *op, *implementation; /* names of the slowest row */
     const char *crash;               /* the reason of the last crash; NULL: none */
     const char *other_impl;          /* reason of the first row whose implementation differs from
                                         the requested one; NULL if none */

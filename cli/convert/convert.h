@@ -29,7 +29,7 @@ enum { ONNX_BATCH = 2 };
 /* The net of the weights. */
 typedef struct {
     adj_graph *graph;     /* NULL: of no built-in model */
-    adj_node *logits;     /* of the graph */
+    adj_node *logits;     /* logits of the graph */
     adj_model_card *said; /* model card of the file; NULL: no file */
     adj_model_card card;  /* model card to write, with the built-in model's name */
 } weights_net;

@@ -30,7 +30,7 @@ static summary summarize(const adj_tensor *t)
             continue;
         s.finite++;
         sum += v;
-        s.min = fmin(s.min, v); /* of NaN and a number it is the number */
+        s.min = fmin(s.min, v); /* fmin and fmax ignore NaN */
         s.max = fmax(s.max, v);
     }
     if (s.finite > 0)

@@ -85,7 +85,7 @@ static const struct {
     {RESIZE, "2,3,5,4", NULL,
      "height=9,width=7,mode=nearest,coordinates=align_corners,data_format=NCHW"},
     {"batch_norm batch_norm_grad_sums", NULL, NULL, "stats=0"}, /* running statistics */
-    {"batch_norm batch_norm_grad_sums", NULL, NULL, "stats=2"}, /* of another tensor */
+    {"batch_norm batch_norm_grad_sums", NULL, NULL, "stats=2"}, /* statistics of another tensor */
     {"batch_norm_grad", NULL, NULL, "sums=1"},
     {CHANNELS, "2,3,5,4", NULL, "data_format=NCHW"},
     {GROUP_NORM, "2,4,3,6", NULL, "epsilon=0.5,groups=3"},

@@ -124,7 +124,7 @@ static void print_attr(const attr_row *row)
     putchar('\n');
 }
 
-/* ---- all of it ---- */
+/* ---- the listing ---- */
 
 static void print_op(const adj_op *op)
 {

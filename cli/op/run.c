@@ -23,7 +23,7 @@ typedef struct {
 typedef struct {
     char name[OPERAND_NAME];
     adj_node *node;
-    const adj_tensor *tensor; /* of the file */
+    const adj_tensor *tensor; /* tensor in the file */
 } operand;
 
 typedef struct {
@@ -34,7 +34,7 @@ typedef struct {
     operand operand[MAX_VALUES]; /* with dy */
     int n_result;
     adj_node *result[MAX_VALUES];
-    char name[MAX_VALUES][OPERAND_NAME + 1]; /* of the results */
+    char name[MAX_VALUES][OPERAND_NAME + 1]; /* names of the results */
     void *data[MAX_VALUES];
     adj_exec *exec;
 } run;

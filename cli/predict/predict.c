@@ -30,7 +30,7 @@ typedef struct {
     adj_predictor *p;
     const adj_model_card *card;
     adj_image_opts input;
-    /* of ADJ_PREDICT_BATCH images */
+    /* buffers for ADJ_PREDICT_BATCH images */
     float *pixels, *probabilities;
     adj_error error[ADJ_PREDICT_BATCH];
     int resized[ADJ_PREDICT_BATCH];
@@ -131,7 +131,7 @@ static int put_json(const work *w, const char *path, float *probability)
     return json_write(stdout, object, JSON_COMPACT | JSON_REAL_PRECISION(9), 0);
 }
 
-/* ---- all ---- */
+/* ---- the run ---- */
 
 /* Moves the readable ones of count images in w together, which are paths from first on. Returns
  * their number. */

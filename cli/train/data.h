@@ -70,7 +70,7 @@ typedef struct {
     int part; /* an adj_dataset_part, or ALL_PARTS */
     int n;
     adj_dataset *data[ALL_PARTS];
-    const char *word[ALL_PARTS]; /* of each part */
+    const char *word[ALL_PARTS]; /* name of each split */
     adj_dataset
         *train; /* training data with the class names that the card lacks; NULL: not opened */
     adj_dataset_opts takes; /* the card's size, channels and resize rule */

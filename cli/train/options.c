@@ -33,7 +33,7 @@ static int check(train_opts *o)
                         MIN_MIXUP, MAX_MIXUP);
     if (o->resume && o->lr_auto)
         return complain(EXIT_USAGE, "--lr auto: the checkpoint has the learning rate (omit --lr)");
-    const int is_onnx = is_onnx_file(o->model); /* which has weights of its own */
+    const int is_onnx = is_onnx_file(o->model); /* an ONNX file has weights */
     if (o->freeze != NULL && o->weights == NULL && !o->resume && !is_onnx)
         complain(EXIT_OK, "note: --freeze without --weights keeps random initial values");
     if (refuse_standard("--checkpoint", o->checkpoint) != CONTINUE)

@@ -127,7 +127,7 @@ static const json_t *last_event(const json_t *events, const char *name)
 
 static void forget_behind(json_t *events, double position)
 {
-    const double rounding = 1e-6; /* of numbers in the log */
+    const double rounding = 1e-6; /* rounding of numbers in the log */
     for (size_t i = json_array_size(events); i-- > 0;) {
         const json_t *e = json_array_get(events, i);
         if ((is_event(e, "step") && number(e, "at") > position + rounding) ||

@@ -26,7 +26,7 @@ typedef struct {
 } answers;
 
 typedef struct {
-    int64_t images, guessed, right; /* of the class; taken for it; both */
+    int64_t images, guessed, right; /* images of the class; guessed as the class; both */
     double precision, recall;       /* right / guessed, right / images; NaN: 0 / 0 */
     double f1;                      /* 2 right / (images + guessed); NaN: 0 / 0 */
 } class_score;
@@ -54,13 +54,13 @@ int list_confident_mistakes(const answers *a, int max, int64_t index[]);
 enum {
     REPORT_MATRIX =
         40, /* most classes of a drawn confusion matrix; with more, only pairs are listed */
-    REPORT_PAIRS = 12, /* of confused classes */
+    REPORT_PAIRS = 12, /* most pairs of confused classes */
     REPORT_MISTAKES = 24
 };
 
 typedef struct {
     const char *held_out_name;     /* "test" or "validation" */
-    json_t *events;                /* of report_events */
+    json_t *events;                /* result of report_events */
     answers answers;               /* predictions for the held-out split with the last weights */
     const char *const *class_name; /* NULL: their numbers */
     int n_mistake;

@@ -97,7 +97,7 @@ static adj_status gather_mistakes(const adj_dataset *d, report *r, adj_error *er
     return status;
 }
 
-/* ---- all ---- */
+/* ---- the report ---- */
 
 static int write_page(FILE *f, void *user) { return report_write(f, user); }
 

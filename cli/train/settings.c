@@ -275,7 +275,7 @@ int find_rate(const adj_net *net, const adj_dataset *d, const adj_fit_opts *opti
     *t = (adj_range_test){0};
     o.schedule = &schedule;
     o.exec.tune = 0;            /* no tuning, so that the rate does not depend on timing */
-    o.epochs = ADJ_RANGE_STEPS; /* of a step at least */
+    o.epochs = ADJ_RANGE_STEPS; /* an epoch has at least one step */
     o.checkpoint.best = o.checkpoint.path = NULL;
     o.checkpoint.every = 0;
     o.on.step = on_step;

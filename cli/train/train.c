@@ -34,12 +34,12 @@ typedef struct {
     data_opts data; /* data options, with the validation split in use */
     adj_dataset *train, *test;
     float *class_weights; /* class weights; NULL: all 1 */
-    adj_model_opts input; /* of the model, for these images */
-    onnx_source source;   /* of a model that is an ONNX file */
+    adj_model_opts input; /* model options for these images */
+    onnx_source source;   /* file of an ONNX model */
     adj_recipe recipe;
-    adj_loss_scale scale; /* of f16 */
+    adj_loss_scale scale; /* loss scale of f16 */
     adj_schedule schedule;
-    adj_range_test range; /* of --lr auto */
+    adj_range_test range; /* result of --lr auto */
     adj_trainer *trainer;
     events told;
     run_files files;
@@ -261,7 +261,7 @@ static int start(training *t)
         status = check_model(o->model);
     if (status == CONTINUE && is_first(t) && o->out == NULL && o->checkpoint == NULL) {
         say_wrapped("note: weights are not saved; --out DIR saves weights, metrics and report");
-        fflush(stdout); /* what follows may take long */
+        fflush(stdout); /* the next steps may take long */
     }
     if (status == CONTINUE && is_first(t))
         checkpoint_say_replaced(o);
