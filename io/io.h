@@ -1,4 +1,4 @@
-/* io.h - what the files of io/, training and the tool share: reading and replacing a file, random
+/* io.h - functions that io/, training and the tool share: reading and replacing a file, random
  * numbers. */
 #ifndef IO_H
 #define IO_H

@@ -179,7 +179,7 @@ static const int planes_first[] = {0, 2, 1, 3, 4}; /* [n, c, d, h, w] as [n, d, 
  */
 static adj_node *planes_of(call *n, adj_node *x, const windows *w)
 {
-    enum { MAX_PLANES = 1024 }; /* of a window, a node each */
+    enum { MAX_PLANES = 1024 }; /* planes of a window, a node each */
     adj_node *plane[MAX_PLANES];
     const int64_t od = results_along(w, 0);
     if (w->kernel[0] > MAX_PLANES || w->in[0] + w->pad[0] + w->pad[3] < reach_of(w, 0))
@@ -302,7 +302,7 @@ int import_conv_transpose(call *n)
         w.pad[3 + i] = end > 0 ? end : 0;
     }
     const windows plane = {
-        .in = {w.in[0]}, .kernel = {1}, .stride = {1}, .dilation = {1}}; /* of volumes, as images */
+        .in = {w.in[0]}, .kernel = {1}, .stride = {1}, .dilation = {1}}; /* volumes as images */
     image = w.spatial == 3 ? planes_of(n, image, &plane) : as_images(image);
     const adj_conv a = conv_of(&w);
     const int64_t channels = groups * filter.dim[1], rows = x.dim[0] * w.in[0];

@@ -9,7 +9,7 @@
 
 /* ---- attributes ---- */
 
-enum { MAX_LIST = 2 * ADJ_MAX_RANK }; /* of integers: pads before and after each axis */
+enum { MAX_LIST = 2 * ADJ_MAX_RANK }; /* most integers of a list: pads before and after each axis */
 
 int is_op(const Onnx__NodeProto *n, const char *op)
 {

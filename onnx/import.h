@@ -38,7 +38,7 @@ typedef struct {
     int is_weight;        /* 1: a float initializer that can be trained */
     int is_initial;       /* 1: a float initializer that can be a parameter or a state */
     int is_listed;        /* 1: PyTorch's newer exporter names it */
-    adj_node *next;       /* of running statistics in training; NULL: none */
+    adj_node *next;       /* next value of running statistics in training; NULL: none */
     int is_random;        /* 1: the weights of a new last layer */
     const Onnx__NodeProto *copied_by; /* NULL, or the Identity that gives it initial values */
     int is_rebatched; /* 1: computed from an input of another batch than the file's */
@@ -77,9 +77,9 @@ struct import {
     adj_graph *g;
     const adj_onnx_opts *o;
     const char *path;
-    char *folder; /* of the model, with a final slash */
+    char *folder; /* folder of the model, with a final slash */
     const Onnx__ModelProto *model;
-    int64_t opset; /* of ONNX's own operators */
+    int64_t opset; /* version of ONNX's own operators */
     adj_error *error;
     adj_status status;
     struct chunk *memory;
@@ -280,12 +280,12 @@ struct operator_row {
     const adj_op *op; /* written as this operator; NULL: none is */
     import_fn *build;
     adj_node *(*unary)(adj_node *x);               /* a builder of one operand */
-    adj_node *(*binary)(adj_node *a, adj_node *b); /* of two or more, from left to right */
+    adj_node *(*binary)(adj_node *a, adj_node *b); /* a left fold of two or more operands */
     adj_node *(*reduce)(adj_node *x, adj_axes axes), *(*after)(adj_node *x);
     double of_none;  /* the reduction of no elements */
     shape_fn *shape; /* computes the new shape of a reshape */
     import_fn *fold;
-    double (*each)(double x); /* of each element */
+    double (*each)(double x); /* computes each element */
     operation operation;
     int is_whole;     /* 1: `each` rounds to whole numbers */
     int since;        /* the first opset in which it is as here; 0: it was always */

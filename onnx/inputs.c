@@ -236,7 +236,7 @@ enum { MAX_SIZES = 8 };
 /* The last layer, and the sizes of reshapes between it and the output. */
 typedef struct {
     value *weight, *bias; /* bias NULL: none */
-    int64_t axis;         /* of the weights, along the classes */
+    int64_t axis;         /* axis of the weights that counts the classes */
     value *sizes[MAX_SIZES];
     int n_sizes;
 } last_layer;

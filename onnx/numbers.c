@@ -18,8 +18,8 @@ typedef struct {
     int elem;
     tensor_field field;
     int is_float, is_signed;
-    adj_dtype dtype; /* of raw floats; the first row of a dtype is how it is saved */
-    adj_elem known;  /* of the caller's tensors */
+    adj_dtype dtype; /* type of raw floats; a dtype is saved as in its first row */
+    adj_elem known;  /* type in the caller's tensors */
 } elem_row;
 
 #define ELEM(name) ONNX__TENSOR_PROTO__DATA_TYPE__##name

@@ -29,7 +29,7 @@ static int is_dilated(const windows *w) { return w->dilation[1] != 1 || w->dilat
  */
 static int read_pool(call *n, windows *w)
 {
-    enum { MAX_PLACES = 4096 }; /* of a dilated window, a slice of the image each */
+    enum { MAX_PLACES = 4096 }; /* positions in a dilated window, a slice of the image each */
     if (!read_windows(n, NULL, w))
         return 0;
     if (attr_int(n, "count_include_pad", 0) != 0)

@@ -9,7 +9,7 @@
 
 #include "import.h"
 
-enum { MAX_DEPTH = 100 }; /* of messages, as protobuf's own readers have it */
+enum { MAX_DEPTH = 100 }; /* nesting of messages, as in protobuf's own readers */
 
 /* ---- nesting ---- */
 

@@ -11,7 +11,7 @@
 typedef struct {
     int64_t in, out;
     double scale;      /* out / in as given */
-    double start, end; /* of the part of the axis that is read (tf_crop_and_resize) */
+    double start, end; /* bounds of the part of the axis that is read (tf_crop_and_resize) */
 } axis_plan;
 
 typedef struct {

@@ -1,5 +1,6 @@
-/* shared.h - what import and export share: memory in a list of blocks that are freed together,
- * element types, products of sizes, and the elements of a row-major tensor in another order. */
+/* shared.h - declarations that import and export share: memory in a list of blocks that are freed
+ * together, element types, products of sizes, and the elements of a row-major tensor in another
+ * order. */
 #ifndef ONNX_SHARED_H
 #define ONNX_SHARED_H
 

@@ -175,7 +175,7 @@ static const char *read_entries(char *text, file_array *a, int *swapped)
 /* ---- a NumPy array ---- */
 
 enum { MAX_HEADER = 1 << 16 };
-static const int64_t max_bytes = INT64_C(1) << 34; /* of an array */
+static const int64_t max_bytes = INT64_C(1) << 34; /* size limit of an array */
 
 /* The sentence for a lack of memory. */
 static const char no_memory[] = "out of memory";

@@ -10,7 +10,7 @@ enum { NPY_MAX_RANK = 4 };
 
 typedef struct {
     char kind; /* 'u', 'i', 'f' or 'b' (bool) */
-    int bytes; /* of an element: 1, 2, 4 or 8 */
+    int bytes; /* size of an element: 1, 2, 4 or 8 */
     int rank;
     int64_t size[ADJ_MAX_RANK];
     const char *unsupported; /* why a valid array is not read; NULL: it is read, or corrupt */

@@ -148,10 +148,10 @@ void io_color_jitter(double jitter, uint64_t key, adj_image_size size, float *x)
 
 /* ---- mixup ----
  *
- * The share is drawn from Beta(alpha, alpha) as g / (g + h) for two draws from Gamma(alpha), by
- * Marsaglia and Tsang (A simple method for generating gamma variables, 2000). Since both images of
- * a pair are in the batch, mix and 1 - mix make the same batch in another order; the larger one
- * leaves to each image its own label as the weightier. */
+ * The mixing weight is drawn from Beta(alpha, alpha) as g / (g + h) for two draws from
+ * Gamma(alpha), by Marsaglia and Tsang (A simple method for generating gamma variables, 2000).
+ * Since both images of a pair are in the batch, mix and 1 - mix make the same batch in another
+ * order; the larger one leaves to each image its own label as the weightier. */
 
 typedef struct {
     uint64_t key, used;

@@ -172,7 +172,7 @@ int64_t adj_count_right(int64_t n, int64_t classes, const float scores[], const 
 typedef struct {
     adj_exec *e;
     const adj_node *images, *logits;
-    adj_shape shape; /* of images */
+    adj_shape shape; /* shape of images */
     int64_t classes;
     int32_t *labels;
 } evaluation;

@@ -71,7 +71,7 @@ typedef struct {
     adj_dataset_part part;
     part_folders parts;
     char path[PATH_MAX]; /* folder that contains the split's class folders */
-    string_list *paths;  /* of images */
+    string_list *paths;  /* paths of images */
     left_out left;
 } listing;
 

@@ -1,4 +1,4 @@
-/* data.h - what the files of io/data/ share: a data set under construction. */
+/* data.h - a data set under construction, which the files of io/data/ share. */
 #ifndef IO_DATA_H
 #define IO_DATA_H
 
@@ -80,7 +80,7 @@ typedef struct {
     adj_image_size stored;
     const adj_dataset *like;   /* adj_dataset_opts.like, if it has classes */
     fitting fit;               /* from stored to the public size */
-    struct image_files *files; /* of a folder: the images, one file each */
+    struct image_files *files; /* images of a folder, one file each */
     int own_validation;        /* the data have a validation split: the training split is whole */
     int has_moments;           /* mean and deviation are known */
     int32_t *labels;
@@ -88,7 +88,7 @@ typedef struct {
     const char **names; /* public.class_names: into name_text */
     char *name_text;
     char **broken;             /* origin.broken */
-    reading *readings;         /* of a folder's headers, until io_dataset_measure */
+    reading *readings;         /* headers of a folder, until io_dataset_measure */
     double seconds;            /* seconds that io_dataset_measure took to read the images */
     adj_dataset_origin origin; /* public.origin; owns its source */
 } dataset;

@@ -89,7 +89,7 @@ typedef struct {
     point bend[FIELD][FIELD]; /* displacements on a grid over the unit square */
     double xx, xy, yx, yy;    /* the linear map */
     point shift;
-    double radius, ink; /* of the pen */
+    double radius, ink; /* radius and ink of the pen */
 } style;
 
 /* [lo, hi) */

@@ -113,8 +113,8 @@ int io_find_part(const char *folder, const part_folders *p, adj_dataset_part par
 /* The files of a data set, their paths in its order. */
 struct image_files {
     string_list paths;
-    adj_image_size *sizes;  /* of each, as its header says; NULL before headers are read */
-    adj_image_opts options; /* how they are read */
+    adj_image_size *sizes;  /* sizes from the headers; NULL before these are read */
+    adj_image_opts options; /* options for reading them */
 };
 
 int io_folder_has(const char *folder, adj_dataset_part part)
@@ -226,7 +226,7 @@ static int64_t most_channels(const dataset *d)
 static adj_status settle_size(dataset *d, const adj_dataset_opts *o)
 {
     const adj_image_size *sizes = d->files->sizes;
-    int64_t first = 0; /* whose header was read */
+    int64_t first = 0; /* first file with a readable header */
     while (d->readings[first].status != ADJ_OK)
         first++;
     adj_image_size own = sizes[first];

@@ -74,7 +74,7 @@ typedef struct {
     int n_ending;
     struct {
         int64_t n;
-        char names[LEFT_OUT_NAMES]; /* of the first ones */
+        char names[LEFT_OUT_NAMES]; /* names of the first ones */
         int is_cut;                 /* names has no room for more */
     } folder[FOLDER_REASONS];
 } left_out;

@@ -14,7 +14,7 @@
 
 /* ---- an array ---- */
 
-static const int64_t max_bytes = INT64_C(1) << 31; /* of an array */
+static const int64_t max_bytes = INT64_C(1) << 31; /* size limit of an array */
 
 typedef struct {
     io_place place;

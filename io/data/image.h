@@ -34,7 +34,7 @@ adj_status io_image_load(const char *path, int64_t most, uint8_t **bytes, size_t
 /* ---- the formats ---- */
 
 typedef struct {
-    const char *prefix;                        /* of messages: "png: " */
+    const char *prefix;                        /* prefix of messages: "png: " */
     int (*is)(const uint8_t *bytes, size_t n); /* by a file's first bytes */
     /* Reads a header like io_image_header, of an image before turning; any size is accepted. */
     adj_status (*header)(const uint8_t *bytes, size_t n, const io_place *p, image_header *header);

@@ -19,7 +19,7 @@
 typedef struct {
     adj_loader_batch batch;
     int is_ready;
-    adj_error error; /* of preparing it */
+    adj_error error; /* error of the preparation */
 } place;
 
 /* The images of an epoch in its order. Two: while the last batches of an epoch are filled, the next
@@ -42,7 +42,7 @@ struct adj_loader {
     preparation p;
     place *ring;
     int64_t depth;
-    epoch_order order[2];  /* of even and odd epochs */
+    epoch_order order[2];  /* orders of even and odd epochs */
     int64_t taken, handed; /* the next batch to be filled; to be handed out */
     worker *workers;       /* the first's room is the caller's where there are no threads */
     int started;           /* threads */

@@ -88,7 +88,7 @@ static int find_lost_class(const dataset *d, const reading each[])
 {
     enum { BROKEN = 1, READ = 2 };
     int lost = NO_CLASS;
-    char *best = calloc((size_t)d->public.classes, 1); /* of each class's images; 0: it has none */
+    char *best = calloc((size_t)d->public.classes, 1); /* by class: BROKEN | READ; 0: no images */
     if (best == NULL)
         return NO_MEMORY;
     for (int64_t i = 0; i < d->public.n; i++)
@@ -187,7 +187,7 @@ static void read_one(const adj_dataset *d, int64_t i, float *room, pass *p)
 static void read_all(const adj_dataset *d, const adj_dataset_opts *o, pass *p)
 {
     int64_t done = 0;
-    omp_lock_t lock; /* of done and progress */
+    omp_lock_t lock; /* guards done and progress */
     omp_init_lock(&lock);
 #pragma omp parallel
     {
@@ -224,7 +224,7 @@ static void set_moments(dataset *d, const pass *p)
         const double pixels = images * (double)(d->public.size.h * d->public.size.w);
         double mean = sum / pixels, variance = squares / pixels - mean * mean;
         d->public.mean[c] = (float)mean;
-        /* of constant images it is rounding or 0: nothing to divide by */
+        /* Constant images have only rounding error: their deviation is 1. */
         d->public.deviation[c] = variance > 1e-9 * mean * mean ? (float)sqrt(variance) : 1;
     }
 }

@@ -40,9 +40,9 @@ static const struct {
 /* ---- where arrays are ---- */
 
 typedef struct {
-    const char *folder; /* of .npy files; NULL: an archive */
+    const char *folder; /* folder of .npy files; NULL: an archive */
     zip_t *archive;
-    char path[PATH_MAX]; /* of the archive */
+    char path[PATH_MAX]; /* path of the archive */
     int archives;        /* in a folder */
 } place;
 

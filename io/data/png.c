@@ -163,7 +163,7 @@ static adj_status allocate(const reader *r, const io_place *p)
 {
     enum {
         MAX_RATIO = 1032
-    }; /* of deflate: a header with a larger size is wrong, and gets no memory */
+    }; /* largest ratio of deflate; a header with a larger size is refused */
     image *x = r->result;
     const size_t samples = (size_t)size_elems(x->size);
 

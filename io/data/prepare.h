@@ -11,7 +11,7 @@ typedef struct {
     adj_loader_opts o; /* checked, sizes filled in; its pointers are not used */
     adj_image_size to;
     fitting fit;          /* from the data set's images to these */
-    int64_t elems, steps; /* of an image in a batch; of an epoch */
+    int64_t elems, steps; /* elements of an image in a batch; steps of an epoch */
     int64_t per_shard;    /* images */
     int64_t first, n;     /* images of a batch that are prepared */
     float mean[ADJ_MAX_CHANNELS], deviation[ADJ_MAX_CHANNELS], black[ADJ_MAX_CHANNELS];

@@ -33,7 +33,7 @@ typedef struct {
     const adj_tensor *tensor;
     const adj_metadata *metadata;
     const char *prefix;
-    char (*name)[IDENTIFIER]; /* of the tensors, then of the constants; "": there is none */
+    char (*name)[IDENTIFIER]; /* identifiers of the tensors, then of the constants; "": none */
     json_t *list[CONSTANTS];  /* their values; NULL: the metadata have none */
 } header;
 

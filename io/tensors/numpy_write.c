@@ -96,7 +96,7 @@ typedef struct {
     int n;
     const adj_tensor *tensor;
     uint8_t *directory; /* n of CENTRAL bytes, without the names */
-    uint64_t offset;    /* of the next member */
+    uint64_t offset;    /* offset of the next member */
 } archive;
 
 static void put16(uint8_t *to, unsigned v)

@@ -23,7 +23,7 @@ static void remove_controls(char *text)
             *c = '?';
 }
 
-enum { NO_OFFSET = -1 }; /* of what is wrong before a byte is read */
+enum { NO_OFFSET = -1 }; /* offset of an error found before a byte is read */
 
 /* Sets the message, with control characters from the file replaced; returns status. */
 __attribute__((format(printf, 4, 5))) static adj_status
@@ -43,7 +43,7 @@ fail(tensor_list *t, adj_status status, int64_t offset, const char *format, ...)
 
 /* Source of the bytes: a file or memory. */
 typedef struct {
-    int fd;            /* of a file, at its start */
+    int fd;            /* descriptor of a file, at its start */
     const char *bytes; /* in memory; NULL: a file */
     int64_t size;
 } input;

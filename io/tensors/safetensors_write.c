@@ -1,5 +1,4 @@
-/* safetensors_write.c - writes tensors to a file that is whole or not there, and computes
- * checksums.
+/* safetensors_write.c - writes tensors atomically, with checksums.
  *
  * Tensors are written by falling element size and the header is padded with spaces, so that all
  * data is aligned. The metadata get a checksum for each tensor and one for the header. */
@@ -147,7 +146,7 @@ typedef struct {
     const char *header;
     int n;
     const adj_tensor *tensor;
-    const int *order; /* of the tensors */
+    const int *order; /* tensor indices in file order */
 } contents;
 
 static int put(FILE *f, const void *bytes, size_t n) { return fwrite(bytes, 1, n, f) != n; }

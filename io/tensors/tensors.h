@@ -28,10 +28,10 @@ typedef struct {
     const char *path;   /* while reading */
     int n;
     entry *entry;
-    adj_tensor *tensor; /* of the entries, for the public list */
+    adj_tensor *tensor; /* tensors of the entries, for the public list */
     adj_metadata *metadata;
     json_t *header;   /* owns names and metadata */
-    const char *data; /* of a file or in the caller's memory */
+    const char *data; /* bytes of a file, or the caller's */
     char *own_data;   /* data read from a file */
     int64_t data_bytes;
 } tensor_list;

@@ -19,7 +19,7 @@ typedef struct {
     char ours[MAP_NAME], theirs[MAP_SOURCES][MAP_NAME];
     int n_theirs, n_step;
     map_step step[MAP_STEPS];
-    int line; /* of a file; 0: of none */
+    int line; /* line of a file; 0: no file */
 } map_entry;
 
 typedef struct {
@@ -61,7 +61,7 @@ typedef struct {
     char layer[MAX_LAYERS][MAP_NAME];
     const char *part[MAP_SOURCES], *other; /* other: another name of part[0]; NULL: none */
     const char *kind; /* Keras's name of such a layer without a given one; NULL: unknown */
-    int index;        /* of part[0] among Keras's variables of the layer */
+    int index;        /* index of part[0] among Keras's variables of the layer */
 } names;
 
 /* Sets the names of the entries of m, whose candidates are in all, to those that the file has;

@@ -24,7 +24,7 @@ typedef struct {
     int keras;
     const form *form;
     int n_form;
-    char prefix[MAP_NAME]; /* of at least half of the names in the file, or "" */
+    char prefix[MAP_NAME]; /* prefix of at least half of the names in the file, or "" */
 } search;
 
 /* One of the names of a parameter. */

@@ -1,9 +1,9 @@
-/* map_names.c - what PyTorch and Keras call the parameters of a graph, and how they lay them out.
+/* map_names.c - names and layouts of a graph's parameters in PyTorch and Keras.
  *
- * By the op that reads a parameter: a convolution's filter is [out, in, kh, kw] in PyTorch, a
- * depthwise one [c*multiplier, 1, kh, kw], a dense layer's matrix [out, in], whose inputs after a
- * flattened image are in the order c, h, w. Keras has our layouts. Running statistics are two
- * tensors in both. A layer has several common names; which it is, the file decides. */
+ * The op that reads a parameter determines its layout. In PyTorch a convolution's filter is [out,
+ * in, kh, kw], a depthwise one [c*multiplier, 1, kh, kw], a dense layer's matrix [out, in], whose
+ * inputs after a flattened image are in the order c, h, w. Keras has our layouts. Running
+ * statistics are two tensors in both. Of a layer's common names, the one in the file is used. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@
 typedef struct {
     adj_graph *g;
     const adj_node *node, *reader; /* reader: the first one, past a cast; NULL: none */
-    int operand;                   /* of the reader */
+    int operand;                   /* operand index in the reader */
     char layer[MAP_NAME], part[MAP_NAME];
 } parameter;
 

@@ -48,15 +48,15 @@ typedef struct {
     const adj_node *node;
     adj_weight_fate fate;
     const char *tensor; /* its name in the file */
-    void *value;        /* of the node's type; LOADED and RESET */
-    adj_error why;      /* of MISSING and UNFIT */
+    void *value;        /* value in the node's type; LOADED and RESET */
+    adj_error why;      /* reason of MISSING and UNFIT */
 } target;
 
 typedef struct {
     const adj_tensors *file;
     const adj_weights_opts *o;
     weight_map map;
-    adj_tensors *ours; /* what the map made of the file's; NULL: no map */
+    adj_tensors *ours; /* tensors that the map made of the file's; NULL: no map */
     int n;
     target *target;
     char *used; /* by the file's tensor */

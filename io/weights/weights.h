@@ -1,4 +1,4 @@
-/* weights.h - what the tool and training do with weights and model cards. */
+/* weights.h - functions of the tool and training for weights and model cards. */
 #ifndef IO_WEIGHTS_H
 #define IO_WEIGHTS_H
 
