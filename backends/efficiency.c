@@ -5,10 +5,10 @@
 
 #include "base/machine/isa_level.h"
 
-/* ---- the tables: bench/efficiency.py measures them, cold, on two threads. A row that serves
- * AVX-512 and lesser instruction sets has AVX-512's shares. Rows for AMX are derived from the
- * ratios of the backends' kernels of the same products. Rows of winograd, jit_wino, conv_bf16x3
- * and filter_bf16x3 apply with ADJ_MATH_FAST only ---- */
+/* ---- the tables: bench/efficiency.py measures them. A row that serves AVX-512 and
+ * lesser instruction sets has AVX-512's shares. Rows for AMX are derived from the ratios of the
+ * backends' kernels of the same products. Rows of winograd, jit_wino, conv_bf16x3 and filter_bf16x3
+ * apply with ADJ_MATH_FAST only ---- */
 
 const efficiency direct_efficiencies[] = {
     {"depthwise", "", FORWARD, GROUPED, {0.18, 0.22, 0.26}},

@@ -1,4 +1,4 @@
-/* control_group.c - see limits.h. */
+/* control_group.c - finds the folders of this process's control groups; see limits.h. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* limits.h - the threads and the memory that the machine and the control groups leave this process
- * (threads.c, memory_left.c, control_group.c). */
+/* limits.h - limits on threads and memory by the machine and control groups (threads.c,
+ * memory_left.c, control_group.c). */
 #ifndef ADJ_LIMITS_H
 #define ADJ_LIMITS_H
 

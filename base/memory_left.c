@@ -1,5 +1,6 @@
-/* memory_left.c - see limits.h. If a file of /proc cannot be read, the limit is unknown and
- * no plan is refused. */
+/* memory_left.c - computes the memory that the limits of the process, its control groups and the
+ * machine leave; see limits.h. If a file of /proc cannot be read, the limit is unknown and no plan
+ * is refused. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -292,6 +292,6 @@ adj_status new_file_write(const char *path, int (*write)(FILE *f, void *user), v
     const int is_check = status == ADJ_OK && write == NULL;
     if (status == ADJ_OK)
         status = is_check ? ADJ_EIO : fill(&f, write, user, why);
-    status = end(&f, status, why); /* which throws the empty file of a check away */
+    status = end(&f, status, why); /* deletes the empty file of a check */
     return is_check ? ADJ_OK : status;
 }

@@ -1,5 +1,5 @@
 /* new_file.h - writes a file beside the one it replaces and renames it at the end. All code that
- * replaces files uses it. And a folder for files that are removed again.
+ * replaces files uses it. Also makes temporary folders.
  *
  * It does not depend on the graph; both libraries compile a copy. */
 #ifndef ADJ_NEW_FILE_H

@@ -1,4 +1,5 @@
-/* threads.c - see limits.h and adj_default_threads. */
+/* threads.c - limits the number of threads to the CPU quotas of control groups; see limits.h and
+ * adj_default_threads. */
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>

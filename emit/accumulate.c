@@ -1,5 +1,6 @@
 /* accumulate.c - splits a training step in two: one adds what the updates read of a batch,
- * gradients and statistics, to sums; the other updates from their means over the batches. */
+ * gradients and statistics, to sums; the other applies the updates from their means over the
+ * batches. */
 #include <stdlib.h>
 
 #include "adjoint_emit.h"

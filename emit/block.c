@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum {
-    SUMS = 96, /* of a block; fewer would leave compilers to unroll, not to vectorize */
+    SUMS = 96, /* sums of a block; with fewer, compilers unroll instead of vectorizing */
     CHANNELS = 24,
     SINGLE = 128 /* channels of a block of one pixel */
 };
@@ -33,7 +33,8 @@ typedef struct {
 /* Returns the pixels at the begin of a row, or at its end, whose windows leave the image. */
 static int64_t outside(const adj_conv_geom *g, int at_end)
 {
-    const int64_t room = g->iw + g->pl - 1 - (g->kw - 1) * g->dw; /* of the last tap */
+    /* Largest offset of a window whose last tap is inside. */
+    const int64_t room = g->iw + g->pl - 1 - (g->kw - 1) * g->dw;
     const int64_t inside = room < 0 ? 0 : room / g->sw + 1;
     const int64_t n = at_end ? g->ow - inside : g->pl > 0 ? (g->pl + g->sw - 1) / g->sw : 0;
     return n < 0 ? 0 : n > g->ow ? g->ow : n;

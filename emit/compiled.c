@@ -26,8 +26,8 @@ typedef struct {
 typedef struct compiled {
     struct compiled *next;
     emitted *owner;
-    char *text, *in_place; /* behind the name; in_place: for a result in an operand's memory; NULL:
-                              there may be none */
+    char *text, *in_place; /* function text after the name; in_place: for a result in an operand's
+                              memory; NULL: not allowed */
     layout layout;
     int users;           /* prepared steps */
     int program, number; /* descriptor, -1: it is not compiled yet; number of the function there */
@@ -39,7 +39,7 @@ struct emitted {
     adj_kernel kernel[KERNELS];
     const adj_kernel *kernels[KERNELS + 1];
     compiled *first;
-    streams streams; /* of the compiler and of programs */
+    streams streams; /* streams of the compiler and of programs */
     int is_checked;  /* the compiler works */
 };
 

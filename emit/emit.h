@@ -66,12 +66,12 @@ typedef struct {
     const char *expression, *instead;
     const char *operands; /* names of the parameters: "x w" */
     const char *result;   /* NULL: "y" */
-    const char *formula;  /* of ops without an expression; %h, %w: the window's row and column */
+    const char *formula;  /* ops without an expression; %h, %w: the window's row and column */
     /* 1: write calls put_result. 2: after it has written to the result, which then shares no
      * memory with operands of the chain. */
     int has_chain;
     int in_place;       /* ADJ_IN(i): the result may overwrite operand i, if sizes are equal */
-    const char *suffix; /* of the function's name; NULL: the op's name */
+    const char *suffix; /* suffix of the function's name; NULL: the op's name */
     size_t (*scratch)(const adj_node *n); /* bytes; NULL: none */
     /* Returns why the node cannot be written, or NULL if it can be; NULL: always can. */
     const char *(*refuses)(const adj_node *n);

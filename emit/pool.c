@@ -1,7 +1,7 @@
 /* pool.c - functions of pools over height and width, and of their gradients. */
 #include "conv.h"
 
-enum { CHANNELS = 32 }; /* of a block */
+enum { CHANNELS = 32 }; /* channels of a block */
 
 /* Returns the number of the window's elements inside the image, a float. */
 static expression elements_of(const pixels *p, const adj_conv_geom *g)

@@ -14,7 +14,7 @@
 typedef struct {
     char name[IDENTIFIER];
     const char *label;    /* name of the leaf, or what it is computed from */
-    const adj_node *leaf; /* of the user's graph; NULL: computed */
+    const adj_node *leaf; /* leaf of the user's graph; NULL: computed */
     adj_type type;
     void *data;
     int is_used, is_written; /* written: it lies in RAM */
@@ -48,7 +48,7 @@ typedef struct {
     unit *unit;
     adj_exec *e;        /* the plan over emit_backend */
     FILE *calls;        /* text of the calls */
-    const char *result; /* what the text calls the fetched value */
+    const char *result; /* expression of the fetched value */
     expression *symbol; /* by slot: what the text calls it */
     int uses_arena;
 } program;
@@ -100,7 +100,7 @@ typedef struct {
     const adj_model_card *card; /* all zero: none */
     char prefix[ADJ_EMIT_PREFIX + 1], capital[ADJ_EMIT_PREFIX + 1];
     adj_type input, output, labels; /* labels: of training */
-    int64_t classes;                /* of the labels */
+    int64_t classes;                /* number of classes of the labels */
     memory functions;
     part predict, train, update; /* update: the second part of train, or empty */
     float *expected;             /* the output for the example */

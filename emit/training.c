@@ -11,7 +11,7 @@ void write_dropout(function *f)
     text *t = &f->t;
     const adj_dropout_attrs *a = f->root->attrs;
     const int64_t n = adj_shape_elems(f->root->type.shape);
-    const double least = ceil(a->rate * 0x1p32); /* of a word that keeps its element */
+    const double least = ceil(a->rate * 0x1p32); /* least random word that keeps its element */
     const char *x = operand_name(f, 0), *step = operand_name(f, 1);
     put(t, "uint32_t word[4];");
     put_loop(t, "i", n);

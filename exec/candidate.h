@@ -13,11 +13,11 @@
  * number of threads, because it selects kernels and so determines the bits of results. Its ratios
  * are right to about a factor of two. */
 
-typedef struct {       /* of a group: seconds, as in adj_prep */
-    double arithmetic; /* of its multiplications and additions */
-    double memory;     /* of its operands and results: what it fuses does not pass through memory */
-    double byte;       /* of a byte that passes through memory */
-    double seconds;    /* of a good kernel, assumed to reach half of the roofline */
+typedef struct {       /* seconds for a group, as in adj_prep */
+    double arithmetic; /* multiplications and additions */
+    double memory;     /* operands and results, without fused values */
+    double byte;       /* time of a byte that passes through memory */
+    double seconds;    /* time of a good kernel, assumed to reach half of the roofline */
 } nominal_time;
 
 nominal_time nominal_of_group(const adj_group *g);

@@ -40,12 +40,12 @@ typedef enum { NOT_RUN, RUN_COMPLETED, RUN_FAILED } run_state;
 
 typedef struct { /* state that changes when a value is set or a run is made */
     run_state last;
-    adj_status status;       /* of the last run */
+    adj_status status;       /* status of the last run */
     int overrun;             /* the run failed because a kernel wrote outside its memory */
     uint64_t *version;       /* by leaf: grows with every change; 0: never set */
     uint64_t invariant_seen; /* invariant_version when the invariant steps ran; 0: never */
     double *seconds;         /* by step, when profiled; 0: the step did not run */
-    char message[ADJ_WHY];   /* of the kernel that failed */
+    char message[ADJ_WHY];   /* message of the kernel that failed */
 } exec_run;
 
 typedef struct planning planning;

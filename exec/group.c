@@ -26,7 +26,8 @@ typedef struct {
     node_group *group;
     int *found;       /* room for the groups that a search has found */
     int *place, *at;  /* by group: its place in the order; by place: the group, or NONE */
-    int *mark, stamp; /* by group: the search that has seen it; negative: that was for it */
+    int *mark, stamp; /* by group: number of the last search that reached it; negative: it was a
+                         start of that search */
     int *next_start;  /* by id of a collective's start: the next one, by id; 0: none */
 } grouping;
 
@@ -189,7 +190,7 @@ static adj_status start(grouping *w)
 
 /* ---- the order of the steps ---- */
 
-#define LATE (INT64_C(1) << 56) /* a key after all that no update computes */
+#define LATE (INT64_C(1) << 56) /* key after all groups that compute no update */
 
 typedef struct {
     int64_t key;

@@ -65,7 +65,7 @@ int is_invariant(const adj_exec *e, const adj_node *value)
 static void find_invariant_steps(const adj_exec *e)
 {
     const plan *p = &e->plan;
-    for (int i = 0; i < p->n_step; i++) { /* of no steps there is no array */
+    for (int i = 0; i < p->n_step; i++) { /* no array without steps */
         step *s = &p->step[i];
         s->is_invariant = s->n_in > 0 ? !has_collective(s->group.n_node, s->group.node)
                                       : is_invariant(e, p->buffer[s->out[0]].value);

@@ -332,7 +332,7 @@ adj_status check_memory(adj_exec *e, size_t bytes)
     if (bytes > left.bytes && !can_be_had(bytes))
         return refuse_plan(e, bytes, left);
     left = physical_memory_left("");
-    /* The system's figure is an estimate: an eighth more may be there. */
+    /* Margin of an eighth, since the system's figure is an estimate. */
     if (bytes > left.bytes && bytes - left.bytes > left.bytes / 8)
         return refuse_plan(e, bytes, left);
     return ADJ_OK;

@@ -18,7 +18,7 @@ typedef struct {
 typedef struct {
     hole *list; /* by offset; no two touch */
     int n;
-    size_t end; /* of the arena */
+    size_t end; /* end of the arena */
 } holes;
 
 /* Orders slots by their first steps, those of one step from the largest to the smallest. */

@@ -14,7 +14,7 @@ enum { NONE = -1 };
 typedef struct {
     size_t bytes;
     int first, last;  /* first and last step in which it holds a needed value; NONE: unused */
-    int into;         /* the slot that its buffers share instead, while memory.c plans; NONE */
+    int into;         /* slot whose memory it shares, while memory.c plans; NONE */
     int kept;         /* outside the arena: its content outlives a run */
     int foreign;      /* kept, but not in the executor's memory: a constant's data */
     int is_invariant; /* 1: its values stay the same from run to run */
@@ -36,7 +36,7 @@ typedef struct {
     step_kind kind;
     int backend;
     const adj_kernel *kernel;   /* the selected kernel; NULL: none is prepared */
-    const adj_kernel *proposer; /* whose match proposed the group; NULL for a single node */
+    const adj_kernel *proposer; /* kernel whose match proposed the group; NULL for a single node */
     adj_group group;
     adj_prep prep;
     int *in, *out; /* buffers, as group.in and group.out; one each for reorders and copies */
@@ -49,14 +49,14 @@ typedef struct {
 } step;
 
 typedef struct {
-    const adj_node *node; /* of the private graph */
+    const adj_node *node; /* node of the private graph */
     adj_node *user;       /* the same in the user's graph */
     int buffer;
     int update; /* index of the update that assigns it, or NONE */
 } leaf;
 
 typedef struct {
-    const adj_node *node; /* of the user's graph */
+    const adj_node *node; /* node of the user's graph */
     int buffer;           /* buffer with its value after a run */
 } fetch;
 

@@ -144,7 +144,7 @@ adj_status adj_run_each(int n, adj_exec *const list[])
     }
 #pragma omp parallel for num_threads(n > 0 ? n : 1) schedule(static, 1)
     for (int i = 0; i < n; i++) {
-        omp_set_num_threads(1); /* of the regions inside this one */
+        omp_set_num_threads(1); /* for the regions inside this one */
         (void)run_once(list[i]);
     }
     adj_status status = ADJ_OK;

@@ -283,7 +283,7 @@ static adj_status open_walk(walk *w)
 adj_status verify_plan(adj_exec *e)
 {
     walk w = {.e = e, .region.allocator = e->region.allocator};
-    const int runs = e->plan.n_invariant > 0 ? 2 : 1; /* else each starts as the first one */
+    const int runs = e->plan.n_invariant > 0 ? 2 : 1; /* only invariant steps make them differ */
     if (open_walk(&w) == ADJ_OK)
         (void)mark_assigned(&w);
     for (w.run = 1; w.run <= runs && e->status == ADJ_OK; w.run++)

@@ -1,4 +1,4 @@
-/* uses.c - which nodes some roots need, and the users of each. */
+/* uses.c - the nodes that some roots need, and the users of each. */
 #include <string.h>
 
 #include "graph.h"

@@ -7,7 +7,7 @@
  *   relu6_grad(dy, y)       dy where 0 < y < 6, else 0
  *   leaky_relu_grad(dy, y)  dy where y > 0, else alpha dy
  *   clip_grad(dy, x)        dy where min <= x <= max, else 0
- * Each is linear in dy, so for the incoming gradient e, the gradient of dy is the same op on e. The
+ * Each is linear in dy, so for the upstream gradient e, the gradient of dy is the same op on e. The
  * second operand's gradient is zero almost everywhere.
  *
  * relu's kernels: backends/naive/elementwise.c; backends/direct/fused_pointwise/, row_kernel.c

@@ -1,6 +1,6 @@
 /* activation_curved.c - activations with curved pieces, and their gradients as ops of their own. A
  * gradient reads the result instead of the operand where that is enough, as in activation.c. Each
- * is linear in dy, so for the incoming gradient e, the gradient of dy is the same op on e; the
+ * is linear in dy, so for the upstream gradient e, the gradient of dy is the same op on e; the
  * rules below give the second operand's. */
 #include <math.h>
 

@@ -85,7 +85,7 @@ static void norm_grad(adj_node *y, adj_node *dy, adj_node *dx[])
     dx[1] = to_stats(gamma, s, dx[2], dx[3]);
 }
 
-/* The sums are linear in dy: their adjoint is batch norm with the rows of the incoming gradient
+/* The sums are linear in dy: their adjoint is batch norm with the rows of the upstream gradient
  * as gamma and beta. */
 static void sums_grad(adj_node *y, adj_node *dy, adj_node *dx[])
 {

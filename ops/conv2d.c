@@ -6,7 +6,7 @@
  * depthwise_conv2d_native: y[.., c*multiplier + m] = sum over kh, kw of x[.., c] * w[kh,kw,c,m]:
  * every input channel has its own filters; the filter is [kh, kw, in, multiplier].
  *
- * The three ops of each family are closed under differentiation; d is the incoming gradient:
+ * The three ops of each family are closed under differentiation; d is the upstream gradient:
  *   y  = conv(x, w)              dx = backprop_input(w, d)     dw = backprop_filter(x, d)
  *   x' = backprop_input(w, e)    dw = backprop_filter(d, e)    de = conv(d, w)
  *   w' = backprop_filter(x, e)   dx = backprop_input(d, e)     de = conv(x, d)

@@ -1,6 +1,6 @@
 /* pool.c - max and average pooling, and their adjoints.
  *
- * Each pool is closed under differentiation; d is the incoming gradient:
+ * Each pool is closed under differentiation; d is the upstream gradient:
  *   y  = max_pool(x)                  dx = max_pool_grad(x, y, d)
  *   x' = max_pool_grad(x, y, e)       de = max_pool_grad_grad(x, y, d)
  *   y' = max_pool_grad_grad(x, y, e)  de = max_pool_grad(x, y, d)

@@ -42,7 +42,7 @@ typedef struct { /* the code for one instruction set */
     const struct winograd_code *winograd_image[2], *winograd_filter[2];
 } direct_isa;
 
-typedef struct { /* how a kernel packs its filter; `of`: the part of its state that packing needs */
+typedef struct { /* packing of a kernel's filter; `of`: the part of its state that packing needs */
     size_t of_bytes;
     int (*is_same)(const void *of, const void *other); /* true if both read the same layout */
     size_t (*bytes)(const void *of);
@@ -70,7 +70,7 @@ typedef struct {
     adj_layout *layouts;
 } direct;
 
-typedef struct { /* of an image */
+typedef struct { /* size of an image */
     ptrdiff_t h, w, c;
 } direct_size;
 

@@ -14,7 +14,7 @@
 /* A prepared start or all_reduce. */
 struct prepared {
     reduction *reduction;
-    float *wide;    /* of half types: the f32 values that are reduced */
+    float *wide;    /* f32 values that are reduced for half types; NULL for others */
     const void *at; /* result of the pending start; NULL if none */
     prepared *next; /* in group->prepared */
 };

@@ -33,7 +33,7 @@ struct reduction {
     stage stage[MAX_STAGES];
     char *received;     /* received values to be added */
     char *data;         /* the vector being reduced; NULL if none */
-    int tag, n_request; /* of the stage: requests not completed yet */
+    int tag, n_request; /* tag of the stage; its requests that are not completed */
     MPI_Request request[2];
     reduction *next; /* in group->flying */
 };

@@ -26,8 +26,8 @@ static lanes lanes_of(const adj_conv_geom *k, ptrdiff_t of_group, ptrdiff_t othe
 
 typedef struct {
     adj_conv_geom k;
-    ptrdiff_t channels, outputs; /* of a group */
-    strides in, out;             /* of the images at the input's and the output's side */
+    ptrdiff_t channels, outputs; /* channels and outputs of a group */
+    strides in, out;             /* strides of the images on the input's and the output's side */
     lanes l;
     const T *x, *w, *dy;
     const A *turned; /* w as [kh,kw,o,c], so that the inner loop of dx runs over contiguous c */

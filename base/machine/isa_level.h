@@ -1,5 +1,5 @@
-/* isa_level.h - which compilation of a loop (build.ninja's rule cc_isa) this processor can run,
- * and whether the AVX-512 one may call functions for further extensions. */
+/* isa_level.h - the compilation of a loop (build.ninja's rule cc_isa) that this processor can run.
+ * Above ISA_LEVEL_AVX512, the AVX-512 one may call functions for further extensions. */
 #ifndef ADJ_ISA_LEVEL_H
 #define ADJ_ISA_LEVEL_H
 

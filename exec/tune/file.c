@@ -197,7 +197,7 @@ static const char *load(tuner *t, char **text, size_t *size, adj_status *status)
     return wrong;
 }
 
-/* True if it was once written here. Another file is never replaced, whatever it is called. */
+/* True if it is a tune file; other files are never replaced. */
 static int is_ours(const char *text) { return strncmp(text, TUNE_BEGIN, strlen(TUNE_BEGIN)) == 0; }
 
 /* Appends the entries of the tune file, if it was made for this machine, to the table. Returns what

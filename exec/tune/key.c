@@ -12,7 +12,7 @@ enum { HASH_DIGITS = 18 }; /* with "#" and the end */
 typedef struct {
     char *text;
     size_t used, size; /* size: what may be used, the end left out */
-    uint64_t hash;     /* of everything, also what did not fit */
+    uint64_t hash;     /* hash of all bytes, also of those that did not fit */
 } writer;
 
 static void add_bytes(writer *w, const void *data, size_t n)
@@ -73,7 +73,7 @@ static adj_status put_node(writer *w, const adj_group *g, const adj_node *n)
     put(w, " %s%s=", n->op->name, shown);
     put_type(w, n->type);
     add_bytes(w, n->attrs, adj_attr_size(n->op));
-    for (int i = 0; i < n->n_in; i++) { /* what is computed from what */
+    for (int i = 0; i < n->n_in; i++) { /* edges of the group */
         add_number(w, adj_position(g->n_in, g->in, n->in[i]));
         add_number(w, adj_position(g->n_node, g->node, n->in[i]));
     }

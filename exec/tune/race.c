@@ -18,13 +18,13 @@ static const double clearly = 0.98, long_run = 0.02;
 
 typedef struct {
     step s;
-    int number;  /* of the kernel's candidates */
+    int number;  /* number among the kernel's candidates */
     double best; /* seconds; HUGE_VAL: not run */
     int dropped; /* out of the race */
 } timed_candidate;
 
 typedef struct {
-    region region; /* of this group */
+    region region; /* memory for this group */
     int n;
     timed_candidate *list;
 } race;

@@ -107,7 +107,7 @@ int adj_is_training_state(const adj_node *n)
     static const char *const parts[] = {"/momentum", "/adam_m", "/adam_v", "/rmsprop_v"};
     static const char *const wholes[] = {"adam/step", "dropout/step", "loss_scale",
                                          "loss_scale/good_steps", "loss_scale/skipped"};
-    static const char sums[] = "accumulated/"; /* of adj_emit_accumulation */
+    static const char sums[] = "accumulated/"; /* prefix of adj_emit_accumulation */
     const char *name = n != NULL ? adj_node_name(n) : "";
     size_t length = strlen(name);
 

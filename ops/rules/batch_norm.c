@@ -54,7 +54,7 @@ adj_node *batch_norm_fold(const adj_node *n, adj_node *const in[])
  * reads anyway: then d is never written, and y is not read. So each gets its own copies of z and
  * d, for a kernel that computes all three nodes in one pass. */
 
-/* Returns the index of the incoming gradient, which is also the clone number of its copies. */
+/* Returns the index of the upstream gradient, which is also the clone number of its copies. */
 static int gradient_operand(const adj_node *n) { return n->op == &adj_op_batch_norm_grad ? 3 : 2; }
 
 /* True if n's gradient operand is relu_grad(dy, relu(z)) with z = batch_norm of n's own

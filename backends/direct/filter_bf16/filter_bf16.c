@@ -18,7 +18,7 @@ enum {
     MIN_PIXELS = 256,        /* least pixels of a chunk that is cut to make more jobs */
     SEGMENT_BYTES = 1200 << 10, /* bytes of all segments' sums, which are added at the end */
     MAX_SEGMENTS = 16,
-    PADDING = -1 /* of lists of pixels */
+    PADDING = -1 /* entry of padding in lists of pixels */
 };
 
 /* Matches the gradient with the cast of its result to f32, the type of the sums. */

@@ -99,7 +99,7 @@ static void set_rows(filter_gemm *p)
 static int set_scratch(filter_gemm *p, ptrdiff_t element, size_t *scratch)
 {
     const ptrdiff_t line = p->group * p->lanes, product = FILTER_GEMM_VECTORS * p->lanes;
-    const ptrdiff_t pixels = p->pixels > 0 ? p->band_pixels : p->rows * p->y.w; /* of a band */
+    const ptrdiff_t pixels = p->pixels > 0 ? p->band_pixels : p->rows * p->y.w; /* a band's */
     size_t thread = 0;
     if (p->row > max_elements || p->slots > max_elements / max(p->row, 1) ||
         p->elements > max_elements / line || pixels > max_elements / product)

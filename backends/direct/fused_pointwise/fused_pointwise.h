@@ -136,7 +136,7 @@ typedef struct fused_group {
      * of its sum (FUSED_PRELU_TERM), with .y, followed by the sum. */
     fused_node node[FUSED_LOOPS];
     fused_value value[FUSED_VALUES];
-    row_kernel_plan row_kernel; /* of all nodes together */
+    row_kernel_plan row_kernel; /* all nodes together */
     row_kernel *half_kernel;    /* NULL for that of the pass's instruction set */
     /* offsets in the scratch */
     size_t buffers, buffers_each; /* per thread */
@@ -170,7 +170,7 @@ static inline double *fused_partial(const fused_group *p, const adj_call *c, int
 typedef struct {
     const adj_op *op;
     fused_code code;
-    const char *roles; /* of its operands: f full, b full or broadcast, p needed before the pass */
+    const char *roles; /* by operand: f full, b full or broadcast, p needed before the pass */
     int tiled;         /* tiled vectors of its own, computed from the p operands */
     int is_sum;
 } fused_kind;

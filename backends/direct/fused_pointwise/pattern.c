@@ -49,7 +49,7 @@ static const char *const patterns[] = {
 
 typedef struct {
     const fused_group *p;
-    int first, n_node; /* of p's nodes */
+    int first, n_node; /* range of p's nodes */
     int in_memory;     /* operands and result are in memory, not in buffers */
     int so_far;        /* value; -1 if none yet */
     int widened;       /* so_far, or the operand, cast to f32; -1 if no value */

@@ -39,7 +39,7 @@ static inline span columns_of(const adj_conv_geom *g, ptrdiff_t ow)
 typedef struct { /* the part of a window inside the image */
     ptrdiff_t rows, columns;
     ptrdiff_t row, pixel;       /* elements from one row, one pixel, to the next */
-    int32_t number, number_row; /* of the first pixel; from one row to the next; 1 along a row */
+    int32_t number, number_row; /* first pixel; step from row to row; 1 along a row */
 } window;
 
 static inline window window_at(const adj_conv_geom *g, span h, span w)

@@ -81,7 +81,7 @@ typedef struct winograd {
 } winograd;
 
 typedef struct {
-    ptrdiff_t image, row, column; /* of the tile's first pixel */
+    ptrdiff_t image, row, column; /* position of the tile's first pixel */
 } winograd_place;
 
 static inline winograd_place winograd_place_of(const winograd *p, ptrdiff_t tile)
