@@ -14,7 +14,7 @@ enum { CASE_TENSORS = 8, CASE_RESULTS = 8, CASE_READ = 32, CASE_TEXT = 600 };
 
 typedef struct {
     adj_node *node;
-    adj_node *other;    /* what will do as well; NULL: nothing else */
+    adj_node *other;    /* alternative that is accepted, too; NULL: none */
     const json_t *want; /* {"shape", "data"} */
     const char *label;
 } case_result;
@@ -43,7 +43,7 @@ typedef struct {
     adj_status refused;     /* by a call that has no graph, by the graph, or by the executor */
     int malformed;          /* the case itself cannot be read */
     char text[CASE_TEXT];   /* why */
-    int steps, naive_steps; /* of the plan that ran */
+    int steps, naive_steps; /* steps of the plan that ran */
 } conformance_case;
 
 typedef struct {

@@ -14,7 +14,7 @@ enum { MAX_CALLS = 20000 };
 typedef struct {
     long calls, live, fail_at; /* fail_at 0: never */
     int fails_on;              /* and so do all calls behind it */
-    uint64_t *stack;           /* of each call, from 1 to MAX_CALLS; NULL: not kept */
+    uint64_t *stack;           /* hash of each call's stack, from 1 to MAX_CALLS; NULL: not kept */
 } counter;
 
 /* A hash of the return addresses. */

@@ -1,4 +1,4 @@
-/* delayed_link.c - how much of the communication a training step hides behind its backward pass,
+/* delayed_link.c - part of the communication that a training step hides behind its backward pass,
  * over a link that this program makes up: a backend whose reductions are done so many bytes per
  * second later, one after the other, and take no processor.
  *

@@ -1,5 +1,5 @@
-/* expect.h - what the tests of ops share on top of harness.h: dtypes with their tolerances, inputs
- * by the text of their type, shapes, the adjoint identity. */
+/* expect.h - declarations that tests of ops share on top of harness.h: dtypes with tolerances,
+ * inputs by the text of their type, shapes, the adjoint identity. */
 #ifndef EXPECT_H
 #define EXPECT_H
 

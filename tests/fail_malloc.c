@@ -41,7 +41,7 @@ __attribute__((constructor)) static void begin(void)
     if (library == NULL || at == NULL)
         return;
     inside = 1;
-    (void)backtrace(frame, 2); /* which loads what unwinds */
+    (void)backtrace(frame, 2); /* loads the unwinder */
     inside = 0;
     dl_iterate_phdr(find_library, (void *)library);
     wanted = strtol(at, NULL, 10);

@@ -10,7 +10,7 @@
 
 typedef struct {
     adj_shape s;
-    int64_t groups; /* of an image's channels; 0: batch norm, each channel of all images */
+    int64_t groups; /* groups of an image's channels; 0: batch norm, each channel of all images */
     double epsilon;
     adj_format format;
 } norm_problem;

@@ -27,7 +27,7 @@ typedef struct {
     oracle_conv a;
     int oh, ow, oc;
     adj_shape x, w, y;
-    adj_conv attrs; /* what the library is given */
+    adj_conv attrs; /* attributes for the library */
 } oracle_sizes;
 oracle_sizes oracle_sizes_of(oracle_conv a);
 

@@ -55,7 +55,7 @@ static inline long double target_of(const softmax_problem *p, const double *labe
 }
 
 typedef struct {
-    long double max, sum; /* of a row; of exp(z - max) */
+    long double max, sum; /* maximum of a row; sum of exp(z - max) */
 } softmax_sums;
 
 static inline softmax_sums softmax_sums_of(const double *row, int64_t k)

@@ -14,7 +14,7 @@
 typedef struct {
     const char *of;      /* a folder, or several */
     const char *headers; /* public ones */
-    const char *folders; /* whose headers may be included by their path */
+    const char *folders; /* folders whose headers may be included by their path */
 } rule;
 
 static const rule rules[] = {

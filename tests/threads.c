@@ -192,7 +192,7 @@ int main(int argc, char **argv)
     static const char *const models[] = {"lenet", "ds_cnn"};
     const char *plan = getenv("ADJOINT_PLAN");
     if (plan != NULL && strcmp(plan, "tune") == 0)
-        unsetenv("ADJOINT_PLAN"); /* what is timed anew may be chosen anew, with other last bits */
+        unsetenv("ADJOINT_PLAN"); /* a new tuning may choose other kernels, with other last bits */
 
     for (int m = 0; m < 2; m++)
         for (int b = 0; b < 2; b++) {

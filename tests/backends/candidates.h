@@ -9,9 +9,10 @@
 typedef struct {
     const adj_backend *b;
     void *opened;
-    int threads;        /* threads that it was opened for and that kernels may use */
-    uint32_t invariant; /* of the operands of groups that are run, as in adj_prep; 0 when opened */
-    int same_bits;      /* 1: visit_candidates runs none with sums_by_threads; 0 when opened */
+    int threads; /* threads that it was opened for and that kernels may use */
+    uint32_t
+        invariant; /* invariant operands of groups that are run, as in adj_prep; 0 when opened */
+    int same_bits; /* 1: visit_candidates runs none with sums_by_threads; 0 when opened */
 } test_backend;
 test_backend backend_open(const char *name); /* for two threads */
 test_backend backend_open_math(const char *name, int threads, adj_math math);
@@ -31,7 +32,7 @@ static inline int min_threads(void)
 }
 
 typedef struct {
-    adj_status status; /* of prepare, reorders and run */
+    adj_status status; /* status of prepare, reorders and run */
     char impl[64], why[ADJ_WHY], layouts[160];
     const char *kernel;
     int sums_by_threads; /* as in adj_prep */

@@ -22,10 +22,10 @@ uint32_t rows_from(uint32_t first, const char *isa);
 /* ---- a kernel under test ---- */
 
 typedef struct {
-    const char *name;    /* NULL: the first that takes the nodes */
-    const char *impl[2]; /* what it is, one of these, before ":" and the ISA; NULL: anything */
-    int is_only;         /* it has one candidate */
-    const char *packed;  /* in its layouts if operands never change; NULL: not looked at */
+    const char *name;           /* NULL: the first that takes the nodes */
+    const char *impl[2];        /* accepted names before ":" and the ISA; NULL: any */
+    int is_only;                /* it has one candidate */
+    const char *packed;         /* in its layouts if operands never change; NULL: not looked at */
     const adj_op *never_packed; /* but for this op */
     int first, last;            /* enum oracle_result: what it computes */
     int is_cast;                /* with a cast to f32 behind it */
@@ -51,7 +51,7 @@ void expect_refused_row(const tested_kernel *k, oracle_conv row, const char *wor
  * is not multiplied by. */
 typedef struct {
     oracle_conv row;
-    int64_t element; /* of the filter; -1: all are numbers */
+    int64_t element; /* index in the filter; -1: all are numbers */
     double value;
 } bias_case;
 bias_case bias_case_at(int i);

@@ -35,7 +35,7 @@ typedef struct {
 typedef struct {
     char key[320]; /* kernel, implementation, layouts */
     int sums_by_threads;
-    double *y; /* of the first run that has it; NULL: not run */
+    double *y; /* values of the first run with the key; NULL: not run */
 } seen;
 
 typedef struct {

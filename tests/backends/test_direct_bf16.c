@@ -26,9 +26,9 @@ typedef struct {
     adj_dtype dtype;
     const char *isa;
     uint32_t first; /* random row */
-    int rows;       /* how many */
+    int rows;       /* number of rows */
     const oracle_conv *sums;
-    double error; /* of these; 0: not looked at */
+    double error; /* error limit of sums; 0: not checked */
 } test_case;
 
 /* Products are exact: what is left is the rounding of sums in f32, here of 24,750 terms of one

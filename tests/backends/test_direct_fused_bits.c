@@ -85,7 +85,7 @@ Test(direct_fused_bits, row_kernels) { for_each_isa(N_ROW_ISA, row_isas, expect_
 enum { N_OP = 40 };
 
 typedef struct {
-    adj_node *h, *a, *b, *vector, *scalar, *counter; /* of the type, but for the counter */
+    adj_node *h, *a, *b, *vector, *scalar, *counter; /* operands of the type, but for the counter */
     adj_node *wide, *stats;                          /* f32 */
 } operands;
 

@@ -216,7 +216,7 @@ static void expect_every_f16(const char *isa)
     fetch(&f, 2, &got);
     expect_same_bits(got.value[0], half, HALVES, isa);
     expect_same_bits(got.value[1], rounded, NEAR * HALVES, isa);
-    for (int k = 0; k < HALVES; k++) /* of NaNs as well */
+    for (int k = 0; k < HALVES; k++) /* signs, of NaNs as well */
         cr_assert_eq(signbit(got.value[0][k]) != 0, k >> 15, "%s: %04x", isa, (unsigned)k);
 }
 

@@ -195,7 +195,7 @@ static void expect_near(const double *got, const double *want, int64_t n, double
 
 static void expect_transformed_once(const char *isa)
 {
-    /* of y, and of dx, whose operand is inexact as well */
+    /* bounds of y, and of dx, whose operand is inexact as well */
     static const double bound[FETCHES] = {3e-5, 6e-5, 6e-5, 12e-5};
     static const char *const layout[FETCHES] = {"points36", "points36dx", "points64", "points64dx"};
     scoped(rig_free) rig kept = winograd_by("direct", ADJ_MATH_FAST, 32, 0),

@@ -262,7 +262,7 @@ static void expect_why(oracle_conv row, const char *isa, const char *why)
 {
     scoped(conv_problem_free) conv_problem p = conv_problem_new(row, ADJ_BF16, REALS);
     scoped(backend_close) test_backend t = direct_open(isa, 2, ADJ_MATH_FAST);
-    t.invariant = UINT32_MAX; /* which lowers the bound of tiles in f32 alone */
+    t.invariant = UINT32_MAX; /* lowers the bound of tiles in f32 alone */
     for (int direction = 0; direction < DIRECTIONS; direction++) {
         const adj_node *node = p.result[direction];
         expect_no_kernel(&p.f, &t, "winograd", 1, &node, why);

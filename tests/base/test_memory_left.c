@@ -167,7 +167,7 @@ Test(memory_left, what_malloc_keeps)
 
 static const struct {
     const char *meminfo, *cgroup, *inner, *outer; /* memory.max and memory.current */
-    const char *stat;                             /* of the inner group */
+    const char *stat;                             /* memory.stat of the inner group */
     size_t bytes;
     const char *limit;
 } systems[] = {

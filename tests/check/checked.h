@@ -22,7 +22,7 @@ static inline adj_node *built(adj_graph *g, const op_args *args)
 typedef void grad_rule(adj_node *y, adj_node *dy, adj_node *dx[]);
 typedef void value_domain(const adj_node *n, int i, int64_t count, double v[]);
 
-static const adj_op *sound_op; /* of the node that with_rule copied */
+static const adj_op *sound_op; /* op of the node that with_rule copied */
 
 static inline adj_node *simplify_to_sound(const adj_node *n, adj_node *const in[])
 {

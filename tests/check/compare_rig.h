@@ -27,7 +27,7 @@ typedef enum {
     RACING,    /* wrong on more threads than one */
     LOSES_NAN, /* NaN becomes 0, as with a careless comparison */
     FLIPS_INFINITY,
-    WRONG_ON_TIES, /* what equals its neighbor is twice as large */
+    WRONG_ON_TIES, /* doubles an element that equals its neighbor */
     WRONG_ON_LARGE,
     NEGATIVE_ZERO, /* where x is below 0 */
     IN_PLACE,      /* wrong by a rounding where it may overwrite its operand */
@@ -38,7 +38,7 @@ typedef enum {
     FAILING_WITH_A_WORD /* its message has the word that the executor's about canaries has */
 } fault;
 static fault planted;
-static int runs;               /* of the backend below, in one process */
+static int runs;               /* runs of the backend below, in one process */
 static unsigned thread_counts; /* bit n: it was run with n threads */
 
 static int is_fused(void) { return planted == FUSED || planted == SLIGHTLY_FUSED; }

@@ -10,7 +10,7 @@
 
 static struct {
     const char *op;
-    double factor;                             /* of all elements */
+    double factor;                             /* factor of all elements */
     void (*spoil)(const adj_node *n, void *y); /* instead of the factor; NULL: none */
     adj_status (*run)(const adj_call *c);      /* instead of naive's kernel; NULL: none */
 } spoiled;

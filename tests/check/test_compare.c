@@ -355,7 +355,7 @@ Test(compare, a_trial_tells_what_comes)
     rig_compare_elsewhere(&r, "naive", (adj_trial_opts){.elsewhere = told_elsewhere, .user = &t});
     cr_expect_eq(r.c->n_failed, 0);
     cr_expect_geq(t.n_planning, 2);
-    cr_expect_geq(t.n_relu, 3); /* of the whole graph and alone, each at least twice */
+    cr_expect_geq(t.n_relu, 3); /* in the whole graph and alone, each at least twice */
 }
 
 /* A response whose texts do not end. */

@@ -121,7 +121,7 @@ Test(compare_trust, zeros_beside_a_large_number)
         cr_assert_str_eq(row->backend, "crooked");
         cr_assert_eq(row->isolated.wrong, small ? 0 : 23);
         cr_assert_eq(row->isolated.zeros, 23);
-        cr_assert_eq(row->verdict, ADJ_VERDICT_FAIL); /* of the small ones, by other values */
+        cr_assert_eq(row->verdict, ADJ_VERDICT_FAIL); /* the small ones fail by other values */
         if (small)
             cr_assert_str_eq(row->reason, "on values close to 0: 1 of 24 wrong, worst at element "
                                           "7: got 0, expected 0.000953674316");
@@ -236,7 +236,7 @@ static void run_out_at_each_place(const char *config, int guard)
                      all.calls, c.live);
         failed++;
     }
-    cr_assert_gt(failed, 100); /* how many places there are is a matter of inlining, too */
+    cr_assert_gt(failed, 100); /* the number of places depends on inlining, too */
 }
 
 Test(compare_trust, out_of_memory_naive) { run_out_at_each_place("naive", 0); }

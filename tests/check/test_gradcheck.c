@@ -170,7 +170,7 @@ Test(gradcheck, steps_of_an_optimizer)
                 cr_expect_str_eq(adj_gradcheck_row_at(r, i)->method, "formula");
                 found[k]++;
             }
-    cr_expect_eq(found[0], 2); /* of both moments, whose attributes differ */
+    cr_expect_eq(found[0], 2); /* rows of both moments, whose attributes differ */
     cr_expect_eq(found[1], 1);
     cr_expect_eq(found[2], 1);
     o.exec.updates = adj_updates_new(other);

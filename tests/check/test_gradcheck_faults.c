@@ -144,7 +144,7 @@ static void bias_faulty_grad(adj_node *y, adj_node *dy, adj_node *dx[])
 
 typedef struct {
     fault fault;
-    const char *op;         /* whose gradient is wrong */
+    const char *op;         /* op with a wrong gradient */
     const char *kernel;     /* by which kernel; NULL: by its rule */
     const char *wrt, *says; /* in pattern or hint */
 } plant;

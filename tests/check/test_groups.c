@@ -20,7 +20,7 @@ typedef enum {
     NO_BIAS,
     UNSTEADY,
     SHAKEN,  /* the sum inside is off by a rounding: masks at the kink flip */
-    DOUBLED, /* what the mask lets through */
+    DOUBLED, /* doubles the values that the mask lets through */
     LOSES_NAN,
     OFF_ON_INTEGERS, /* by a rounding */
     FAILING

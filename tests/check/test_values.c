@@ -268,7 +268,7 @@ Test(compare_spread, no_farther_than_the_padding)
 
 enum { ROWS = 128 };
 
-static int seen[16]; /* how often: -1, 0, 1, ... */
+static int seen[16]; /* counts of -1, 0, 1, ... */
 
 static adj_status prepare_watching(void *backend, const adj_group *g, int candidate, adj_prep *p)
 {

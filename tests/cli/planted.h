@@ -13,8 +13,8 @@ enum { /* strides */
        PLANTED_WRONG = 1,
        PLANTED_NAN = 2,
        PLANTED_CRASH = 3,
-       PLANTED_HANG_KERNEL = 5,   /* of this size, and 3 output channels: it never comes back */
-       PLANTED_IMAGES_KERNEL = 5, /* of this size, 32 outputs at least */
+       PLANTED_HANG_KERNEL = 5,   /* filters of this size, and 3 output channels: never returns */
+       PLANTED_IMAGES_KERNEL = 5, /* filters of this size, 32 outputs at least */
        PLANTED_IMAGES = 8         /* right for at most so many */
 };
 

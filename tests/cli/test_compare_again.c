@@ -1,4 +1,4 @@
-/* test_compare_again.c - what a comparison writes: the command line that a failing one prints fails
+/* test_compare_again.c - output of a comparison: the command line that a failing one prints fails
  * in the same way in a shell; if both batches of adjoint compare --model fail, JSON and JUnit
  * reports hold both; processes that do not respond. */
 #include <criterion/criterion.h>

@@ -104,7 +104,7 @@ Test(compare_crash, of_gradcheck_too)
         "adjoint gradcheck: a kernel crashed; run adjoint compare --guard to find out which\n");
 }
 
-static folder planted; /* of the script */
+static folder planted; /* folder of the script */
 
 static void make_folder(void) { planted = folder_new(); }
 static void remove_folder(void) { folder_remove(&planted); }

@@ -42,7 +42,7 @@ static const struct {
      "--draws 2",
      1, "--op depthwise_conv2d_native"},
     {"gradcheck --model lenet5 --order 2 --rtol 1e-12 --seed 5 --batch 1 --draws 1",
-     9, /* of both orders */
+     9, /* failures of both orders */
      "--order 2 --draws 1 --rtol 1e-12 --seed 5"},
 };
 
@@ -59,7 +59,7 @@ Test(gradcheck_cli, every_line_repeats_its_failure, .init = plan_as_usual)
             cr_expect_null(strstr(repro, "--model"), "%s: %s", failing[i].line, repro);
             cr_assert_eq(strncmp(repro, "adjoint ", 8), 0, "%s", repro);
             tool(1, "%s", repro + 8);
-            int found = 0; /* of the operands that fail there as well */
+            int found = 0; /* 1: the operand fails there as well */
             for (const char *b = ran.out;
                  (b = next_failure(b, worst_again, repro_again)) != NULL;) {
                 found |= strcmp(worst, worst_again) == 0;

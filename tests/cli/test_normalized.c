@@ -124,8 +124,8 @@ Test(normalized, the_training_part_decides)
     static const struct {
         int is_bytes[2]; /* training, test */
         float values[2][4];
-        float factor;     /* of the test split; 0: refused */
-        const char *says; /* of what was found and expected */
+        float factor;     /* factor of the test split; 0: refused */
+        const char *says; /* words on the found and expected values */
     } cases[] = {
         {{0, 0}, {{0, 1, 0, 0.5f}, {0, 0.25f, 0.5f, 0.5f}}, 255, NULL},
         {{0, 0},

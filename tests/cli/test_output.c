@@ -31,7 +31,7 @@ static void run_without_output(const char *const words[], int kind)
 }
 
 static const struct {
-    int status; /* of the command itself: 0 becomes 1, or 141 where a pipe has no reader */
+    int status; /* status of the command itself: 0 becomes 1, or 141 where a pipe has no reader */
     const char *line;
 } calls[] = {
     {0, "--help"},

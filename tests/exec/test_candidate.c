@@ -24,7 +24,7 @@ static adj_status prepare(const char *name, int limit, int candidate, adj_prep *
     if (candidate >= limit)
         return ADJ_ENOKERNEL;
     p->in[0] = candidate == 1 ? &packed : p->in[0];
-    p->scratch = 64; /* what one prepares to must not be seen by the next */
+    p->scratch = 64; /* must not be seen by the next candidate */
     return ADJ_OK;
 }
 
@@ -151,7 +151,7 @@ Test(candidate, areas)
 /* ---- estimates: two backends before naive, each with a kernel for relu ---- */
 
 enum { N_PLANTED = 2, REFUSES = -1 };
-static double times[N_PLANTED]; /* of a good kernel's time; REFUSES */
+static double times[N_PLANTED]; /* multiples of a good kernel's time; REFUSES */
 static int prepared, opened[N_PLANTED], closed;
 static adj_status open_status[N_PLANTED];
 
@@ -251,7 +251,7 @@ Test(estimate, the_least_is_taken_whichever_backend_it_is_of)
     expect(1, 2, "first:1");
     expect(2, 1, "second:1");
     expect(1, 0.99, "second:1");
-    expect(1, 1, "first:1"); /* of equals the one that is preferred */
+    expect(1, 1, "first:1"); /* the preferred one of two equals */
     expect(REFUSES, 3, "second:1");
     expect(3, REFUSES, "first:1");
     expect(REFUSES, REFUSES, "naive:f32");

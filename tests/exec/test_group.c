@@ -1,8 +1,8 @@
-/* test_group.c - which proposed groups are taken: random graphs and proposals, against a count of
- * what can be ordered. The planted kernel refuses every group in the end, so its nodes run one by
- * one and the values must be those without any groups. The groups of a plan's steps: nodes of the
- * executor's graph, and layouts of operands and results. Epilogues: the nodes that a plan adds to a
- * selected kernel, and that none is lost. */
+/* test_group.c - the proposed groups that are taken: random graphs and proposals, against a count
+ * of what can be ordered. The planted kernel refuses every group in the end, so its nodes run one
+ * by one and the values must be those without any groups. The groups of a plan's steps: nodes of
+ * the executor's graph, and layouts of operands and results. Epilogues: the nodes that a plan adds
+ * to a selected kernel, and that none is lost. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,5 @@
-/* test_memory.c - whose memory an executor uses, when, and how much: no allocation during a run,
- * memory running out anywhere, a small arena, NaN in it where no kernel has written, and huge
- * pages. */
+/* test_memory.c - memory of an executor: owner, time and size; no allocation during a run, memory
+ * running out anywhere, a small arena, NaN in it where no kernel has written, and huge pages. */
 #include <criterion/criterion.h>
 #include <inttypes.h>
 #include <stdio.h>

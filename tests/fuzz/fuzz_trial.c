@@ -141,7 +141,7 @@ static int is_short(const uint8_t *request, size_t n)
     for (uint64_t i = 0; i < nodes && i < 64; i++) {
         const adj_node *y = next_node(&r, g);
         if (y == NULL)
-            break; /* which is refused */
+            break; /* refused below */
         bytes += (double)adj_shape_elems(y->type.shape) * 8;
         flop += y->op->flop != NULL ? y->op->flop(y) : 0;
     }
@@ -265,7 +265,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         memcpy(copy, m->bytes, m->n);
         size_t left = patch(in, copy, m->n);
         uint8_t *exact =
-            malloc(left > 0 ? left : 1); /* of exactly that length: reading on is noticed */
+            malloc(left > 0 ? left : 1); /* exactly that length, so that reading on is noticed */
         must(exact != NULL);
         memcpy(exact, copy, left);
         run_request(exact, left);

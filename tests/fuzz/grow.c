@@ -321,7 +321,7 @@ static void grow_any(garden *t)
     keep(t, op_build(&c, name));
 }
 
-/* ---- all ---- */
+/* ---- the graph ---- */
 
 void grow(garden *t)
 {

@@ -15,7 +15,7 @@ typedef struct {
     adj_graph *g;
     adj_updates *updates;
     int wild, uniform;
-    adj_dtype dtype; /* of most leaves */
+    adj_dtype dtype; /* type of most leaves */
     int n, leaves;
     adj_node *value[MAX_VALUES];
 } garden;

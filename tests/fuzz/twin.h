@@ -1,5 +1,5 @@
-/* twin.h - what every node of a graph must be: the same graph on naive with every value kept and
- * nothing assigned, so that no memory is shared and no update is seen. */
+/* twin.h - expected values of every node of a graph: the same graph on naive with every value kept
+ * and nothing assigned, so that no memory is shared and no update is seen. */
 #ifndef TESTS_FUZZ_TWIN_H
 #define TESTS_FUZZ_TWIN_H
 
@@ -10,7 +10,7 @@
 typedef struct {
     adj_exec *exec;
     int n;
-    adj_node **node; /* what the roots need, in id order */
+    adj_node **node; /* nodes that the roots need, in id order */
     void **value;    /* by position in node */
     char *sure;      /* by position: every backend must get these very numbers */
     int *at;         /* by id: position in node, or -1 */

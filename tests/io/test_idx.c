@@ -131,7 +131,7 @@ Test(idx, gz_members_and_what_follows)
 
 typedef struct {
     const char *word;
-    int number, at; /* of the file; where the bytes are replaced, or follow */
+    int number, at; /* number of the file; offset of the bytes that are replaced or appended */
     size_t n;
     uint8_t bytes[13];
 } lie;
@@ -163,7 +163,7 @@ Test(idx, lies)
     };
     struct rlimit limit;
     (void)limit;
-#ifndef __SANITIZE_ADDRESS__ /* which reserves terabytes */
+#ifndef __SANITIZE_ADDRESS__ /* AddressSanitizer reserves terabytes */
     long pages = 0;
     FILE *statm = fopen("/proc/self/statm", "r");
     cr_assert(statm != NULL && fscanf(statm, "%ld", &pages) == 1);
@@ -336,7 +336,7 @@ typedef struct {
     struct {
         int64_t first, h, w, c, real;
     } of;
-    float x[40]; /* of the first image of the batch */
+    float x[40]; /* pixels of the first image of the batch */
     int32_t labels[2];
 } batch_case;
 
@@ -345,7 +345,7 @@ Test(batch, sizes_and_padding)
     static const batch_case cases[] = {
         {{0, 2, 2, 1, 2}, {21, 22, 23, 24}, {6, 4}},
         {{2, 2, 2, 1, 1}, {11, 12, 13, 14}, {5, -1}},  /* filled up with order[0] */
-        {{3, 2, 2, 1, 0}, {21, 22, 23, 24}, {-1, -1}}, /* behind the end */
+        {{3, 2, 2, 1, 0}, {21, 22, 23, 24}, {-1, -1}}, /* past the end */
         {{0, 2, 2, 3, 2}, {21, 21, 21, 22, 22, 22, 23, 23, 23, 24, 24, 24}, {6, 4}},
         /* torch.nn.functional.interpolate(mode="bilinear", align_corners=False) */
         {{0, 4, 4, 1, 2},

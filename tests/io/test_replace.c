@@ -1,5 +1,5 @@
-/* test_replace.c - what a new file inherits from the one it replaces, symbolic links, and paths
- * that may be written. */
+/* test_replace.c - attributes that a new file inherits from the one it replaces, symbolic links,
+ * and paths that may be written. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <grp.h>

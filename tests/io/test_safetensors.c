@@ -433,7 +433,7 @@ Test(safetensors, every_flipped_bit_is_refused_or_equal)
         }
         if (bit / 8 >= header)
             expect_text(t->message, "is damaged");
-        if (bit == last) /* of step, the last four bytes */
+        if (bit == last) /* in the data of step, the last four bytes */
             expect_text(t->message, "tensor step: its data is damaged (checksum: got bf3dae76, "
                                     "expected c9e1efe6)");
         c.bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
@@ -544,7 +544,7 @@ Test(safetensors, round_trip_and_refusals)
     }
     adj_tensors_free(t);
 
-    adj_tensor bad[2] = {x[0], x[0]}; /* twice the same name */
+    adj_tensor bad[2] = {x[0], x[0]}; /* duplicate name */
     cr_expect_eq(adj_tensors_write(path.s, 2, bad, 0, NULL, &error), ADJ_EARG);
     bad[1].name = "__metadata__";
     cr_expect_eq(adj_tensors_write(path.s, 2, bad, 0, NULL, &error), ADJ_EARG);

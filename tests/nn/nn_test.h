@@ -1,5 +1,5 @@
-/* nn_test.h - what the tests of this folder share: leaves filled with a sine that PyTorch programs
- * can make too, executors on the naive backend. */
+/* nn_test.h - fixtures that the tests of this folder share: leaves filled with a sine that PyTorch
+ * programs can make too, executors on the naive backend. */
 #ifndef NN_TEST_H
 #define NN_TEST_H
 

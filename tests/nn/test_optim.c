@@ -339,7 +339,7 @@ Test(optim, names)
         o = (adj_optimizer_opts){.clip_norm = 3};
         cr_assert_eq(adj_optimizer_from_name(adj_optimizer_name_at(i), &o), ADJ_OK);
         cr_expect_eq(o.clip_norm, 0);
-        o.clip_norm = 2; /* what is no part of the name */
+        o.clip_norm = 2; /* no part of the name */
         o.weight_decay = 0.3;
         cr_expect_str_eq(adj_optimizer_name(&o), adj_optimizer_name_at(i));
     }

@@ -8,7 +8,7 @@
 
 typedef struct {
     const char *name;
-    double norm, sum; /* of the gradient g: sqrt of sum g[i]^2, sum of g[i] cos(i) */
+    double norm, sum; /* norm of the gradient g; sum of g[i] cos(i) */
 } summary;
 
 /* PyTorch 1.13; the nets are those of a few lines of torch.nn.functional. */
@@ -355,6 +355,6 @@ Test(layers, a_frozen_part_of_a_model)
     cr_assert_not_null(logits);
     for (int i = 0; i < adj_graph_node_count(g); i++)
         stats += strcmp(adj_node_op(adj_graph_node_at(g, i)), "batch_norm_stats") == 0;
-    cr_expect_eq(stats, 4); /* of 7: two in each block */
+    cr_expect_eq(stats, 4); /* 4 of 7: two in each block */
     cr_expect_eq(adj_updates_count(adj_layer_updates(g)), 4);
 }

@@ -11,7 +11,7 @@
 enum { ROOM = 64 };
 
 static char source[1024]; /* the text */
-static const char *rest;  /* of it, to be parsed */
+static const char *rest;  /* rest of the text, to be parsed */
 
 static void *zeros(size_t n, size_t size)
 {

@@ -18,7 +18,7 @@
 #include "adjoint_ext.h"
 #include "adjoint_onnx.h"
 
-enum { MAX_TENSORS = 64, MAX_ELEMS = 128 /* of a leaf, beyond which every nth is compared */ };
+enum { MAX_TENSORS = 64, MAX_ELEMS = 128 /* a leaf's; beyond it every nth is compared */ };
 
 typedef struct {
     int gradients; /* 1: by --gradients */

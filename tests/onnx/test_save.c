@@ -1,4 +1,4 @@
-/* test_save.c - what adj_onnx_save writes, read back message by message and as a network.
+/* test_save.c - files that adj_onnx_save writes, read back message by message and as a network.
  * tests/test_onnx.sh has ONNX Runtime run such files where it is installed. Files with a symbolic
  * batch are read back with another one than that of the graph: where reshapes and transposes move
  * the batch, and where numbers and parameters stand beside it. */

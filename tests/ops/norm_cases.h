@@ -1,5 +1,5 @@
-/* norm_cases.h - what the tests of batch, group and layer norm share: how well each type is met,
- * the type of statistics. */
+/* norm_cases.h - declarations that the tests of batch, group and layer norm share: the tolerance
+ * of each type, the type of statistics. */
 #ifndef TESTS_OPS_NORM_CASES_H
 #define TESTS_OPS_NORM_CASES_H
 

@@ -27,7 +27,7 @@ typedef struct {
     const char *a, *b, *c;
     /* padding is VALID unless it says else, and comes last; "strides=" is an empty list */
     const char *attrs;
-    const char *words; /* of the refusal, separated by |; NULL: legal, and all zeros */
+    const char *words; /* words of the refusal, separated by |; NULL: legal, and all zeros */
 } row;
 
 static const row rows[] = {

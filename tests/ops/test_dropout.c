@@ -50,7 +50,7 @@ static double *drop_out(const char *impl, adj_dtype dtype, int64_t n, const adj_
     adj_node *y = adj_node_new2(&adj_op_dropout, in, step_of(&f, STEP), a);
     if (impl == NULL)
         return evaluate(&f, y, "naive");
-    return evaluate_by(&f, y, a->rate > 0 ? impl : "", threads); /* of rate 0 it is x */
+    return evaluate_by(&f, y, a->rate > 0 ? impl : "", threads); /* x itself for rate 0 */
 }
 
 static void expect_dropout(const char *isa, adj_dtype dtype, int64_t n, const adj_dropout_attrs *a,

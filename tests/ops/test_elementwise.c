@@ -14,7 +14,7 @@ static double squared(double x) { return x * x; }
 static const struct {
     adj_node *(*build)(adj_node *x);
     double (*value)(double x);
-    double literal[4]; /* of 0.25, 1, 2, 9: PyTorch's */
+    double literal[4]; /* values for 0.25, 1, 2, 9, by PyTorch */
 } unary_ops[] = {
     {adj_neg, neg, {-0.25, -1, -2, -9}},
     {scale_by_three, three_times, {0.75, 3, 6, 27}},
@@ -102,7 +102,7 @@ Test(elementwise_unary, scaled_fills_keep_their_rounding)
 typedef struct {
     adj_node *(*build)(adj_node *a, adj_node *b);
     double (*value)(double a, double b);
-    double literal[6]; /* of -2, 0.5, 4 by 4, -0.25: NumPy's */
+    double literal[6]; /* values for -2, 0.5, 4 by 4, -0.25, by NumPy */
 } binary;
 
 static double add(double a, double b) { return a + b; }
@@ -285,7 +285,7 @@ Test(elementwise_binary, gradient_against_differences)
 Test(elementwise_binary, second_derivative_against_differences)
 {
     for (int i = 0; i < N_SMALL; i++)
-        for (int k = 2; k < N_DIFFERENTIABLE; k++) /* of add and sub it is 0 */
+        for (int k = 2; k < N_DIFFERENTIABLE; k++) /* 0 for add and sub */
             for (int operand = 0; operand < 2; operand++) {
                 scoped(fixture_free) fixture f = fixture_new();
                 adj_node *a = given_random(&f, ADJ_F64, broadcasts[i].a, 2, 3);

@@ -116,7 +116,7 @@ static void expect_literal(const literal *l, adj_dtype dtype, const char *isa)
     adj_node *y = adj_max_pool(x, &a);
     const int n_y = (int)(elems_of(y) / CHANNELS);
     adj_node *dy = given(&f, dtype, y->type.shape, in_every_channel(l->dy, n_y, all));
-    adj_node *dx = adj_max_pool_grad(x, dy, dy, &a); /* which reads y's shape alone */
+    adj_node *dx = adj_max_pool_grad(x, dy, dy, &a); /* reads only the shape of y */
     scoped(release) double *max = isa ? evaluate_by(&f, y, impl, 2) : evaluate(&f, y, "naive"),
                            *grad = isa ? evaluate_by(&f, dx, impl, 2) : evaluate(&f, dx, "naive");
     expect_same_bits(max, in_every_channel(l->y, n_y, all), elems_of(y), l->of.label);
@@ -159,7 +159,7 @@ Test(pool_argmax, by_two_backends)
     double v[4 * N] = {0}, d[N], at[N], dx[4 * N] = {0};
     for (int i = 0; i < N; i++) {
         const int row = i / (W * C), column = i / C % W;
-        at[i] = (N - i + 2) % 4; /* of the last: 3 */
+        at[i] = (N - i + 2) % 4; /* 3 for the last one */
         d[i] = i + 1;
         const int y = 2 * row + (int)at[i] / 2, x = 2 * column + (int)at[i] % 2;
         v[(y * 2 * W + x) * C + i % C] = 1;

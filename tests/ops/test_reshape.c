@@ -79,7 +79,7 @@ static const reshaping reshapings[] = {
     {{2, {0, 3}}, {2, {-1, 3}}, {2, {0, 3}}},
     {{2, {0, 3}}, {3, {5, 0, 7}}, {3, {5, 0, 7}}},
     {{1, {64}}, {6, {2, 2, 2, 2, 2, -1}}, {6, {2, 2, 2, 2, 2, 2}}},
-    {{2, {2, 3}}, {1, {6, 99, -7}}, {1, {6}}}, /* what is past the rank does not count */
+    {{2, {2, 3}}, {1, {6, 99, -7}}, {1, {6}}}, /* sizes past the rank do not count */
 };
 enum { N_RESHAPINGS = sizeof reshapings / sizeof *reshapings };
 

@@ -81,7 +81,7 @@ static void expect_found(const fault *k)
 {
     char line[400];
     unsetenv("ADJOINT_PLAN");
-    setenv("OMP_NUM_THREADS", "1", 1); /* what hangs keeps one core busy */
+    setenv("OMP_NUM_THREADS", "1", 1); /* a hanging case keeps one core busy */
     expect_crashes();
     if (!is_seen(k))
         cr_skip_test("this machine's oneDNN computes it right\n");

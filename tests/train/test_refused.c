@@ -260,7 +260,7 @@ Test(refused, not_a_net_of_more_classes)
 /* ---- a rank that is made up ---- */
 
 typedef struct {
-    int call, number; /* which one it says otherwise, of which all_gather */
+    int call, number; /* number of the all_gather call, and of the integer in it, that differs */
     int calls;
 } other_rank;
 

@@ -14,7 +14,7 @@
 #include "tests/reference.h"
 #include "tune_folder.h"
 
-static int runs;                      /* of planted kernels */
+static int runs;                      /* runs of planted kernels */
 static void (*before_next_run)(void); /* called once before a run; NULL: no call */
 
 static const char *const names[] = {"slow:1", "fast:1"};

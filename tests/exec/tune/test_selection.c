@@ -51,7 +51,7 @@ Test(selection, another_plan_takes_it_and_times_nothing)
 
     o = plan_with("");
     cr_assert(strcmp(o.impl, "slow:1") == 0 && o.selection[0] == '\0');
-    /* of another size: no warning */
+    /* another size: no warning */
     o = plan_selected((adj_exec_opts){.threads = 1}, first.selection, 65);
     cr_assert(strcmp(o.impl, "slow:1") == 0 && o.note[0] == '\0' && o.timed == 0);
     cr_assert_str_empty(o.selection);
@@ -80,7 +80,7 @@ Test(selection, truncated_and_hostile)
         cr_expect(strcmp(o.impl, "slow:1") == 0 && strstr(o.note, "is ignored") != NULL, "%s: %s",
                   wrong[i], o.note);
     }
-    /* what it names is not there */
+    /* a name that does not exist */
     snprintf(text, sizeof text, "%s", first.selection);
     *strstr(text, "planted") = 'q';
     outcome o = plan_with(text);

@@ -58,7 +58,7 @@ static const struct {
     const char *name;
     kind kind;
     adj_shape x, w, dy;
-    double roundings; /* of intermediate values as large as any result, and its own */
+    double roundings; /* roundings of intermediate values as large as any result, and its own */
     int all_fast;
 } rows[] = {
     {"conv2d", CONV, {4, {2, 8, 8, 16}}, {4, {3, 3, 16, 16}}, {0}, 1, 1},

@@ -42,7 +42,7 @@ typedef struct {
 
 /* A change of an image: moved down and to the right, or mirrored, and black in a square. */
 typedef struct {
-    offset by, center; /* of the square */
+    offset by, center; /* shift; center of the square */
     int side, is_mirrored;
 } change;
 

@@ -241,7 +241,7 @@ Test(evaluate, whole_data_set)
     cr_expect_eq(adj_evaluate(m.e, m.images, m.images, &d, &right, &error), ADJ_ESHAPE);
     expect_text(error.message, "logits f32 [n, classes]");
     cr_expect_eq(adj_evaluate(m.e, NULL, m.scores, &d, &right, NULL), ADJ_ESHAPE);
-    adj_node *other = adj_scale(m.scores, 2); /* of the right type, but not fetched */
+    adj_node *other = adj_scale(m.scores, 2); /* right type, but not fetched */
     cr_expect_eq(adj_evaluate(m.e, m.images, other, &d, &right, &error), ADJ_EARG);
     expect_text(error.message, "was not fetched");
     net_free(&m);
@@ -271,7 +271,7 @@ Test(evaluate, whole_data_set)
     cr_expect_eq(adj_evaluate(NULL, m.images, m.scores, &d, &right, &error), ADJ_EARG);
     expect_text(error.message, "evaluate: executor, data set or result is NULL");
 
-    scoped(release_exec) adj_exec *failed = NULL; /* what it failed with is the caller's to know */
+    scoped(release_exec) adj_exec *failed = NULL; /* the caller can read its error */
     const adj_exec_opts o = {.n_fetch = 1, .fetch = &m.scores};
     adj_add(m.images, m.scores);
     cr_assert_eq(adj_exec_new(m.g, &o, &failed), ADJ_ESHAPE);

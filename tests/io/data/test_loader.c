@@ -227,7 +227,7 @@ Test(loader, a_reader_fails)
             cr_expect_eq(adj_loader_next(l, &b, &error), ADJ_EIO);
             cr_expect_str_eq(error.message, "image 10 is torn");
         }
-        seek(l, 0, 1); /* what can be read can be */
+        seek(l, 0, 1); /* the batch before the torn image can be read */
         cr_expect_eq(next_batch(l).labels[0], d->labels[BATCH]);
         cr_expect_eq(adj_loader_next(l, &b, NULL), ADJ_EIO);
         adj_loader_free(l);

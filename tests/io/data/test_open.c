@@ -277,7 +277,7 @@ Test(open, cifar)
     scoped(release_dataset) adj_dataset *d = dataset_of(here.path, ADJ_TRAIN, NULL);
     expect_sizes(d, 5, 32, 32, 3, 10);
     cr_expect(d->labels[2] == 2 && d->labels[3] == 0 && strcmp(d->class_names[9], "truck") == 0);
-    const uint8_t *pixel = d->images + 3072 + (5 * 32 + 7) * 3; /* of image 1: row 5, column 7 */
+    const uint8_t *pixel = d->images + 3072 + (5 * 32 + 7) * 3; /* image 1, row 5, column 7 */
     cr_expect(pixel[0] == 8 && pixel[1] == 88 && pixel[2] == 168);
     cr_expect(adj_dataset_layout(here.path) == ADJ_DATA_CIFAR &&
               adj_dataset_has_part(here.path, ADJ_TEST));
@@ -315,7 +315,7 @@ Test(open, cifar_pickles)
                    "binary version, cifar-10-binary.tar.gz or ");
     expect_no_data(py.s, ADJ_TEST, NULL, "data_batch_1: is a Python pickle");
     expect_no_data(meta.s, ADJ_TRAIN, NULL, "is a Python pickle");
-    /* beside the binary files nothing is wrong */
+    /* no error beside the binary files */
     put_cifar("cifar-10-batches-py/test_batch.bin", 1, 1);
     adj_dataset_free(dataset_of(py.s, ADJ_TEST, NULL));
     put_in(&here, "other/train", four, sizeof four - 1);

@@ -1,5 +1,5 @@
-/* net.h - what the tests of this folder share: a small net with a layer of each kind, and its
- * weights as a PyTorch program has them. */
+/* net.h - fixtures that the tests of this folder share: a small net with a layer of each kind, and
+ * its weights as a PyTorch program has them. */
 #ifndef TESTS_IO_WEIGHTS_NET_H
 #define TESTS_IO_WEIGHTS_NET_H
 
@@ -125,7 +125,7 @@ static inline double *run_net(const small_net *n)
 /* ---- what a suite with .init = enter_weights, .fini = leave_folder has ---- */
 
 static torch_weights torch;
-static file_name path; /* of weights, in the folder of the running test */
+static file_name path; /* file of weights, in the folder of the running test */
 
 static inline void enter_weights(void)
 {
