@@ -1,5 +1,5 @@
 #!/bin/sh
-# test_voice.sh - how comments in sources read: a C comment starts with a noun or an imperative, is no question and
+# test_voice.sh - wording of comments in sources: a C comment starts with a noun or an imperative, is no question and
 # has none of the words that need a second reading; no source outside bench/ names a date, a commit or a processor.
 # test_docs.sh checks documents: sentences of more than 30 words, dates, commits and processors.
 set -u
@@ -20,9 +20,14 @@ report() {
 }
 
 # starts FILE...: comments that start with a word that refers to another text, or that are a question. The text of
-# a comment may begin on its second line.
+# a comment may begin on its second line, and that of a file's head is what follows "name.c - ". A parameter or
+# member of such a name may start a comment: "how: the executor's backend".
 starts() {
     awk '
+        BEGIN {
+            word = "(by what|what|which|whether|whose|how|beside|behind|once more|twice|else|nobody|of)"
+            fragment = "/[*/][ \t*]*([a-z_0-9/]+[.][ch] - )?" word "([^[:alnum:]_:]|$)"
+        }
         FNR == 1 { is_begun = 0 }
         {
             text = $0
@@ -32,12 +37,12 @@ starts() {
             }
             is_begun = text ~ /\/\*+[ \t]*$/
         }
-        text ~ /\/[*\/][ \t*]*(What|Of|Is|Does|Has|Those|The same|As)([^[:alnum:]_]|$)/ ||
+        text ~ /\/[*\/][ \t*]*(What|Of|Is|Does|Has|Those|The same|As)([^[:alnum:]_]|$)/ || text ~ fragment ||
             text ~ /\?[ \t]*\*\// || text ~ /\/\/.*\?$/ { print FILENAME ":" FNR ": " $0 }' "$@"
 }
 # shellcheck disable=SC2046 # no path here has a space
 starts $(files | grep '/.*\.[ch]$') >"$findings"
-[ ! -s "$findings" ] || report "comments that start with What, Of, Is, Does, Has, Those, The same or As, or are a question"
+[ ! -s "$findings" ] || report "comments that start with What, Of, Is, Does, Has, Those, The same or As, or with what, which, of or the like, or are a question"
 
 # retired FILE...: comments with a word that hides its subject ("it is said", "nobody") or that is no term here.
 retired() {
