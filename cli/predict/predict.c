@@ -247,8 +247,7 @@ static int parse(predict_opts *o, int argc, char **argv, const char **image, int
         {"--model", "NAME", "model, or an ONNX file; default: the one named in the weights file",
          .text = &o->net.model},
         {"--map", "NAME", MAP_HELP, .text = &o->net.map, .needs = "--weights"},
-        {"--backend", "NAME", BACKEND_HELP, .text = &o->net.exec.backend,
-         .names = backend_name_at},
+        {"--backend", "NAME", BACKEND_HELP, .text = &o->net.exec.backend, .names = backend_name_at},
         {"--threads", "N", THREADS_HELP, .integer = &o->threads, .range = {1, 1024}},
         {0},
     };
