@@ -119,7 +119,7 @@ static int is_accepted(const adj_node *n, const char *attrs)
 adj_node *adj_node_variant(adj_node *n, int *next)
 {
     _Alignas(16) char attrs[MAX_ATTRS];
-    const size_t size = n != NULL ? adj_attr_size(n->op) : 0;
+    const size_t size = n != NULL && next != NULL ? adj_attr_size(n->op) : 0;
     while (size > 0 && size <= sizeof attrs && *next < ADJ_ATTRS * TRIED) {
         const adj_attr *a = &n->op->schema->attr[*next / TRIED];
         const int i = (*next)++ % TRIED;

@@ -313,7 +313,7 @@ adj_status select_by_estimate(adj_exec *e, step *s)
     if (s->kernel != NULL || !is_single)
         return s->kernel != NULL ? ADJ_OK : ADJ_ENOKERNEL;
     return set_error(e, ADJ_ENOKERNEL, "adj_exec_new: no backend computes %s %s (%s)", op->name,
-                     adj_dtype_name(s->group.node[0]->type.dtype), why);
+                     adj_dtype_name(s->group.node[0]->type.dtype), s->why != NULL ? s->why : why);
 }
 
 adj_status select_kernel(adj_exec *e, step *s)

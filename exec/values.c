@@ -78,8 +78,10 @@ adj_status adj_set(adj_exec *e, const adj_node *leaf_node, const void *data, siz
 adj_status adj_get_scalar(adj_exec *e, const adj_node *node, double *value)
 {
     double element = 0;
-    if (e == NULL || value == NULL)
+    if (e == NULL)
         return ADJ_EARG;
+    if (value == NULL)
+        return adj_exec_fail(e, ADJ_EARG, "adj_get_scalar: the place for the value is NULL");
     const size_t bytes = node != NULL ? adj_dtype_size(node->type.dtype) : 0;
     const adj_status status = adj_get(e, node, &element, bytes);
     if (status == ADJ_OK)
@@ -246,10 +248,12 @@ static adj_status check_copy(adj_exec *to, const adj_exec *from)
 
 adj_status adj_copy_params(adj_exec *to, const adj_exec *from)
 {
-    if (to == NULL || from == NULL)
+    if (to == NULL)
         return ADJ_EARG;
     if (to->status != ADJ_OK)
         return to->status;
+    if (from == NULL)
+        return adj_exec_fail(to, ADJ_EARG, "adj_copy_params: the source executor is NULL");
     if (from->status != ADJ_OK)
         return adj_exec_fail(to, ADJ_EARG, "adj_copy_params: the source executor has failed");
     const adj_status status = check_copy(to, from);

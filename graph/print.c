@@ -78,7 +78,7 @@ void print_node(FILE *f, const adj_node *n)
 void adj_print(FILE *f, int n, adj_node *const roots[])
 {
     numbering m = number_needed(n, roots);
-    for (int id = 0; m.number != NULL && id < m.graph->n_node; id++) {
+    for (int id = 0; f != NULL && m.number != NULL && id < m.graph->n_node; id++) {
         const adj_node *node = m.graph->node[id];
         if (m.number[id] < 0)
             continue;

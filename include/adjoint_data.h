@@ -216,7 +216,7 @@ typedef struct {
                       max(0, 1 - jitter) .. 1 + jitter each, like torchvision's ColorJitter. Gray
                       images have no saturation; alpha does not change */
     /* Alpha of mixup (Zhang et al. 2018); 0: off. Image i of n becomes mix * image i + (1 - mix) *
-     * image n-1-i, with one mix from Beta(alpha, alpha) for each batch. */
+     * image n-1-i, with one mix for each batch: max(m, 1 - m), m from Beta(alpha, alpha). */
     double mixup;
 } adj_augment;
 
@@ -248,8 +248,8 @@ typedef struct {
     float *targets;  /* [batch, classes]: float targets; NULL: the data have labels */
     /* [batch]: with mixup the labels of the second images (adj_loss_opts), else equal to labels. */
     int32_t *other_labels;
-    float mix;     /* weight of labels, 0 .. 1; that of other_labels is 1 - mix. Without mixup 1 */
-    int64_t count; /* images without padding: batch, or less in the last batch of an epoch */
+    float mix; /* weight of labels, 0.5 .. 1; that of other_labels is 1 - mix. Without mixup 1 */
+    int64_t count;       /* images without padding: batch, or less in the last batch of an epoch */
     int64_t epoch, step; /* epoch and step of this batch, from 0 */
 } adj_loader_batch;
 

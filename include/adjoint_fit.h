@@ -66,7 +66,8 @@ ADJ_API adj_status adj_predictor_load(const char *path, const adj_net *net,
                                       const adj_predictor_opts *options, adj_predictor **p,
                                       adj_error *error);
 /* Writes a weights file with the parameters, the card and the given metadata, replacing the file.
- * path NULL: only checks, as in adj_tensors_write. */
+ * path NULL: only checks, as in adj_tensors_write. ADJ_EARG for a key of the card or one given
+ * twice. */
 ADJ_API adj_status adj_predictor_save(adj_predictor *p, const char *path, int n_metadata,
                                       const adj_metadata metadata[], adj_error *error);
 /* Frees the predictor; NULL is allowed. */
@@ -200,14 +201,15 @@ typedef struct {
          * schedules then start again, warm-up included, over the added epochs; STEP and EXPONENTIAL
          * continue with the same period. */
         int resume;
-        const char *best; /* weights file, written for the epoch with the best held-out accuracy;
-                             NULL: none */
+        const char *best; /* weights file, other than path, written for the epoch with the best
+                             held-out accuracy; NULL: none */
         /* > 0: early stopping after this many epochs without improvement of the held-out accuracy.
          * The count starts again when a finished training is continued with a schedule that starts
          * again. May change on resume. */
         int64_t patience;
-        int n_metadata; /* number of metadata entries added to checkpoints, with the caller's keys
-                         */
+        /* Number of metadata entries added to checkpoints, whose keys are not those of a checkpoint
+         * or model card. */
+        int n_metadata;
         const adj_metadata *metadata; /* the metadata entries */
     } checkpoint;
     /* Shards of a batch, and processes. */

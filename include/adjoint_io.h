@@ -57,8 +57,8 @@ typedef struct {             /* strings stored with the tensors, such as the mod
 
 /* Writes a safetensors file: the file is either the old one or the complete new one, whenever the
  * process dies. path NULL: checks names, metadata and sizes without writing. Adds checksums of each
- * tensor and of the header to the metadata, with keys that begin with "adjoint.crc32", which
- * metadata[] must not contain. */
+ * tensor and of the header to the metadata, with the keys "adjoint.crc32" and
+ * "adjoint.crc32:NAME", which metadata[] must not contain. */
 ADJ_API adj_status adj_tensors_write(const char *path, int n, const adj_tensor tensors[],
                                      int n_metadata, const adj_metadata metadata[],
                                      adj_error *error);

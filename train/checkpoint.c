@@ -157,8 +157,9 @@ static adj_status write_file(adj_trainer *t, const char *path, adj_error *error)
     n += PLACES;
     if (!list_sums(t, &t->at, sums))
         return adj_error_set(error, ADJ_ENOMEM, "checkpoint: out of memory");
+    const int given = t->set.o.checkpoint.n_metadata;
     adj_metadata *all =
-        malloc((size_t)(n + SUMS + SELECTIONS + 2 + t->set.o.checkpoint.n_metadata) * sizeof *all);
+        malloc((size_t)(n + SUMS + SELECTIONS + 2 + (given > 0 ? given : 0)) * sizeof *all);
     if (all == NULL)
         return adj_error_set(error, ADJ_ENOMEM, "checkpoint: out of memory");
     for (int i = 0; i < n; i++)
@@ -167,15 +168,16 @@ static adj_status write_file(adj_trainer *t, const char *path, adj_error *error)
         all[n++] = (adj_metadata){sum_keys[i], sums[i]};
     list_selections(t, selections);
     for (int i = 0; i < SELECTIONS; i++)
-        if (selections[i][0] != '\0')
-            all[n++] = (adj_metadata){selection_keys[i], selections[i]};
+        all[n++] = (adj_metadata){selection_keys[i], selections[i]};
     add_up_selections(selections, of_selections);
     all[n++] = (adj_metadata){selection_sum, of_selections};
     all[n++] = (adj_metadata){format_key, format_version};
-    for (int i = 0; i < t->set.o.checkpoint.n_metadata; i++)
+    adj_status status = metadata_check(given, t->set.o.checkpoint.metadata, n, all, error);
+    for (int i = 0; i < given && status == ADJ_OK; i++)
         all[n++] = t->set.o.checkpoint.metadata[i];
     /* the predictor's accuracy is of an evaluation, not of these parameters */
-    adj_status status = predictor_write(t->predictor, 0, t->steps_net.exec, path, n, all, error);
+    if (status == ADJ_OK)
+        status = predictor_write(t->predictor, 0, t->steps_net.exec, path, n, all, error);
     free(all);
     return status;
 }

@@ -418,9 +418,14 @@ adj_status network_open_batch(network *n, const adj_loader_batch *b, int64_t fir
     return network_failed(n, status, error);
 }
 
+adj_node *network_scores(const network *n)
+{
+    return n->probabilities != NULL ? n->probabilities : n->logits;
+}
+
 adj_status network_read(network *n, adj_status status, adj_error *error)
 {
-    adj_node *scores = n->probabilities != NULL ? n->probabilities : n->logits;
+    adj_node *scores = network_scores(n);
     const int64_t n_score = n->shape.dim[0] * n->classes;
 
     for (int i = 0; i < n->n_shard; i++) {

@@ -63,6 +63,8 @@ typedef struct {
  * the images of the next run of n->exec. For one shard. */
 adj_status network_open_batch(network *n, const adj_loader_batch *b, int64_t first, float **images,
                               adj_error *error);
+/* Returns the node whose value scores have. */
+adj_node *network_scores(const network *n);
 /* Fills scores and losses after a run with that status, and returns the status. */
 adj_status network_read(network *n, adj_status status, adj_error *error);
 /* Runs a training step on a batch and fills scores and losses. */

@@ -333,6 +333,8 @@ adj_status predictor_check_data(const adj_predictor *p, const adj_dataset *d,
         status = adj_model_card_check(&p->card, d->size.c, d->classes, d->class_names, error);
     if (status == ADJ_OK)
         status = check_images(p, d, error);
+    if (status == ADJ_OK)
+        status = io_check_labels(d, error);
     return status == ADJ_OK ? io_check_fit(d, p->net.options.size, 1, error) : status;
 }
 

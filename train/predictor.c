@@ -213,6 +213,25 @@ adj_status predictor_workers(adj_predictor *p, int kind, int64_t images, workers
 
 static const char loss_key[] = "net_loss"; /* for a net with its own loss */
 
+adj_status metadata_check(int n, const adj_metadata metadata[], int n_own, const adj_metadata own[],
+                          adj_error *error)
+{
+    if (n < 0 || (n > 0 && metadata == NULL))
+        return adj_error_set(error, ADJ_EARG,
+                             "metadata: negative count, or the list is NULL (got %d)", n);
+    for (int i = 0; i < n; i++) {
+        const char *key = metadata[i].key;
+        if (key == NULL) /* refused where it is written */
+            continue;
+        const int is_own = is_card_key(key) || strcmp(key, loss_key) == 0 ||
+                           metadata_value(n_own, own, key) != NULL;
+        if (is_own || metadata_value(i, metadata, key) != NULL)
+            return adj_error_set(error, ADJ_EARG, "metadata: key \"%.80s\" is %s", key,
+                                 is_own ? "written by the library itself" : "given twice");
+    }
+    return ADJ_OK;
+}
+
 adj_status predictor_write(const adj_predictor *p, double accuracy, adj_exec *e, const char *path,
                            int n, const adj_metadata metadata[], adj_error *error)
 {
@@ -244,12 +263,12 @@ adj_status predictor_write(const adj_predictor *p, double accuracy, adj_exec *e,
 adj_status adj_predictor_save(adj_predictor *p, const char *path, int n_metadata,
                               const adj_metadata metadata[], adj_error *error)
 {
-    if (p == NULL || n_metadata < 0 || p->home == NULL)
+    if (p == NULL || p->home == NULL)
         return adj_error_set(error, ADJ_EARG, "predictor: expected one with parameters");
-    if (n_metadata > 0 && metadata == NULL)
-        return adj_error_set(error, ADJ_EARG, "predictor: metadata is NULL (got n_metadata %d)",
-                             n_metadata);
-    return predictor_write(p, p->card.accuracy, p->home, path, n_metadata, metadata, error);
+    const adj_status status = metadata_check(n_metadata, metadata, 0, NULL, error);
+    return status == ADJ_OK
+               ? predictor_write(p, p->card.accuracy, p->home, path, n_metadata, metadata, error)
+               : status;
 }
 
 /* Gives a built-in model the channels, and the card the classes, that a file without them has

@@ -84,6 +84,10 @@ adj_status predictor_check_data(const adj_predictor *p, const adj_dataset *d,
                                 const int64_t confusion[], adj_error *error);
 /* Makes the next evaluation plan use these kernels; returns 0 when out of memory. */
 int predictor_select(adj_predictor *p, const char *selection);
+/* Fails if the caller's metadata have a key twice, or one that the library writes itself: of the
+ * model card, of the loss, or of the n_own entries. */
+adj_status metadata_check(int n, const adj_metadata metadata[], int n_own, const adj_metadata own[],
+                          adj_error *error);
 /* Writes the parameters of e with the n metadata and what these do not have of the card, which gets
  * this accuracy; path NULL: only checks, as in adj_tensors_write. */
 adj_status predictor_write(const adj_predictor *p, double accuracy, adj_exec *e, const char *path,

@@ -2,6 +2,7 @@
  * step depends only on the settings, the position and the parameters, so a resumed training repeats
  * the uninterrupted one bit for bit. */
 #include <math.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/ranks_meter.h"
@@ -66,6 +67,8 @@ static adj_status run_step(adj_trainer *t, adj_loader_batch *b, rank_seconds *ow
 
 adj_status adj_trainer_step(adj_trainer *t, adj_error *error)
 {
+    if (t == NULL)
+        return adj_error_set(error, ADJ_EARG, "fit: expected a trainer");
     const double began = seconds_now();
     position *at = &t->at;
     rank_seconds own = {0};
@@ -138,6 +141,8 @@ static adj_status evaluate(adj_trainer *t, adj_score *score, int *is_best, adj_e
 
 adj_status adj_trainer_end_epoch(adj_trainer *t, adj_error *error)
 {
+    if (t == NULL)
+        return adj_error_set(error, ADJ_EARG, "fit: expected a trainer");
     position *at = &t->at;
     adj_score score = {0};
     int is_best;
@@ -171,11 +176,19 @@ static int call(int (*callback)(void *user, const adj_fit_progress *progress), c
     return callback != NULL && callback(t->set.o.on.user, &now) != 0;
 }
 
-/* Fails if a file could not be written now. */
+/* Fails if a file could not be written now, or would replace the other. */
 static adj_status check_paths(const adj_trainer *t, adj_error *error)
 {
     const char *const paths[] = {t->set.o.checkpoint.best, t->set.o.checkpoint.path};
+    adj_file_id best, checkpoint;
     adj_status status = ADJ_OK;
+    if (paths[0] != NULL && paths[1] != NULL &&
+        adj_file_identify(paths[0], 0, &best, NULL) == ADJ_OK &&
+        adj_file_identify(paths[1], 0, &checkpoint, NULL) == ADJ_OK &&
+        memcmp(&best, &checkpoint, sizeof best) == 0)
+        return adj_error_set(error, ADJ_EARG,
+                             "fit: checkpoint.best and checkpoint.path are the same file (got %s)",
+                             paths[0]);
     for (int i = 0; i < 2 && status == ADJ_OK && ranks_rank(t->ranks.ranks) == 0; i++)
         if (paths[i] != NULL)
             status = adj_file_check(paths[i], 0, error);

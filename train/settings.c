@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "adjoint_backend.h"
 #include "base/c_locale.h"
 #include "base/limits.h"
 #include "ops/nn/names.h"
@@ -66,6 +67,23 @@ static adj_status set_loss_scale(settings *s, adj_error *error)
     if (given != NULL)
         s->scale = *given;
     return ADJ_OK;
+}
+
+/* Fails if a class weight is negative or not finite, or if all are 0. */
+static adj_status check_weights(const float *weights, int64_t classes, adj_error *error)
+{
+    int is_any = weights == NULL;
+    for (int64_t i = 0; i < classes && weights != NULL; i++) {
+        if (!(weights[i] >= 0) || !isfinite(weights[i]))
+            return adj_error_set(error, ADJ_EARG,
+                                 "fit: class_weights[%lld] is out of range (got %g, expected a "
+                                 "finite number from 0 on)",
+                                 (long long)i, (double)weights[i]);
+        is_any |= weights[i] > 0;
+    }
+    return is_any ? ADJ_OK
+                  : adj_error_set(error, ADJ_EARG,
+                                  "fit: class_weights are all 0 (expected one above 0)");
 }
 
 static void set_weighting(settings *s, const float *weights)
@@ -139,7 +157,10 @@ static void set_defaults(adj_fit_opts *o)
     o->epochs = o->epochs != 0 ? o->epochs : 10;
     o->batch = o->batch != 0 ? o->batch : 64;
     o->accumulate = o->accumulate != 0 ? o->accumulate : 1;
-    o->exec.backend = o->exec.backend != NULL ? o->exec.backend : "onednn";
+    if (o->exec.backend == NULL)
+        o->exec.backend = o->exec.backends != NULL && o->exec.backends[0] != NULL
+                              ? o->exec.backends[0]->name
+                              : "onednn";
     if (o->exec.threads == 0) {
         const int n = adj_default_threads();
         o->exec.threads = n < MAX_THREADS ? n : MAX_THREADS;
@@ -165,6 +186,8 @@ adj_status settings_complete(settings *s, const adj_net *net, int64_t n, adj_err
     set_weighting(s, s->o.loss.class_weights);
     set_optimizer(s, &s->o.optimizer);
     adj_status status = set_loss_scale(s, error);
+    if (status == ADJ_OK)
+        status = check_weights(s->o.loss.class_weights, s->classes, error);
     if (status == ADJ_OK)
         status = check(s, error);
     if (status == ADJ_OK)

@@ -107,6 +107,17 @@ static adj_status make_predictor(adj_trainer *t, const adj_net *net, adj_error *
 
 static int has_truth(const adj_dataset *d) { return d->labels != NULL || d->targets != NULL; }
 
+static adj_status check_ranks(const adj_ranks *r, adj_error *error)
+{
+    if (r == NULL || (r->size >= 1 && r->rank >= 0 && r->rank < r->size && r->all_gather != NULL &&
+                      r->broadcast != NULL))
+        return ADJ_OK;
+    return adj_error_set(error, ADJ_EARG,
+                         "fit: ranks are incomplete (got rank %d of %d, expected a rank below the "
+                         "size, all_gather and broadcast)",
+                         r->rank, r->size);
+}
+
 static adj_status check_data(const adj_dataset *train, const adj_dataset *held_out,
                              adj_error *error)
 {
@@ -129,7 +140,9 @@ static adj_status check_data(const adj_dataset *train, const adj_dataset *held_o
                              "fit: only the %s data are already normalized (expected both or "
                              "neither)",
                              train->normalized ? "training" : "held-out");
-    return ADJ_OK;
+    adj_error why;
+    const adj_status status = io_check_labels(train, &why);
+    return status == ADJ_OK ? ADJ_OK : adj_error_set(error, status, "fit: %s", why.message);
 }
 
 /* Completes the net for the data, and fails if they do not match. */
@@ -198,7 +211,9 @@ static adj_status open_trainer(adj_trainer *t, const adj_net *given, adj_error *
     const adj_ranks *ranks = t->set.o.distributed.ranks;
     adj_net net = *given;
 
-    adj_status status = check_data(t->train, t->held_out, error);
+    adj_status status = check_ranks(ranks, error);
+    if (status == ADJ_OK)
+        status = check_data(t->train, t->held_out, error);
     if (status == ADJ_OK)
         status = fit_net(&net, t->train, error);
     if (status == ADJ_OK)
@@ -313,13 +328,18 @@ adj_status trainer_predictor(adj_trainer *t, adj_predictor **p, adj_error *error
 
 adj_predictor *adj_trainer_predictor(adj_trainer *t, adj_error *error)
 {
-    adj_predictor *p;
-    (void)trainer_predictor(t, &p, error);
+    adj_predictor *p = NULL;
+    if (t == NULL)
+        adj_error_set(error, ADJ_EARG, "fit: expected a trainer");
+    else
+        (void)trainer_predictor(t, &p, error);
     return p;
 }
 
 adj_fit_progress adj_trainer_progress(const adj_trainer *t)
 {
+    if (t == NULL)
+        return (adj_fit_progress){0};
     const position *at = &t->at;
     adj_fit_progress ended = t->last;
     if (ended.epoch > 0)

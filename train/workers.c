@@ -70,6 +70,18 @@ static adj_status set_parts(workers *w, int n, fill_images fill, const void *sou
     return ADJ_OK;
 }
 
+/* Reports the message of the first network whose run failed. */
+static adj_status report_failure(const workers *w, int n, adj_status status, adj_error *error)
+{
+    for (int i = 0; i < n; i++) {
+        char message[ADJ_MESSAGE];
+        snprintf(message, sizeof message, "%s", adj_exec_message(w->exec[i]));
+        if (adj_data(w->exec[i], network_scores(&w->each[i])) == NULL) /* replaces the message */
+            return adj_error_set(error, status, "%s", message);
+    }
+    return status;
+}
+
 adj_status workers_run(workers *w, fill_images fill, const void *source, const adj_loader_batch *b,
                        int64_t count, adj_error *error)
 {
@@ -78,7 +90,9 @@ adj_status workers_run(workers *w, fill_images fill, const void *source, const a
     if (status != ADJ_OK)
         return status;
     status = w->n > 1 ? adj_run_each(n, w->exec) : adj_run(w->exec[0]);
-    for (int i = 0; i < n; i++)
+    if (status != ADJ_OK)
+        return report_failure(w, n, status, error);
+    for (int i = 0; i < n && status == ADJ_OK; i++)
         status = network_read(&w->each[i], status, error);
     return status;
 }

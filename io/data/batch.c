@@ -1,5 +1,6 @@
 /* batch.c - images in another order, as batches of a network's input; and the count of those that a
  * network classifies correctly. */
+#include <math.h>
 #include <stdlib.h>
 
 #include "data.h"
@@ -9,6 +10,8 @@ void adj_shuffle(int64_t n, uint64_t seed, uint64_t epoch, int64_t order[])
 {
     uint64_t key = io_key(seed, 0x73687566666c65u, epoch);
 
+    if (order == NULL)
+        return;
     for (int64_t i = 0; i < n; i++)
         order[i] = i;
     for (int64_t i = n - 1; i > 0; i--) {
@@ -55,6 +58,18 @@ adj_status io_check_fit(const adj_dataset *d, adj_image_size to, int has_moments
         return ADJ_OK;
     return adj_error_set(error, ADJ_ESHAPE, "images of %s cannot become %s: %s",
                          full_text(d->size).s, full_text(to).s, why);
+}
+
+adj_status io_check_moments(int64_t channels, const float mean[], const float deviation[],
+                            adj_error *error)
+{
+    for (int64_t c = 0; c < channels; c++)
+        if (!isfinite(mean[c]) || !isfinite(deviation[c]) || !(deviation[c] > 0))
+            return adj_error_set(error, ADJ_EARG,
+                                 "data: mean or deviation of channel %lld is out of range (got %g "
+                                 "and %g, expected finite numbers, the deviation above 0)",
+                                 (long long)c, (double)mean[c], (double)deviation[c]);
+    return ADJ_OK;
 }
 
 /* A batch under construction. */

@@ -181,6 +181,17 @@ static void *copy_of(dataset *d, const void *from, size_t bytes)
     return copy != NULL ? memcpy(copy, from, bytes) : NULL;
 }
 
+adj_status io_check_labels(const adj_dataset *d, adj_error *error)
+{
+    for (int64_t i = 0; d->labels != NULL && i < d->n; i++)
+        if (d->labels[i] < 0 || d->labels[i] >= d->classes)
+            return adj_error_set(error, ADJ_EARG,
+                                 "the label of image %lld is out of range (got %d, expected 0 to "
+                                 "%d)",
+                                 (long long)i, d->labels[i], d->classes - 1);
+    return ADJ_OK;
+}
+
 /* Sets the sizes and copies the labels, or refuses them. */
 static adj_status take(dataset *d, const adj_dataset *s)
 {
@@ -189,12 +200,9 @@ static adj_status take(dataset *d, const adj_dataset *s)
         return status;
     if (s->labels == NULL)
         return io_dataset_fail(d, ADJ_EARG, "data: the labels are missing");
-    for (int64_t i = 0; i < s->n; i++)
-        if (s->labels[i] < 0 || s->labels[i] >= s->classes)
-            return io_dataset_fail(d, ADJ_EARG,
-                                   "data: the label of image %lld is out of range (got %d, "
-                                   "expected 0 to %d)",
-                                   (long long)i, s->labels[i], s->classes - 1);
+    adj_error why;
+    if (io_check_labels(s, &why) != ADJ_OK)
+        return io_dataset_fail(d, why.status, "data: %s", why.message);
     d->public.labels = d->labels = copy_of(d, s->labels, (size_t)s->n * sizeof *d->labels);
     return d->labels != NULL ? ADJ_OK : ADJ_ENOMEM;
 }
@@ -277,8 +285,11 @@ adj_status adj_dataset_from_source(const adj_dataset *like, const adj_source *so
     status = take(d, like);
     if (status != ADJ_OK)
         return status;
-    if (!(like->deviation[0] > 0))
+    if (like->deviation[0] == 0)
         return io_dataset_measure(d, &(adj_dataset_opts){0}, 0);
+    adj_error why;
+    if (io_check_moments(like->size.c, like->mean, like->deviation, &why) != ADJ_OK)
+        return io_dataset_fail(d, why.status, "%s", why.message);
     for (int64_t i = 0; i < like->size.c; i++) {
         d->public.mean[i] = like->mean[i];
         d->public.deviation[i] = like->deviation[i];

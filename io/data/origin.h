@@ -123,6 +123,11 @@ ADJ_API int64_t adj_count_right(int64_t n, int64_t classes, const float scores[]
 /* Fails with ADJ_ESHAPE if the images of d cannot become those of a batch. has_moments: mean and
  * deviation of the batch's channels are known. */
 adj_status io_check_fit(const adj_dataset *d, adj_image_size to, int has_moments, adj_error *error);
+/* Fails if a label is not the number of a class. */
+adj_status io_check_labels(const adj_dataset *d, adj_error *error);
+/* Fails if a mean is not finite, or a deviation not finite and above 0. */
+adj_status io_check_moments(int64_t channels, const float mean[], const float deviation[],
+                            adj_error *error);
 
 /* Shards of a batch that a loader prepares, for data parallelism: the batch is divided into
  * `shards` shards of equal size (0: one), of which the loader prepares n (0: all) from first on.

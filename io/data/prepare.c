@@ -104,13 +104,16 @@ adj_status io_preparation(const adj_dataset *d, const adj_loader_opts *o, loader
     adj_status status = check_sizes(p, error);
     if (status == ADJ_OK)
         status = take_shards(p, shards, error);
+    if (status == ADJ_OK) {
+        repeat_moments(p);
+        status = io_check_moments(p->to.c, p->mean, p->deviation, error);
+    }
     if (status != ADJ_OK)
         return status;
     if (!io_fitting_open(&p->fit, d->size, p->to, NULL))
         return adj_error_set(error, ADJ_ENOMEM, "loader: out of memory");
     p->elems = size_elems(p->to);
     p->steps = (d->n + o->batch - 1) / o->batch;
-    repeat_moments(p);
     return ADJ_OK;
 }
 

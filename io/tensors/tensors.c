@@ -69,8 +69,8 @@ int adj_tensor_type(const adj_tensor *t, adj_type *type)
 
 int64_t adj_tensor_bytes(const adj_tensor *t)
 {
-    int64_t bytes, elems_of = adj_shape_elems(t->shape);
-    size_t each = adj_elem_size(t->elem);
+    int64_t bytes, elems_of = t != NULL ? adj_shape_elems(t->shape) : -1;
+    size_t each = t != NULL ? adj_elem_size(t->elem) : 0;
     if (elems_of < 0 || each == 0 || __builtin_mul_overflow(elems_of, (int64_t)each, &bytes))
         return -1;
     return bytes;

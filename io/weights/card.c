@@ -114,6 +114,18 @@ static int put_all(const adj_model_card *c, writer *w)
     return ok & put(w, "seed", json_integer(c->seed));
 }
 
+int is_card_key(const char *key)
+{
+    static const char *const keys[] = {
+        "adjoint.version", "model",   "multiplier",  "input",  "format",    "mean", "deviation",
+        "adjoint.input",   "classes", "class_names", "resize", "precision", "math", "adjoint.range",
+        "accuracy",        "seed"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (strcmp(keys[i], key) == 0)
+            return 1;
+    return 0;
+}
+
 /* Returns the entries and their strings in one memory block, or NULL if memory is short. */
 static adj_metadata *pack(int n, const char *text, size_t bytes)
 {

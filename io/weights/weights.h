@@ -12,6 +12,8 @@ ADJ_API adj_status adj_weights_print_map(FILE *f, adj_graph *g, const char *map,
 ADJ_API adj_status adj_model_card_check(const adj_model_card *card, int64_t channels,
                                         int64_t classes, const char *const *class_names,
                                         adj_error *error);
+/* True if a model card has that metadata key. */
+int is_card_key(const char *key);
 
 /* Returns the number of outputs of the layer logits, or 0 if there is no such layer. */
 ADJ_API int64_t adj_weights_classes(const adj_tensors *ours);

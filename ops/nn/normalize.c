@@ -125,6 +125,11 @@ adj_node *adj_layer_group_norm(adj_node *x, const char *name, int64_t groups,
 
 adj_node *adj_layer_layer_norm(adj_node *x, const char *name, const adj_norm_layer *options)
 {
+    if (x != NULL && options != NULL && options->format != ADJ_NHWC) {
+        adj_fail(adj_node_graph(x), ADJ_EARG, "layer_norm: format is not NHWC (got %d)",
+                 (int)options->format);
+        return NULL;
+    }
     return nn_in_layer(x, name, build_norm, &(norm_args){0, options});
 }
 

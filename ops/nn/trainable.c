@@ -65,7 +65,7 @@ int adj_trainable(const adj_node *y, const char *frozen, int max, adj_node *para
         adj_node *p = adj_graph_node_at(g, id);
         if (!reached[id] || !adj_node_is_param(p) || adj_name_matches(frozen, adj_node_name(p)))
             continue;
-        if (count < max)
+        if (count < max && params != NULL)
             params[count] = p;
         count++;
     }

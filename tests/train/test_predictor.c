@@ -9,6 +9,7 @@
 
 #include "exec/internal.h"
 #include "exec/report.h"
+#include "tests/reference.h"
 #include "train/internal.h"
 #include "train/tiny.h"
 
@@ -107,7 +108,7 @@ Test(many, any_number_on_any_threads)
         }
         adj_error error = {0};
         cr_expect_eq(adj_predictor_save(whole, NULL, 1, NULL, &error), ADJ_EARG);
-        expect_text(error.message, "predictor: metadata is NULL (got n_metadata 1)");
+        expect_text(error.message, "the list is NULL (got 1)");
     }
 }
 
@@ -138,6 +139,57 @@ static void put_weights(const char *path, int theirs)
         for (int i = 0; i < n; i++)
             tensor[i] = converted->tensor[i];
         cr_assert_eq(adj_tensors_write(path, n, tensor, 1, &note, NULL), ADJ_OK);
+    }
+}
+
+/* ---- a backend of the caller, in front of the built-in ones ---- */
+
+static int relus; /* that it has computed */
+
+static adj_status prepare_relu(void *backend, const adj_group *g, int candidate, adj_prep *p)
+{
+    (void)backend;
+    return prepare_one(&adj_op_relu, ADJ_F32, "own", g, candidate, p);
+}
+
+/* Fails where an operand is larger than a pixel. */
+static adj_status run_relu(const adj_call *c)
+{
+    const float *x = c->in[0];
+    float *y = c->out[0];
+    const int64_t n = adj_shape_elems(c->group->node[0]->type.shape);
+    relus++;
+    for (int64_t i = 0; i < n; i++) {
+        if (x[i] > 255)
+            return snprintf(c->message, ADJ_WHY, "too large"), ADJ_EBACKEND;
+        y[i] = x[i] > 0 ? x[i] : 0;
+    }
+    return ADJ_OK;
+}
+
+static const adj_kernel own_relu = {.name = "own", .prepare = prepare_relu, .run = run_relu};
+
+static adj_node *relu_build(adj_node *x, int64_t classes, int training, void *user)
+{
+    return linear_build(adj_relu(x), classes, training, user);
+}
+
+/* It trains without being named; and the message of the thread that fails is returned. */
+Test(own_backend, trains_and_fails)
+{
+    enum { N = 32 };
+    const adj_net own = {.name = "own", .build = relu_build};
+    scoped(release_dataset) adj_dataset *d = tiny_data(N, 2, 2, 1, 2, 1);
+    const adj_fit_opts o = {
+        .epochs = 1, .exec.threads = 2, .exec.backends = before_naive("mine", &own_relu)};
+    scoped(release_predictor) adj_predictor *p = tiny_fit(&own, d, NULL, &o);
+    cr_expect_gt(relus, 0);
+    for (int image = 0; image < N; image += N - 1) {
+        float x[N * 4] = {0}, y[N * 2];
+        adj_error error = {0};
+        x[4 * image] = 1e9F;
+        cr_expect_eq(adj_predict_floats(p, N, x, y, &error), ADJ_EBACKEND);
+        cr_expect_not_null(strstr(error.message, "too large"), "%s", error.message);
     }
 }
 

@@ -244,6 +244,78 @@ Test(refused, data_of_another_net)
     }
 }
 
+/* A data set that the caller has filled. */
+Test(refused, labels_and_moments_out_of_range)
+{
+    int32_t labels[12];
+    scoped(release_dataset) adj_dataset *d = make_data();
+    adj_dataset filled = *d, negative = *d;
+    memcpy(labels, d->labels, sizeof labels);
+    filled.labels = labels;
+    negative.deviation[0] = -5;
+    labels[7] = -1;
+    expect_text(refused(&linear_net, &filled, NULL, (adj_fit_opts){0}).message,
+                "fit: the label of image 7 is out of range (got -1, expected 0 to 1)");
+    labels[7] = 2;
+    expect_text(refused(&linear_net, d, &filled, (adj_fit_opts){0}).message,
+                "held-out data: the label of image 7 is out of range (got 2");
+    expect_text(refused(&linear_net, &negative, NULL, (adj_fit_opts){0}).message,
+                "deviation of channel 0 is out of range (got ");
+
+    const adj_fit_opts o = {.epochs = 1, .batch = 4, .exec.backend = "naive", .exec.threads = 1};
+    scoped(release_predictor) adj_predictor *p = tiny_fit(&linear_net, d, NULL, &o);
+    int64_t guarded[5] = {7};
+    adj_score score;
+    adj_error error;
+    labels[7] = -1;
+    cr_expect_eq(adj_predictor_evaluate(p, &filled, &score, guarded + 1, &error), ADJ_EARG);
+    expect_text(error.message, "the label of image 7");
+    cr_expect(guarded[0] == 7 && guarded[1] + guarded[2] + guarded[3] + guarded[4] == 0);
+    cr_expect_eq(adj_predictor_save(p, NULL, 1, &(adj_metadata){"model", "other"}, &error),
+                 ADJ_EARG);
+    cr_expect_eq(adj_predictor_save(p, NULL, 1, &(adj_metadata){"optimizer", "x"}, &error), ADJ_OK);
+}
+
+Test(refused, options_that_cannot_be)
+{
+    scoped(folder_remove) folder f = folder_new();
+    const file_name file = in_folder(&f, "checkpoint");
+    scoped(release_dataset) adj_dataset *d = make_data();
+    const adj_metadata epoch = {"epoch", "first"}, mean = {"mean", "1"},
+                       kernels = {"selection", ""}, twice[] = {{"a", "1"}, {"a", "2"}};
+    const struct {
+        adj_fit_opts o;
+        const char *words;
+    } cases[] = {
+        {{.loss.class_weights = (float[]){0, 0}}, "class_weights are all 0"},
+        {{.loss.class_weights = (float[]){1, -1}}, "class_weights[1] is out of range (got -1"},
+        {{.loss.class_weights = (float[]){NAN, 1}}, "class_weights[0] is out of range (got "},
+        {{.checkpoint = {.path = file.s, .best = file.s}}, "are the same file (got "},
+        {{.checkpoint = {.path = file.s, .n_metadata = 1, .metadata = &epoch}},
+         "key \"epoch\" is "},
+        {{.checkpoint = {.path = file.s, .n_metadata = 1, .metadata = &mean}}, "key \"mean\" is "},
+        {{.checkpoint = {.path = file.s, .n_metadata = 1, .metadata = &kernels}},
+         "\"selection\" is"},
+        {{.checkpoint = {.path = file.s, .n_metadata = 2, .metadata = twice}}, "is given twice"},
+        {{.checkpoint = {.path = file.s, .n_metadata = 1}}, "the list is NULL (got 1)"},
+        {{.distributed.ranks = &(adj_ranks){.rank = 3, .size = 2}}, "got rank 3 of 2"},
+        {{.distributed.ranks = &(adj_ranks){0}}, "got rank 0 of 0"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        expect_text(refused(&linear_net, d, NULL, cases[i].o).message, cases[i].words);
+    cr_expect_eq(files_in(&f), 0);
+}
+
+Test(refused, no_trainer)
+{
+    adj_error error;
+    cr_expect_eq(adj_trainer_step(NULL, &error), ADJ_EARG);
+    cr_expect_eq(adj_trainer_end_epoch(NULL, &error), ADJ_EARG);
+    cr_expect_eq(adj_trainer_run(NULL, &error), ADJ_EARG);
+    cr_expect_null(adj_trainer_predictor(NULL, &error));
+    cr_expect_eq(adj_trainer_progress(NULL).epoch, 0);
+}
+
 /* More outputs than the data have classes and names: the card has no names. */
 Test(refused, not_a_net_of_more_classes)
 {
