@@ -270,6 +270,13 @@ static void each_element(double (*at)(args a), const adj_node *n, double *const 
     }
 }
 
+int formula_no_value(const adj_node *n, double *y)
+{
+    for (int64_t i = 0; i < node_elems(n); i++)
+        y[i] = NAN;
+    return 0;
+}
+
 void formula_value(const adj_node *n, double *const operand[], double *value)
 {
     const formula *f = formula_of(n->op);

@@ -39,6 +39,8 @@ extern const formula array_formulas[], image_formulas[], norm_formulas[];
 double formula_padded_conv(const adj_node *n, double *const in[], int64_t i);
 /* formula_norm.c: formula_terms of the group norm gradient. */
 void group_norm_grad_terms(const adj_node *n, double *const operand[], double *size);
+/* Fills y with NaN, for a result of another size than attributes and operands give. Returns 0. */
+int formula_no_value(const adj_node *n, double *y);
 /* Returns the channel of element i of x: its index on the last axis, or on axis 1 for NCHW. */
 int64_t formula_channel(adj_shape x, int64_t format, int64_t i);
 /* Returns the element of `from` that is broadcast to that element of `to`. */

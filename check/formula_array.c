@@ -1,6 +1,7 @@
 /* formula_array.c - ops that move, sum or mask elements, by their definitions in float64:
  * index by index, without regard to speed. See formula.h. */
 #include <math.h>
+#include <string.h>
 
 #include "formula.h"
 #include "shared.h"
@@ -92,7 +93,11 @@ static int64_t moved_element(adj_shape from, int64_t i, const int64_t by[], adj_
 static void concat(const adj_node *n, double *const in[], double *y)
 {
     int64_t begin[ADJ_MAX_RANK] = {0}, *along = &begin[((const adj_axis_attrs *)n->attrs)->axis];
-    for (int k = 0; k < n->n_in; k++) {
+    int64_t size = 0;
+    for (int k = 0; k < n->n_in; k++)
+        size += n->in[k]->type.shape.dim[along - begin];
+    const int has_size = size == n->type.shape.dim[along - begin] || formula_no_value(n, y);
+    for (int k = 0; k < n->n_in && has_size; k++) {
         for (int64_t i = 0; i < node_elems(n->in[k]); i++)
             y[moved_element(n->in[k]->type.shape, i, begin, n->type.shape)] = in[k][i];
         *along += n->in[k]->type.shape.dim[along - begin];
@@ -101,9 +106,14 @@ static void concat(const adj_node *n, double *const in[], double *y)
 
 static void pad(const adj_node *n, double *const in[], double *y)
 {
-    for (int64_t i = 0; i < node_elems(n->in[0]); i++)
-        y[moved_element(n->in[0]->type.shape, i, ((const adj_range_attrs *)n->attrs)->a.dim,
-                        n->type.shape)] = in[0][i];
+    const adj_range_attrs *a = n->attrs;
+    const adj_shape x = n->in[0]->type.shape;
+    int has_size = 1;
+    for (int64_t k = 0; k < x.rank; k++)
+        has_size &= n->type.shape.dim[k] == a->a.dim[k] + x.dim[k] + a->b.dim[k];
+    has_size = has_size || formula_no_value(n, y);
+    for (int64_t i = 0; has_size && i < node_elems(n->in[0]); i++)
+        y[moved_element(x, i, a->a.dim, n->type.shape)] = in[0][i];
 }
 
 static void slice(const adj_node *n, double *const in[], double *y)
@@ -270,17 +280,28 @@ static void prelu_grad_slope(const adj_node *n, double *const in[], double *y)
 
 /* ---- masks and counts ---- */
 
-/* Keeps elements as ops/dropout.c does: Philox words (Salmon et al., 2011) by adj_philox. */
+/* Philox4x32-10 of Salmon, Moraes, Dror and Shaw, Parallel random numbers: as easy as 1, 2, 3. */
+static void philox(uint32_t c[4], uint32_t key, uint32_t next_key)
+{
+    for (int round = 0; round < 10; round++) {
+        const uint64_t a = 0xd2511f53ull * c[0], b = 0xcd9e8d57ull * c[2];
+        const uint32_t next[4] = {(uint32_t)(b >> 32) ^ c[1] ^ key, (uint32_t)b,
+                                  (uint32_t)(a >> 32) ^ c[3] ^ next_key, (uint32_t)a};
+        memcpy(c, next, sizeof next);
+        key += 0x9e3779b9u;
+        next_key += 0xbb67ae85u;
+    }
+}
+
+/* Keeps elements as ops/dropout.c says. */
 static void dropout(const adj_node *n, double *const in[], double *y)
 {
     const adj_dropout_attrs *a = n->attrs;
-    const uint32_t key[2] = {(uint32_t)a->seed, (uint32_t)(a->seed >> 32)};
     for (int64_t i = 0; i < node_elems(n); i++) {
         const uint64_t at = (uint64_t)(a->first + i);
-        const uint32_t counter[4] = {(uint32_t)(at / 4), (uint32_t)(at / 4 >> 32),
-                                     (uint32_t)(int32_t)in[1][0], 0};
-        uint32_t word[4];
-        adj_philox(counter, key, word);
+        uint32_t word[4] = {(uint32_t)(at / 4), (uint32_t)(at / 4 >> 32),
+                            (uint32_t)(int32_t)in[1][0], 0};
+        philox(word, (uint32_t)a->seed, (uint32_t)(a->seed >> 32));
         y[i] = ldexp(word[at % 4], -32) >= a->rate ? in[0][i] / (1 - a->rate) : 0;
     }
 }

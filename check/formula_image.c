@@ -4,6 +4,61 @@
 
 #include "formula.h"
 
+/* ---- geometry, derived from attributes and shapes: the node's own is under test ---- */
+
+/* Returns the number of windows along an axis, and the padding before the first, as TensorFlow
+ * defines them: for SAME a window for each stride that begins in the image, else every window that
+ * lies in the padded image. */
+static int64_t windows_along(int64_t in, int64_t k, int64_t stride, int64_t dilation,
+                             adj_padding padding, const int64_t pad[2], int64_t *before)
+{
+    const int64_t reach = (k - 1) * dilation + 1;
+    const int is_explicit = padding == ADJ_EXPLICIT;
+    int64_t out = 0;
+    *before = is_explicit ? pad[0] : 0;
+    if (padding == ADJ_SAME) {
+        while (out * stride < in)
+            out++;
+        const int64_t missing = (out - 1) * stride + reach - in;
+        *before = missing > 0 ? missing / 2 : 0;
+        return out;
+    }
+    while (out * stride + reach <= in + *before + (is_explicit ? pad[1] : 0))
+        out++;
+    return out;
+}
+
+/* Attributes of a convolution or pool. */
+typedef struct {
+    adj_padding padding;
+    adj_format format;
+    const int64_t *stride, *dilation, (*pad)[2];
+} window_attrs;
+
+/* Sets the geometry from the shapes of image and result and the window's sides. Returns 0 if the
+ * result has another size. */
+static int derive(const window_attrs *a, adj_shape x, adj_shape y, int64_t kh, int64_t kw,
+                  int64_t in_group, adj_conv_geom *g)
+{
+    const int h = a->format == ADJ_NCHW ? 2 : 1, w = h + 1, c = a->format == ADJ_NCHW ? 1 : 3;
+    *g = (adj_conv_geom){.n = x.dim[0],
+                         .ih = x.dim[h],
+                         .iw = x.dim[w],
+                         .ic = x.dim[c],
+                         .oc = y.dim[c],
+                         .kh = kh,
+                         .kw = kw,
+                         .sh = a->stride[h],
+                         .sw = a->stride[w],
+                         .dh = a->dilation[h],
+                         .dw = a->dilation[w],
+                         .groups = in_group > 0 ? x.dim[c] / in_group : 1,
+                         .format = a->format};
+    g->oh = windows_along(g->ih, kh, g->sh, g->dh, a->padding, a->pad[h], &g->pt);
+    g->ow = windows_along(g->iw, kw, g->sw, g->dw, a->padding, a->pad[w], &g->pl);
+    return g->oh == y.dim[h] && g->ow == y.dim[w];
+}
+
 /* ---- pixels of images ---- */
 
 typedef struct {
@@ -38,7 +93,8 @@ static int is_inside(const adj_conv_geom *g, int64_t h, int64_t w)
 
 /* Values of a convolution, or their gradients; the one that is computed is NULL. */
 typedef struct {
-    const adj_conv_geom *g;
+    adj_conv_geom geom;
+    int has_size; /* 0: y has another size than attributes and shapes give */
     adj_shape x_shape, y_shape;
     const double *x, *w, *y;
     int64_t in_group, out_group; /* channels */
@@ -47,22 +103,31 @@ typedef struct {
 /* The convolution of n, whose result is y, x or w. */
 static relation relation_of(const adj_node *n, double *const in[])
 {
+    const adj_conv *a = &((const adj_conv_attrs *)n->attrs)->conv;
+    const window_attrs attrs = {a->padding, a->format, a->stride, a->dilation, a->pad};
+    const int is_y = n->op == &adj_op_conv2d || n->op == &adj_op_depthwise_conv2d_native;
+    const int is_x = n->op == &adj_op_conv2d_backprop_input ||
+                     n->op == &adj_op_depthwise_conv2d_native_backprop_input;
+    const int is_depthwise = n->op == &adj_op_depthwise_conv2d_native ||
+                             n->op == &adj_op_depthwise_conv2d_native_backprop_input ||
+                             n->op == &adj_op_depthwise_conv2d_native_backprop_filter;
     const adj_shape result = n->type.shape, first = n->in[0]->type.shape,
                     second = n->in[1]->type.shape;
-    const adj_conv_geom *g = adj_node_geom(n);
-    const int64_t in_group = g->ic / g->groups, out_group = g->oc / g->groups;
-    if (n->op == &adj_op_conv2d || n->op == &adj_op_depthwise_conv2d_native)
-        return (relation){g, first, result, in[0], in[1], NULL, in_group, out_group};
-    if (n->op == &adj_op_conv2d_backprop_input ||
-        n->op == &adj_op_depthwise_conv2d_native_backprop_input)
-        return (relation){g, result, second, NULL, in[0], in[1], in_group, out_group};
-    return (relation){g, first, second, in[0], NULL, in[1], in_group, out_group};
+    const adj_shape w = is_y ? second : is_x ? first : result;
+    relation r = {.x_shape = is_x ? result : first, .y_shape = is_y ? result : second};
+    r.x = is_x ? NULL : in[0];
+    r.w = is_y ? in[1] : is_x ? in[0] : NULL;
+    r.y = is_y ? NULL : in[1];
+    r.in_group = is_depthwise ? 1 : w.dim[2];
+    r.has_size = derive(&attrs, r.x_shape, r.y_shape, w.dim[0], w.dim[1], r.in_group, &r.geom);
+    r.out_group = r.geom.oc / r.geom.groups;
+    return r;
 }
 
 /* The filter at a tap, of channel i of the group, to channel oc: it is [kh, kw, ic/groups, oc]. */
 static const double *filter_at(const relation *r, int64_t tap, int64_t i, int64_t oc)
 {
-    return &r->w[(tap * r->in_group + i) * r->g->oc + oc];
+    return &r->w[(tap * r->in_group + i) * r->geom.oc + oc];
 }
 
 /* Returns the pixel of x that output pixel o reads at a tap. */
@@ -80,7 +145,7 @@ static int64_t step_of(adj_shape s, int64_t format)
 
 static double y_element(const relation *r, int64_t i, int padded)
 {
-    const adj_conv_geom *g = r->g;
+    const adj_conv_geom *g = &r->geom;
     const pixel o = pixel_of(r->y_shape, g->format, i);
     const int64_t step = step_of(r->x_shape, g->format);
     double sum = 0;
@@ -103,7 +168,7 @@ static int64_t place_in_y(int64_t at, int64_t stride, int64_t n)
 
 static double x_element(const relation *r, int64_t i, int padded)
 {
-    const adj_conv_geom *g = r->g;
+    const adj_conv_geom *g = &r->geom;
     const pixel p = pixel_of(r->x_shape, g->format, i);
     const int64_t step = step_of(r->y_shape, g->format);
     double sum = 0;
@@ -122,7 +187,7 @@ static double x_element(const relation *r, int64_t i, int padded)
 
 static double w_element(const relation *r, int64_t i, int padded)
 {
-    const adj_conv_geom *g = r->g;
+    const adj_conv_geom *g = &r->geom;
     const int64_t oc = i % g->oc, pixels = g->oh * g->ow;
     const int64_t channel = oc / r->out_group * r->in_group + i / g->oc % r->in_group;
     double sum = 0;
@@ -140,6 +205,8 @@ static double w_element(const relation *r, int64_t i, int padded)
 static double conv_element(const adj_node *n, double *const in[], int64_t i, int padded)
 {
     const relation r = relation_of(n, in);
+    if (!r.has_size)
+        return NAN;
     return r.y == NULL   ? y_element(&r, i, padded)
            : r.x == NULL ? x_element(&r, i, padded)
                          : w_element(&r, i, padded);
@@ -200,14 +267,25 @@ static void resize(const adj_node *n, double *const in[], double *to)
     }
 }
 
+/* ---- pools ---- */
+
+/* Sets the geometry of a pool from x to y. Returns 0 if y has another size. */
+static int derive_pool(const adj_node *n, adj_shape x, adj_shape y, adj_conv_geom *g)
+{
+    static const int64_t ones[4] = {1, 1, 1, 1};
+    const adj_pool *a = &((const adj_pool_attrs *)n->attrs)->pool;
+    const window_attrs attrs = {a->padding, a->format, a->stride, ones, a->pad};
+    const int h = a->format == ADJ_NCHW ? 2 : 1;
+    return derive(&attrs, x, y, a->ksize[h], a->ksize[h + 1], 0, g);
+}
+
 /* ---- maximum pooling ---- */
 
 /* Returns the first maximum, row-major, of output o's window; *where: its place in the window. */
-static int64_t first_maximum(const adj_node *n, adj_shape y, const double *x, int64_t o,
-                             int64_t *where)
+static int64_t first_maximum(const adj_node *n, const adj_conv_geom *g, adj_shape y,
+                             const double *x, int64_t o, int64_t *where)
 {
     const adj_pool_attrs *a = n->attrs;
-    const adj_conv_geom *g = &a->geom;
     const pixel p = pixel_of(y, g->format, o);
     int64_t best = -1, at = -1;
     for (int64_t h = p.h * g->sh - g->pt; h < p.h * g->sh - g->pt + g->kh; h++)
@@ -228,15 +306,21 @@ static int64_t first_maximum(const adj_node *n, adj_shape y, const double *x, in
 static void max_pool(const adj_node *n, double *const in[], double *y)
 {
     int64_t where;
-    for (int64_t o = 0; o < node_elems(n); o++)
-        y[o] = in[n->n_in - 1][first_maximum(n, n->type.shape, in[0], o, &where)];
+    adj_conv_geom g;
+    const int has_size =
+        derive_pool(n, n->in[0]->type.shape, n->type.shape, &g) || formula_no_value(n, y);
+    for (int64_t o = 0; has_size && o < node_elems(n); o++)
+        y[o] = in[n->n_in - 1][first_maximum(n, &g, n->type.shape, in[0], o, &where)];
 }
 
 static void max_pool_argmax(const adj_node *n, double *const in[], double *y)
 {
     int64_t where = -1;
-    for (int64_t o = 0; o < node_elems(n); o++) {
-        first_maximum(n, n->type.shape, in[0], o, &where);
+    adj_conv_geom g;
+    const int has_size =
+        derive_pool(n, n->in[0]->type.shape, n->type.shape, &g) || formula_no_value(n, y);
+    for (int64_t o = 0; has_size && o < node_elems(n); o++) {
+        first_maximum(n, &g, n->type.shape, in[0], o, &where);
         y[o] = (double)where;
     }
 }
@@ -245,22 +329,26 @@ static void max_pool_grad(const adj_node *n, double *const in[], double *dx)
 {
     const adj_shape y = n->in[2]->type.shape;
     int64_t where;
-    for (int64_t o = 0; o < adj_shape_elems(y); o++)
-        dx[first_maximum(n, y, in[0], o, &where)] += in[2][o];
+    adj_conv_geom g;
+    const int has_size = derive_pool(n, n->type.shape, y, &g) || formula_no_value(n, dx);
+    for (int64_t o = 0; has_size && o < adj_shape_elems(y); o++)
+        dx[first_maximum(n, &g, y, in[0], o, &where)] += in[2][o];
 }
 
 /* A place outside the window or the image, which no maximum has, gets nothing. */
 static void max_pool_grad_argmax(const adj_node *n, double *const in[], double *dx)
 {
     const adj_pool_attrs *a = n->attrs;
-    const adj_conv_geom *g = &a->geom;
-    for (int64_t o = 0; o < node_elems(n->in[0]); o++) {
-        const pixel p = pixel_of(n->in[0]->type.shape, g->format, o);
+    const adj_shape y = n->in[0]->type.shape;
+    adj_conv_geom g;
+    const int has_size = derive_pool(n, n->type.shape, y, &g) || formula_no_value(n, dx);
+    for (int64_t o = 0; has_size && o < adj_shape_elems(y); o++) {
+        const pixel p = pixel_of(y, g.format, o);
         const int64_t where = (int64_t)in[0][o], tap = where / a->kc;
-        const pixel at = {p.n, p.h * g->sh - g->pt + tap / g->kw, p.w * g->sw - g->pl + tap % g->kw,
+        const pixel at = {p.n, p.h * g.sh - g.pt + tap / g.kw, p.w * g.sw - g.pl + tap % g.kw,
                           p.c * a->kc + where % a->kc};
-        if (where >= 0 && tap < g->kh * g->kw && is_inside(g, at.h, at.w))
-            dx[at_pixel(n->type.shape, g->format, at)] += in[1][o];
+        if (where >= 0 && tap < g.kh * g.kw && is_inside(&g, at.h, at.w))
+            dx[at_pixel(n->type.shape, g.format, at)] += in[1][o];
     }
 }
 
@@ -272,8 +360,9 @@ static void avg_pool(const adj_node *n, double *const in[], double *to)
     const int is_grad = n->op == &adj_op_avg_pool_grad;
     const adj_shape first = n->in[0]->type.shape, x = is_grad ? n->type.shape : first,
                     y = is_grad ? first : n->type.shape;
-    const adj_conv_geom *g = adj_node_geom(n);
-    for (int64_t o = 0; o < adj_shape_elems(y); o++) {
+    adj_conv_geom derived, *g = &derived;
+    const int has_size = derive_pool(n, x, y, g) || formula_no_value(n, to);
+    for (int64_t o = 0; has_size && o < adj_shape_elems(y); o++) {
         const pixel p = pixel_of(y, g->format, o);
         const int64_t top = p.h * g->sh - g->pt, left = p.w * g->sw - g->pl;
         double valid = 0;

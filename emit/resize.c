@@ -36,20 +36,24 @@ static void put_nearest(text *t, const char *name, const char *o, int64_t in, in
             2 * c.denominator);
 }
 
-/* Declares the positions NAME_0 and NAME_1 around the coordinate, and the second one's weight. */
+/* Declares the positions NAME_0 and NAME_1 around the coordinate, the second one's weight, and the
+ * rest, the first one's: 1 - weight would lose digits near 1. */
 static void put_neighbors(text *t, const char *name, const char *o, int64_t in, int64_t out,
                           int64_t kind)
 {
     const coordinate c = coordinate_of(o, in, out, kind);
     if (in == 1) {
-        put(t, "const float %s_weight = 0.0f;", name);
+        put(t, "const float %s_weight = 0.0f, %s_rest = 1.0f;", name, name);
         return;
     }
     put(t, "const int %s_at = %s > 0 ? %s : 0;", name, c.numerator.s, c.numerator.s);
     put(t, "const int %s_0 = %s_at / %lld;", name, name, c.denominator);
     put(t, "const int %s_1 = %s_0 < %lld ? %s_0 + 1 : %s_0;", name, name, (long long)in - 1, name,
         name);
-    put(t, "const float %s_weight = (float)(%s_at %% %lld) / %s;", name, name, c.denominator,
+    put(t, "const int %s_over = %s_at %% %lld;", name, name, c.denominator);
+    put(t, "const float %s_weight = (float)%s_over / %s;", name, name,
+        literal((double)c.denominator).s);
+    put(t, "const float %s_rest = (float)(%lld - %s_over) / %s;", name, c.denominator, name,
         literal((double)c.denominator).s);
 }
 
@@ -68,8 +72,7 @@ static expression pixel_at(const function *f, const char *image, const char *ih,
 static void put_between(text *t, const char *name, const char *axis, const char *a, const char *b)
 {
     put(t, "const float %s =", name);
-    put(t, "    %s_weight > 0.0f ? (1.0f - %s_weight) * %s + %s_weight * %s : %s;", axis, axis, a,
-        axis, b, a);
+    put(t, "    %s_weight > 0.0f ? %s_rest * %s + %s_weight * %s : %s;", axis, axis, a, axis, b, a);
 }
 
 /* Opens the loops over the pixels of the resized image, with their positions in the other one;
@@ -128,8 +131,8 @@ void write_resize_grad(function *f)
     }
     for (int h = 0; h < (a->ih > 1 ? 2 : 1); h++)
         for (int w = 0; w < (a->iw > 1 ? 2 : 1); w++) {
-            const expression weight = expr("%s * %s", h ? "ih_weight" : "(1.0f - ih_weight)",
-                                           w ? "iw_weight" : "(1.0f - iw_weight)");
+            const expression weight =
+                expr("%s * %s", h ? "ih_weight" : "ih_rest", w ? "iw_weight" : "iw_rest");
             if (h || w)
                 put(t, "if (%s%s%s)", h ? "ih_weight > 0.0f" : "", h && w ? " && " : "",
                     w ? "iw_weight > 0.0f" : "");

@@ -24,9 +24,12 @@ static double value_unit(const subject *s)
     return (s->wide == ADJ_F64 ? 3 * sqrt(terms_of(s->reference.y)) : 2) * reference_eps(s);
 }
 
-/* Computes D(h) over unmasked outputs, and its rounding error. */
+/* Computes D(h) over unmasked outputs, and its rounding error. A gradient's terms may cancel: it is
+ * rounded like its dy, the last leaf of order 2. */
 static adj_status difference(subject *s, int leaf, double h, estimate *e)
 {
+    const int last = s->n_leaf - 1;
+    const double least = s->order == 2 ? max_magnitude(s->at->x[last], leaf_elems(s, last)) : 0;
     forward_at(s, leaf, h, s->y_high);
     const adj_status status = forward_at(s, leaf, -h, s->y_low);
     if (status != ADJ_OK)
@@ -36,9 +39,9 @@ static adj_status difference(subject *s, int leaf, double h, estimate *e)
     for (int64_t i = 0; i < s->n_y; i++) {
         if (s->mask[i])
             continue;
+        const double high = fmax(fabs(s->y_high[i]), least), low = fmax(fabs(s->y_low[i]), least);
         sum += s->at->dy[i] * (s->y_high[i] - s->y_low[i]);
-        size +=
-            s->at->dy[i] * s->at->dy[i] * (s->y_high[i] * s->y_high[i] + s->y_low[i] * s->y_low[i]);
+        size += s->at->dy[i] * s->at->dy[i] * (high * high + low * low);
     }
     *e = (estimate){.value = (double)sum / (2 * h),
                     .uncertainty = value_unit(s) * sqrt(size) / (2 * h)};
@@ -83,11 +86,10 @@ adj_status richardson_estimate(subject *s, int leaf, double h, estimate *e)
     return ADJ_OK;
 }
 
-/* Masks outputs whose slopes on both sides differ: a kink lies between them. */
-adj_status mask_kinks(subject *s, int leaf, double h, int64_t *n)
+/* Masks outputs whose slopes on both sides differ at step h. */
+static adj_status mask_bends(subject *s, int leaf, double h, double bends[])
 {
     const double eps = reference_eps(s), bend = 1.65 * cbrt(eps); /* 1e-5 in float64 */
-    *n = 0;
     forward_at(s, leaf, 0, s->y_mid);
     forward_at(s, leaf, h, s->y_high);
     const adj_status status = forward_at(s, leaf, -h, s->y_low);
@@ -96,7 +98,39 @@ adj_status mask_kinks(subject *s, int leaf, double h, int64_t *n)
         double rounding = 256 * eps * (fabs(s->y_mid[i]) + 1) / h;
         const double limit = bend * (fabs(up) + fabs(down)) + rounding;
         s->mask[i] = !(isfinite(up - down) && fabs(up - down) <= limit);
-        *n += s->mask[i] && isfinite(s->y_mid[i]);
+        bends[i] = up - down;
     }
+    return status;
+}
+
+/* Unmasks outputs without a kink: the slopes' difference is proportional to the step. */
+static adj_status unmask_curves(subject *s, int leaf, double h, const double bends[])
+{
+    adj_status status = ADJ_OK;
+    for (double part = 0.5; part > 0.2 && status == ADJ_OK; part /= 2) {
+        forward_at(s, leaf, part * h, s->y_high);
+        status = forward_at(s, leaf, -part * h, s->y_low);
+        for (int64_t i = 0; i < s->n_y && status == ADJ_OK; i++) {
+            const double bent = (s->y_high[i] - 2 * s->y_mid[i] + s->y_low[i]) / (part * h);
+            if (s->mask[i] && !(fabs(bent - part * bends[i]) <= 0.02 * part * fabs(bends[i])))
+                s->mask[i] = 2;
+        }
+    }
+    for (int64_t i = 0; i < s->n_y; i++)
+        s->mask[i] = s->mask[i] == 2;
+    return status;
+}
+
+adj_status mask_kinks(subject *s, int leaf, double h, int64_t *n)
+{
+    adj_status status = mask_bends(s, leaf, h, s->bends);
+    int64_t bent = 0;
+    for (int64_t i = 0; i < s->n_y && status == ADJ_OK; i++)
+        bent += s->mask[i];
+    if (bent > 0 && status == ADJ_OK)
+        status = unmask_curves(s, leaf, h, s->bends);
+    *n = 0;
+    for (int64_t i = 0; i < s->n_y && status == ADJ_OK; i++)
+        *n += s->mask[i] && isfinite(s->y_mid[i]);
     return status;
 }

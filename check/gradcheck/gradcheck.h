@@ -91,6 +91,7 @@ typedef struct {
     int n_kept;
     double *v, *moved, *numeric;
     double *y_mid, *y_low, *y_high; /* forward values */
+    double *bends;                  /* by element of y: difference of the slopes on both sides */
     char *mask;                     /* by element of y: 1 if a kink is near */
     double *raw;                    /* buffer for adj_set and adj_get */
     char *repeats;                  /* by leaf: true if a second run gave dx the same bits */

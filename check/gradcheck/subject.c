@@ -225,7 +225,7 @@ static adj_status open_memory(subject *s)
             s->max = elems > s->max ? elems : s->max;
         }
     double **const of_max[] = {&s->v, &s->moved, &s->numeric, &s->raw};
-    double **const of_y[] = {&s->y_mid, &s->y_low, &s->y_high};
+    double **const of_y[] = {&s->y_mid, &s->y_low, &s->y_high, &s->bends};
     int missing = 0;
     for (size_t i = 0; i < sizeof of_max / sizeof *of_max; i++)
         missing += (*of_max[i] = reals(s, s->max)) == NULL;
