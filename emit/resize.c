@@ -42,10 +42,8 @@ static void put_neighbors(text *t, const char *name, const char *o, int64_t in, 
                           int64_t kind)
 {
     const coordinate c = coordinate_of(o, in, out, kind);
-    if (in == 1) {
-        put(t, "const float %s_weight = 0.0f, %s_rest = 1.0f;", name, name);
+    if (in == 1) /* all of the weight is the rest */
         return;
-    }
     put(t, "const int %s_at = %s > 0 ? %s : 0;", name, c.numerator.s, c.numerator.s);
     put(t, "const int %s_0 = %s_at / %lld;", name, name, c.denominator);
     put(t, "const int %s_1 = %s_0 < %lld ? %s_0 + 1 : %s_0;", name, name, (long long)in - 1, name,
@@ -67,10 +65,15 @@ static expression pixel_at(const function *f, const char *image, const char *ih,
         index_of(4, (axis[]){{"n", s.dim[0]}, {ih, a->ih}, {iw, a->iw}, {"c", s.dim[3]}}).s);
 }
 
-/* Declares the value between two: the first one where the weight is 0, whatever the other one is.
- */
-static void put_between(text *t, const char *name, const char *axis, const char *a, const char *b)
+/* Declares the value between two of `in` positions: the first one where the weight is 0, whatever
+ * the other one is. */
+static void put_between(text *t, const char *name, const char *axis, int64_t in, const char *a,
+                        const char *b)
 {
+    if (in == 1) {
+        put(t, "const float %s = %s;", name, a);
+        return;
+    }
     put(t, "const float %s =", name);
     put(t, "    %s_weight > 0.0f ? %s_rest * %s + %s_weight * %s : %s;", axis, axis, a, axis, b, a);
 }
@@ -104,12 +107,14 @@ void write_resize(function *f)
     if (a->mode == ADJ_NEAREST) {
         put_result(f, pixel_at(f, x, "ih", "iw").s, at.s, "c");
     } else {
-        put_between(t, "top", "iw", pixel_at(f, x, "ih_0", "iw_0").s,
+        put_between(t, "top", "iw", a->iw, pixel_at(f, x, "ih_0", "iw_0").s,
                     pixel_at(f, x, "ih_0", "iw_1").s);
-        put_between(t, "bottom", "iw", pixel_at(f, x, "ih_1", "iw_0").s,
-                    pixel_at(f, x, "ih_1", "iw_1").s);
-        put_between(t, "between", "ih", "top", "bottom");
-        put_result(f, "between", at.s, "c");
+        if (a->ih > 1) {
+            put_between(t, "bottom", "iw", a->iw, pixel_at(f, x, "ih_1", "iw_0").s,
+                        pixel_at(f, x, "ih_1", "iw_1").s);
+            put_between(t, "between", "ih", a->ih, "top", "bottom");
+        }
+        put_result(f, a->ih > 1 ? "between" : "top", at.s, "c");
     }
     put_end(t, braces);
 }
@@ -131,12 +136,17 @@ void write_resize_grad(function *f)
     }
     for (int h = 0; h < (a->ih > 1 ? 2 : 1); h++)
         for (int w = 0; w < (a->iw > 1 ? 2 : 1); w++) {
-            const expression weight =
-                expr("%s * %s", h ? "ih_weight" : "ih_rest", w ? "iw_weight" : "iw_rest");
+            const expression weight = expr("%s%s",
+                                           a->ih == 1 ? ""
+                                           : h        ? "ih_weight * "
+                                                      : "ih_rest * ",
+                                           a->iw == 1 ? ""
+                                           : w        ? "iw_weight * "
+                                                      : "iw_rest * ");
             if (h || w)
                 put(t, "if (%s%s%s)", h ? "ih_weight > 0.0f" : "", h && w ? " && " : "",
                     w ? "iw_weight > 0.0f" : "");
-            put(t, "%s%s += %s * %s[%s];", h || w ? "    " : "",
+            put(t, "%s%s += %s%s[%s];", h || w ? "    " : "",
                 pixel_at(f, dx, h ? "ih_1" : "ih_0", w ? "iw_1" : "iw_0").s, weight.s, dy, at.s);
         }
     put_end(t, braces);
