@@ -63,8 +63,8 @@ ADJ_API int adj_gradcheck_same(const adj_node *a, const adj_node *b);
 
 /* A configuration: how to compute a graph. Examples: "naive:f64", "onednn", "onednn:bf16",
  * "onednn:isa=avx2", "onednn:impl=gemm", "onednn:threads=1", "onednn:nchw", "onednn:fast",
- * "onednn:unfused", "onednn:mixed", "onednn:mixed:f16", "onednn:tune", and combinations such as
- * "onednn:bf16:threads=1". */
+ * "onednn:unfused", "onednn:mixed", "onednn:mixed:f16", "onednn:tune", "onednn:recompute", and
+ * combinations such as "onednn:bf16:threads=1". */
 typedef struct {
     char name[64];    /* the text that was parsed */
     char backend[64]; /* as in adj_exec_opts */
@@ -75,8 +75,8 @@ typedef struct {
     int has_dtype, has_format; /* 1: dtype, format are given */
     adj_dtype dtype;           /* if has_dtype: float type of the whole graph */
     adj_format format;         /* if has_format: format of all ops that have a format */
-    /* Executor options: fast math, no fusion, a short tuning. */
-    int fast, unfused, tune;
+    /* Executor options: fast math, no fusion, a short tuning, recomputation wherever possible. */
+    int fast, unfused, tune, recompute;
     /* Mixed precision: "mixed" and "mixed:bf16" are BF16, "mixed:f16" is F16 with the default loss
      * scale of adj_exec_opts. A type that does not follow "mixed" sets dtype. */
     adj_precision precision;

@@ -28,6 +28,7 @@ typedef struct {
     const adj_updates *updates;        /* updates of g, which a bare trial also plans; NULL: none */
     int as_built;                      /* 1: no passes, no fusion, no shared memory */
     int bare;                          /* 1: without canaries and step times, as in a user's run */
+    int watched;                       /* 1: every pass is checked, as in a bare trial */
 } trial;
 
 typedef struct {
@@ -173,9 +174,10 @@ adj_status node_expect(const runner *b, const node_case *n, const adj_compare_co
 adj_status node_run(const runner *b, const node_case *n, const adj_compare_config *c, region *p,
                     outcome *o);
 
-/* Fails the row for a data race if the result under c is right on one thread. */
-adj_status blame_race(const runner *b, const node_case *n, const adj_compare_config *c,
-                      const expectation *e, region *p, compare_row *row);
+/* Fails the row for a data race if the result under c is right on one thread, or blames a pass that
+ * changes it. */
+adj_status blame_wrong_node(const runner *b, const node_case *n, const adj_compare_config *c,
+                            const expectation *e, check_log *log, region *p, compare_row *row);
 
 /* node_bound.c: returns the half type of mixed precision; ADJ_F32: not mixed. */
 adj_dtype config_half(const adj_compare_config *c);

@@ -33,8 +33,9 @@ enum { N_ISA = sizeof isas / sizeof *isas, IN_ANY = 9, IN_3_0 = 12 };
 const adj_compare_config naive_f64 = {
     .name = "naive:f64", .backend = "naive", .has_dtype = 1, .dtype = ADJ_F64};
 
-static const char *const words[] = {"f32",   "f64",      "f16",  "bf16",    "nhwc",  "nchw", "isa=",
-                                    "impl=", "threads=", "fast", "unfused", "mixed", "tune"};
+static const char *const words[] = {"f32",     "f64",   "f16",   "bf16",     "nhwc",
+                                    "nchw",    "isa=",  "impl=", "threads=", "fast",
+                                    "unfused", "mixed", "tune",  "recompute"};
 enum { N_WORD = sizeof words / sizeof *words };
 
 /* Parses an instruction set that this oneDNN has. */
@@ -91,7 +92,10 @@ static adj_status read_part(const char *part, const char *before, adj_compare_co
     const struct {
         const char *name;
         int *on;
-    } switches[] = {{"fast", &c->fast}, {"unfused", &c->unfused}, {"tune", &c->tune}};
+    } switches[] = {{"fast", &c->fast},
+                    {"unfused", &c->unfused},
+                    {"tune", &c->tune},
+                    {"recompute", &c->recompute}};
     const int is_f16 = strcmp(part, "f16") == 0, is_bf16 = strcmp(part, "bf16") == 0;
     adj_dtype dtype;
     for (size_t i = 0; i < sizeof switches / sizeof *switches; i++)
@@ -123,7 +127,7 @@ static adj_status read_part(const char *part, const char *before, adj_compare_co
                          part,
                          did_you_mean(part, words, N_WORD, sizeof *words,
                                       "expected a type, nhwc, nchw, isa=, impl=, threads=, fast, "
-                                      "unfused, mixed or tune")
+                                      "unfused, mixed, tune or recompute")
                              .s);
 }
 

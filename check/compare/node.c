@@ -241,8 +241,8 @@ adj_status take_formula(const adj_node *n, adj_dtype dtype, double *const operan
     return ADJ_OK;
 }
 
-adj_status blame_race(const runner *b, const node_case *n, const adj_compare_config *c,
-                      const expectation *e, region *p, compare_row *row)
+static adj_status blame_race(const runner *b, const node_case *n, const adj_compare_config *c,
+                             const expectation *e, region *p, compare_row *row)
 {
     adj_compare_config one = *c;
     outcome o;
@@ -262,6 +262,37 @@ adj_status blame_race(const runner *b, const node_case *n, const adj_compare_con
     row->blame = ADJ_BLAME_KERNEL;
     row->reason = "not repeatable: right on one thread, wrong on several (a data race)";
     return ADJ_OK;
+}
+
+/* Blames the first pass that changes the node's result in f64. */
+static adj_status blame_pass(const runner *b, const node_case *n, const adj_compare_config *c,
+                             check_log *log, region *p, compare_row *row)
+{
+    void *operand[MAX_IN] = {NULL};
+    trial t;
+    outcome o = {0};
+    adj_status status = round_operands(b, n, c, c, p, operand);
+    if (status != ADJ_OK)
+        return status;
+    status = trial_of(b, n->node, operand, c, p, &t);
+    t.watched = 1;
+    t.runs = t.aliases = 0;
+    if (status == ADJ_OK && t.fetch[0] != NULL)
+        status = run_trial(b, &t, p, &o);
+    adj_graph_free(t.g);
+    if (strncmp(o.plan_fault, "pass ", 5) != 0)
+        return status;
+    row->verdict = ADJ_VERDICT_FAIL;
+    row->blame = ADJ_BLAME_PLAN;
+    row->reason = log_text(log, "%s", o.plan_fault);
+    return log->status != ADJ_OK ? log->status : status;
+}
+
+adj_status blame_wrong_node(const runner *b, const node_case *n, const adj_compare_config *c,
+                            const expectation *e, check_log *log, region *p, compare_row *row)
+{
+    const adj_status status = blame_race(b, n, c, e, p, row);
+    return status == ADJ_OK && row->repeats ? blame_pass(b, n, c, log, p, row) : status;
 }
 
 adj_status node_expect(const runner *b, const node_case *n, const adj_compare_config *c, region *p,

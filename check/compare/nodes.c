@@ -82,7 +82,7 @@ static adj_status isolated(comparing *r, int k, region *p, compare_row *row)
     report_plan_fault(r->c, &o, row);
     const int may_race =
         k > 0 && row->verdict == ADJ_VERDICT_PASS && is_wrong(&row->isolated) && row->repeats;
-    return may_race ? blame_race(&r->runner, &n, config, &e, p, row) : ADJ_OK;
+    return may_race ? blame_wrong_node(&r->runner, &n, config, &e, &r->c->log, p, row) : ADJ_OK;
 }
 
 /* Compares the value within the graph with the reference on the same operands. */
@@ -228,8 +228,9 @@ static int is_wrong_at(const comparison *c, const compare_row *row)
 
 static int is_numbers_of_kernel(const compare_row *row)
 {
-    return row->blame == ADJ_BLAME_KERNEL && row->verdict == ADJ_VERDICT_FAIL && row->repeats &&
-           !row->canary;
+    const int is_pass = row->blame == ADJ_BLAME_PLAN && strncmp(row->reason, "pass ", 5) == 0;
+    return (row->blame == ADJ_BLAME_KERNEL || is_pass) && row->verdict == ADJ_VERDICT_FAIL &&
+           row->repeats && !row->canary;
 }
 
 /* Blames a failed row on a known fault of its configuration: a pass, or a kernel that overwrites

@@ -194,6 +194,7 @@ static void pass_trial(wire *w, adj_compare_config *config, trial *t)
     t->threads = pass_int(w, t->threads, 1024);
     t->aliases = pass_int(w, t->aliases, 1);
     t->bare = pass_int(w, t->bare, 1);
+    t->watched = pass_int(w, t->watched, 1);
     pass_graph(w, t->g);
     t->n_fetch = pass_int(w, t->n_fetch, w->n);
     t->fetch = room(w, t->fetch, (size_t)t->n_fetch, sizeof(adj_node *));

@@ -321,7 +321,7 @@ static adj_status try_case(comparing *r, special_case *s, const expectation *bas
     row->verdict = ADJ_VERDICT_FAIL;
     row->blame = row->config > 0 ? ADJ_BLAME_KERNEL : ADJ_BLAME_REFERENCE;
     row->reason = report_worst(r->c, where, &error);
-    return row->config > 0 ? blame_race(s->b, &n, s->config, e, p, row) : ADJ_OK;
+    return row->config > 0 ? blame_wrong_node(s->b, &n, s->config, e, &r->c->log, p, row) : ADJ_OK;
 }
 
 adj_status compare_special(comparing *r, int k, compare_row *row)

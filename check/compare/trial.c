@@ -1,4 +1,5 @@
 /* trial.c - runs a trial in this process: values, times, repeatability, canaries. */
+#include <fenv.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -78,13 +79,30 @@ static adj_status run_after_others(const trial *t, adj_exec *e, int late)
     return status == ADJ_OK ? adj_run(e) : status;
 }
 
+/* Returns the rounding mode, and on x86 the bits that make subnormal numbers 0. */
+static unsigned float_mode(void)
+{
+    unsigned mode = (unsigned)fegetround();
+#ifdef __SSE__
+    mode |= (__builtin_ia32_stmxcsr() & 0x8040U) << 16;
+#endif
+    return mode;
+}
+
 static adj_status take_values(const trial *t, adj_exec *e, outcome *o)
 {
     adj_status status = ADJ_OK;
+    fesetenv(FE_DFL_ENV); /* an earlier kernel may have changed it */
+    const unsigned mode = float_mode();
     if (t->runs > 0)
         status = run_after_others(t, e, t->bare ? kept_leaf(t, e, 1) : NONE);
     else if ((status = give_leaves(t, e)) == ADJ_OK)
         status = adj_run(e);
+    if (float_mode() != mode) {
+        o->fault_of = ADJ_BLAME_KERNEL;
+        snprintf(o->plan_fault, sizeof o->plan_fault,
+                 "memory: a kernel leaves another rounding mode, or subnormal numbers as 0");
+    }
     for (int i = 0; i < t->n_fetch && status == ADJ_OK; i++)
         status = adj_get(e, t->fetch[i], o->value[i], adj_type_bytes(t->fetch[i]->type));
     for (int i = 0; i < t->n_fetch; i++)
@@ -104,6 +122,27 @@ static void compare_bits(const trial *t, adj_exec *e, outcome *o)
 {
     for (int i = 0; i < t->n_fetch; i++)
         o->info[i].repeats &= has_same_bits(t, e, o, i);
+}
+
+/* Sets o->plan_fault if adj_set or adj_get copied only a part of a value. */
+static void check_copies(const trial *t, adj_exec *e, outcome *o)
+{
+    const adj_node *wrong = NULL;
+    for (int i = 0; i < t->n_leaf && t->updates == NULL; i++) {
+        const void *v = adj_data(e, t->leaf[i]); /* NULL: nothing reads it */
+        if (v != NULL && memcmp(v, t->data[i], adj_type_bytes(t->leaf[i]->type)) != 0)
+            wrong = t->leaf[i];
+    }
+    for (int i = 0; i < t->n_fetch; i++)
+        if (!has_same_bits(t, e, o, i))
+            wrong = t->fetch[i];
+    if (wrong == NULL)
+        return;
+    o->fault_of = ADJ_BLAME_PLAN;
+    snprintf(o->plan_fault, sizeof o->plan_fault,
+             "plan: the executor does not hold the bytes of %s that adj_set was given or adj_get "
+             "returns",
+             wrong->op->name);
 }
 
 /* Describes the step that computes each fetch. */
@@ -260,18 +299,19 @@ static adj_status run_plan(const trial *t, adj_exec *e, const adj_exec_opts *opt
     if (status == ADJ_OK)
         status = take_values(t, e, o);
     if (status == ADJ_OK) {
+        check_copies(t, e, o);
         describe(t, e, o);
         status = time_runs(t, e, p, o);
     }
     const int first = t->bare && t->runs > 0 ? kept_leaf(t, e, 0) : NONE;
     if (status == ADJ_OK && first != NONE && (status = run_after_others(t, e, first)) == ADJ_OK)
         compare_bits(t, e, o);
-    if (status == ADJ_OK && o->reorders > 0 &&
-        find_wrong_reorder(e, o->plan_fault, sizeof o->plan_fault) < 0)
-        status = ADJ_ENOMEM;
-    if (o->plan_fault[0] != '\0')
+    if (status == ADJ_OK && o->plan_fault[0] == '\0' && o->reorders > 0) {
         o->fault_of = ADJ_BLAME_PLAN;
-    else if (status == ADJ_OK && (t->aliases || t->bare))
+        if (find_wrong_reorder(e, o->plan_fault, sizeof o->plan_fault) < 0)
+            status = ADJ_ENOMEM;
+    }
+    if (status == ADJ_OK && o->plan_fault[0] == '\0' && (t->aliases || t->bare))
         status = run_steps_alone(t, e, o);
     if (status == ADJ_OK && t->updates != NULL && o->plan_fault[0] == '\0')
         status = compare_updates(t, e, opts, p, o);
@@ -296,6 +336,7 @@ static void watch_passes(const trial *t, watch *w, adj_exec_internal *internal)
 
 adj_status trial_here(const trial *t, region *p, outcome *o)
 {
+    fenv_t environment;
     memset(o, 0, sizeof *o);
     o->n = t->n_fetch;
     o->info = region_alloc(p, (size_t)t->n_fetch, sizeof *o->info);
@@ -323,13 +364,15 @@ adj_status trial_here(const trial *t, region *p, outcome *o)
                           .precision = t->config->precision,
                           .loss_scale = LOSS_SCALE,
                           .tune = t->config->tune,
+                          .recompute = t->config->recompute,
                           .tune_seconds = tune_seconds,
                           .backends = t->backends,
                           .debug = &debug};
     adj_exec *e = NULL;
+    fegetenv(&environment);
     internal.pass_user = &w;
     internal.profile = !t->bare;
-    if (t->bare)
+    if (t->bare || t->watched)
         watch_passes(t, &w, &internal);
     o->status = w.status == ADJ_ENOMEM ? ADJ_ENOMEM : adj_exec_new(t->g, &opts, &e);
     internal.after_pass = NULL;
@@ -341,12 +384,14 @@ adj_status trial_here(const trial *t, region *p, outcome *o)
     if (o->status != ADJ_OK && o->message[0] == '\0') {
         outcome_message(o, adj_exec_message(e));
         o->canary = e != NULL && e->run.overrun;
-        o->wrong_plan = e != NULL && e->plan_is_wrong;
+        o->wrong_plan = e != NULL && (e->plan_is_wrong || e->status == ADJ_ESHAPE ||
+                                      e->status == ADJ_EDTYPE || e->status == ADJ_EARG);
     }
     if (w.sentence[0] != '\0') {
         o->fault_of = ADJ_BLAME_PLAN;
         snprintf(o->plan_fault, sizeof o->plan_fault, "%s", w.sentence);
     }
     adj_exec_free(e);
+    fesetenv(&environment);
     return o->status == ADJ_ENOMEM ? ADJ_ENOMEM : ADJ_OK;
 }

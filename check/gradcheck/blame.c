@@ -160,11 +160,12 @@ static const char *blame_kernel(subject *s, int leaf, adj_gradcheck_fault *fault
         sentence = log_text(l, "%s -> fault is in the plan", c->config[1].reason);
     else {
         *fault = ADJ_FAULT_KERNEL;
+        const int is_known = row != NULL && row->backend[0] != '\0';
         sentence = log_text(l, "fault is in backend %s's kernel for %s (%s)",
-                            row != NULL ? row->backend : step.backend,
+                            is_known ? row->backend : step.backend,
                             row != NULL ? adj_compare_row_name(row)
                                         : viewed_node(s->tested.dx[leaf])->op->name,
-                            row != NULL ? row->implementation : step.impl);
+                            is_known ? row->implementation : step.impl);
     }
     adj_comparison_free(c);
     return sentence;
