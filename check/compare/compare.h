@@ -65,6 +65,8 @@ typedef struct {
 
 /* trial.c: stores the sentence without the name of the called function ("adj_run: "). */
 void outcome_message(outcome *o, const char *sentence);
+/* True if the plan does not compute its graph, or if a pass made a node that cannot be. */
+int is_plan_wrong(const adj_exec *e);
 /* Runs the trial in this process. Memory belongs to p, except plan. ADJ_ENOMEM, or ADJ_OK for any
  * outcome. */
 adj_status trial_here(const trial *t, region *p, outcome *o);

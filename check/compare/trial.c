@@ -101,7 +101,7 @@ static adj_status take_values(const trial *t, adj_exec *e, outcome *o)
     if (float_mode() != mode) {
         o->fault_of = ADJ_BLAME_KERNEL;
         snprintf(o->plan_fault, sizeof o->plan_fault,
-                 "memory: a kernel leaves another rounding mode, or subnormal numbers as 0");
+                 "a kernel leaves another rounding mode, or subnormal numbers as 0");
     }
     for (int i = 0; i < t->n_fetch && status == ADJ_OK; i++)
         status = adj_get(e, t->fetch[i], o->value[i], adj_type_bytes(t->fetch[i]->type));
@@ -334,6 +334,13 @@ static void watch_passes(const trial *t, watch *w, adj_exec_internal *internal)
     internal->after_pass = w->status == ADJ_OK ? watch_graph : NULL;
 }
 
+int is_plan_wrong(const adj_exec *e)
+{
+    const adj_status passes =
+        e != NULL && e->plan.graph != NULL ? adj_graph_status(e->plan.graph) : ADJ_OK;
+    return e != NULL && (e->plan_is_wrong || (passes != ADJ_OK && passes != ADJ_ENOMEM));
+}
+
 adj_status trial_here(const trial *t, region *p, outcome *o)
 {
     fenv_t environment;
@@ -384,8 +391,7 @@ adj_status trial_here(const trial *t, region *p, outcome *o)
     if (o->status != ADJ_OK && o->message[0] == '\0') {
         outcome_message(o, adj_exec_message(e));
         o->canary = e != NULL && e->run.overrun;
-        o->wrong_plan = e != NULL && (e->plan_is_wrong || e->status == ADJ_ESHAPE ||
-                                      e->status == ADJ_EDTYPE || e->status == ADJ_EARG);
+        o->wrong_plan = is_plan_wrong(e);
     }
     if (w.sentence[0] != '\0') {
         o->fault_of = ADJ_BLAME_PLAN;

@@ -91,8 +91,7 @@ static adj_status open_exec(subject *s, const twin *t, int is_reference, int n,
     const char *message = adj_exec_message(*e), *colon = strstr(message, ": ");
     if (status == ADJ_ENOKERNEL) {
         s->unchecked = log_text(&s->report->log, "%s", colon != NULL ? colon + 2 : message);
-    } else if (*e != NULL && ((*e)->plan_is_wrong || status == ADJ_ESHAPE ||
-                              status == ADJ_EDTYPE)) { /* a pass made a wrong node */
+    } else if (is_plan_wrong(*e)) {
         s->wrong_plan = log_text(&s->report->log, "%s -> fault is in the plan of backend %s",
                                  colon != NULL ? colon + 2 : message,
                                  is_reference ? "naive" : s->report->conditions.backend);

@@ -3,6 +3,7 @@
 #define TESTS_CHECK_COMPARE_RIG_H
 
 #include <criterion/criterion.h>
+#include <fenv.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -15,13 +16,14 @@
 
 typedef enum {
     SOUND,
-    SCALED,       /* by 1.00001 */
-    ONE_ELEMENT,  /* the last but one has a wrong sign */
-    UNWRITTEN,    /* the last is left out */
-    OUTSIDE,      /* one behind the last */
-    OVER_OPERAND, /* the operand's last becomes 3 */
-    IN_A_PLAN,    /* wrong, but not when its operand is a leaf */
-    UNSTEADY,     /* every other run is wrong by a rounding */
+    SCALED,          /* by 1.00001 */
+    ONE_ELEMENT,     /* the last but one has a wrong sign */
+    UNWRITTEN,       /* the last is left out */
+    OUTSIDE,         /* one behind the last */
+    OVER_OPERAND,    /* the operand's last becomes 3 */
+    LEAVES_ROUNDING, /* rounds up from then on */
+    IN_A_PLAN,       /* wrong, but not when its operand is a leaf */
+    UNSTEADY,        /* every other run is wrong by a rounding */
     UNSTEADY_IN_A_PLAN,
     STALE,     /* the last is that of the plan's first run */
     RACING,    /* wrong on more threads than one */
@@ -144,6 +146,8 @@ static adj_status run(const adj_call *c)
         y[elems] = 1;
     if (planted == OVER_OPERAND)
         ((float *)c->in[0])[elems - 1] = 3;
+    if (planted == LEAVES_ROUNDING)
+        fesetround(FE_UPWARD);
     if (planted == STALE)
         keep_first(n, &y[elems - 1]);
     return ADJ_OK;

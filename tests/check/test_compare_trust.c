@@ -100,6 +100,15 @@ Test(compare_trust, a_kernel_that_writes_over_its_operand)
         cr_expect_neq(adj_comparison_row_at(r.c, i)->blame, ADJ_BLAME_PLAN);
 }
 
+/* All that is computed after it is rounded up, also by others. */
+Test(compare_trust, a_kernel_that_leaves_another_rounding)
+{
+    scoped(rig_free) rig r = rig_with(LEAVES_ROUNDING);
+    cr_expect_eq(row_of(&r, r.relu)->blame, ADJ_BLAME_KERNEL);
+    expect_text(row_of(&r, r.relu)->reason, "leaves another rounding mode");
+    cr_expect_eq(fegetround(), FE_TONEAREST);
+}
+
 /* One number is so large that the bound of a relu's sums, a part of max|y|, forgives what is much
  * smaller. */
 Test(compare_trust, zeros_beside_a_large_number)
