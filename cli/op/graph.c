@@ -205,6 +205,8 @@ static void move_array(op_line *l, const sizes *s)
         return;
     set(&l->in.dim[0], s->images, MAX_CHANNELS);
     set(&l->in.dim[last], s->channels, MAX_CHANNELS);
+    for (int64_t i = 1; last == 3 && i < last && l->format == ADJ_NHWC; i++)
+        set(&l->in.dim[i], s->side, MAX_NEAR); /* an odd number of pixels */
     if (l->is_product)
         set(&l->filter.dim[1 - l->filter_inner], s->outputs, MAX_CHANNELS);
 }

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "adjoint_data.h"
+#include "base/backend_option.h"
 #include "cli/command.h"
 #include "cli/onnx_model.h"
 #include "cli/standard.h"
@@ -27,6 +28,9 @@ static int read_rate(train_opts *o)
 
 static int check(train_opts *o)
 {
+    adj_error error;
+    if (check_backend_option(o->backend, adj_backends, "--backend: ", &error) != ADJ_OK)
+        return complain(EXIT_USAGE, "%s", error.message);
     if (o->mixup > 0 && o->mixup < MIN_MIXUP)
         return complain(EXIT_USAGE,
                         "--augment mixup: out of range (got %g, expected 0, or %g to %d)", o->mixup,
