@@ -167,12 +167,16 @@ static adj_status write_file(adj_trainer *t, const char *path, adj_error *error)
     for (int i = 0; i < SUMS; i++)
         all[n++] = (adj_metadata){sum_keys[i], sums[i]};
     list_selections(t, selections);
-    for (int i = 0; i < SELECTIONS; i++)
-        all[n++] = (adj_metadata){selection_keys[i], selections[i]};
     add_up_selections(selections, of_selections);
     all[n++] = (adj_metadata){selection_sum, of_selections};
     all[n++] = (adj_metadata){format_key, format_version};
-    adj_status status = metadata_check(given, t->set.o.checkpoint.metadata, n, all, error);
+    for (int i = 0; i < SELECTIONS; i++)
+        all[n + i] = (adj_metadata){selection_keys[i], selections[i]};
+    adj_status status =
+        metadata_check(given, t->set.o.checkpoint.metadata, n + SELECTIONS, all, error);
+    for (int i = 0; i < SELECTIONS; i++)
+        if (selections[i][0] != '\0')
+            all[n++] = (adj_metadata){selection_keys[i], selections[i]};
     for (int i = 0; i < given && status == ADJ_OK; i++)
         all[n++] = t->set.o.checkpoint.metadata[i];
     /* the predictor's accuracy is of an evaluation, not of these parameters */

@@ -61,10 +61,11 @@ static adj_status predict(adj_predictor *p, int64_t n, images from, float *proba
 {
     if (p == NULL || n < 0 ||
         (n > 0 && (probabilities == NULL || (from.bytes == NULL && from.floats == NULL))))
-        return adj_error_set(error, ADJ_EARG,
-                             "predict: predictor, images or probabilities is NULL, or their number is "
-                             "negative (got %lld)",
-                             (long long)n);
+        return adj_error_set(
+            error, ADJ_EARG,
+            "predict: predictor, images or probabilities is NULL, or their number is "
+            "negative (got %lld)",
+            (long long)n);
     const int kind = n <= 1 ? ONE : workers_for(n, &p->plan) > 1 ? MANY : FEW;
     workers *w;
 

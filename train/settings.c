@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adjoint_backend.h"
 #include "base/c_locale.h"
 #include "base/limits.h"
+#include "graph/op.h"
 #include "ops/nn/names.h"
 #include "trainer.h"
 
