@@ -8,24 +8,21 @@
 
 /* Returns the number of windows along an axis, and the padding before the first, as TensorFlow
  * defines them: for SAME a window for each stride that begins in the image, else every window that
- * lies in the padded image. */
+ * lies in the padded image. Requires: sizes that the op accepts. */
 static int64_t windows_along(int64_t in, int64_t k, int64_t stride, int64_t dilation,
                              adj_padding padding, const int64_t pad[2], int64_t *before)
 {
     const int64_t reach = (k - 1) * dilation + 1;
-    const int is_explicit = padding == ADJ_EXPLICIT;
-    int64_t out = 0;
-    *before = is_explicit ? pad[0] : 0;
     if (padding == ADJ_SAME) {
-        while (out * stride < in)
-            out++;
-        const int64_t missing = (out - 1) * stride + reach - in;
+        const int64_t out = in / stride + (in % stride > 0);
+        const int64_t missing = out > 0 ? (out - 1) * stride + reach - in : 0;
         *before = missing > 0 ? missing / 2 : 0;
         return out;
     }
-    while (out * stride + reach <= in + *before + (is_explicit ? pad[1] : 0))
-        out++;
-    return out;
+    const int is_explicit = padding == ADJ_EXPLICIT;
+    *before = is_explicit ? pad[0] : 0;
+    const int64_t left = in + *before + (is_explicit ? pad[1] : 0) - reach;
+    return left < 0 ? 0 : left / stride + 1;
 }
 
 /* Attributes of a convolution or pool. */
@@ -56,7 +53,9 @@ static int derive(const window_attrs *a, adj_shape x, adj_shape y, int64_t kh, i
                          .format = a->format};
     g->oh = windows_along(g->ih, kh, g->sh, g->dh, a->padding, a->pad[h], &g->pt);
     g->ow = windows_along(g->iw, kw, g->sw, g->dw, a->padding, a->pad[w], &g->pl);
-    return g->oh == y.dim[h] && g->ow == y.dim[w];
+    const int has_channels =
+        in_group == 0 || (g->groups > 0 && g->groups * in_group == g->ic && g->oc % g->groups == 0);
+    return has_channels && x.dim[0] == y.dim[0] && g->oh == y.dim[h] && g->ow == y.dim[w];
 }
 
 /* ---- pixels of images ---- */
@@ -120,7 +119,7 @@ static relation relation_of(const adj_node *n, double *const in[])
     r.y = is_y ? NULL : in[1];
     r.in_group = is_depthwise ? 1 : w.dim[2];
     r.has_size = derive(&attrs, r.x_shape, r.y_shape, w.dim[0], w.dim[1], r.in_group, &r.geom);
-    r.out_group = r.geom.oc / r.geom.groups;
+    r.out_group = r.has_size ? r.geom.oc / r.geom.groups : 1;
     return r;
 }
 

@@ -92,10 +92,10 @@ option_fault option_store(const option *o, const char *text)
     }
     long long integer = whole ? strtoll(text, &end, 10) : 0;
     double real = whole ? (double)integer : strtod(text, &end);
-    const int overflows = errno == ERANGE && (whole || isinf(real));
-    if (end == text || *end != '\0' || (!overflows && (errno != 0 || !isfinite(real))))
+    const int is_beyond = errno == ERANGE; /* too large or too small for the type */
+    if (end == text || *end != '\0' || (!is_beyond && !isfinite(real)))
         return NO_NUMBER;
-    if (overflows || real < o->range[0] || real > o->range[1])
+    if (is_beyond || real < o->range[0] || real > o->range[1])
         return OUT_OF_RANGE;
     if (whole)
         *o->integer = integer;

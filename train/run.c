@@ -182,13 +182,14 @@ static adj_status check_paths(const adj_trainer *t, adj_error *error)
     const char *const paths[] = {t->set.o.checkpoint.best, t->set.o.checkpoint.path};
     adj_file_id best, checkpoint;
     adj_status status = ADJ_OK;
-    if (paths[0] != NULL && paths[1] != NULL &&
+    if (ranks_rank(t->ranks.ranks) == 0 && paths[0] != NULL && paths[1] != NULL &&
         adj_file_identify(paths[0], 0, &best, NULL) == ADJ_OK &&
         adj_file_identify(paths[1], 0, &checkpoint, NULL) == ADJ_OK &&
         memcmp(&best, &checkpoint, sizeof best) == 0)
-        return adj_error_set(error, ADJ_EARG,
-                             "fit: checkpoint.best and checkpoint.path are the same file (got %s)",
-                             paths[0]);
+        status = adj_error_set(error, ADJ_EARG,
+                               "fit: checkpoint.best and checkpoint.path are the same file (got "
+                               "%s)",
+                               paths[0]);
     for (int i = 0; i < 2 && status == ADJ_OK && ranks_rank(t->ranks.ranks) == 0; i++)
         if (paths[i] != NULL)
             status = adj_file_check(paths[i], 0, error);

@@ -157,10 +157,9 @@ static void set_defaults(adj_fit_opts *o)
     o->epochs = o->epochs != 0 ? o->epochs : 10;
     o->batch = o->batch != 0 ? o->batch : 64;
     o->accumulate = o->accumulate != 0 ? o->accumulate : 1;
+    const adj_backend *const *own = o->distributed.ranks == NULL ? o->exec.backends : NULL;
     if (o->exec.backend == NULL)
-        o->exec.backend = o->exec.backends != NULL && o->exec.backends[0] != NULL
-                              ? o->exec.backends[0]->name
-                              : "onednn";
+        o->exec.backend = own != NULL && own[0] != NULL ? own[0]->name : "onednn";
     if (o->exec.threads == 0) {
         const int n = adj_default_threads();
         o->exec.threads = n < MAX_THREADS ? n : MAX_THREADS;

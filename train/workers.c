@@ -76,10 +76,11 @@ static adj_status report_failure(const workers *w, int n, adj_status status, adj
     for (int i = 0; i < n; i++) {
         char message[ADJ_MESSAGE];
         snprintf(message, sizeof message, "%s", adj_exec_message(w->exec[i]));
-        if (adj_data(w->exec[i], network_scores(&w->each[i])) == NULL) /* replaces the message */
+        if (message[0] != '\0' && /* adj_data replaces it */
+            adj_data(w->exec[i], network_scores(&w->each[i])) == NULL)
             return adj_error_set(error, status, "%s", message);
     }
-    return status;
+    return adj_error_set(error, status, "%s", adj_exec_message(w->exec[0]));
 }
 
 adj_status workers_run(workers *w, fill_images fill, const void *source, const adj_loader_batch *b,

@@ -21,7 +21,7 @@ typedef struct {
     adj_node **fetch, **leaf;
     const void **data; /* values of the leaves, in their types */
     int runs;          /* timed runs, after one run on other values and one whose values are kept;
-                          0: untimed */
+                          0: one run, untimed */
     int threads;
     int aliases;                       /* 1: tries every in-place claim of every kernel */
     const adj_exec_internal *internal; /* options with before_kernel and its user; NULL: none */
@@ -48,7 +48,8 @@ typedef struct {
     char plan_fault[400]; /* sentence on a wrong reorder; of a bare trial or one with aliases,
                              on a kernel that overwrites another value, a wrong in-place claim or an
                              omitted step; of a bare trial, on a pass that changes a result or on
-                             wrong leaves after updates; "": none */
+                             wrong leaves after updates; on an incomplete copy or a
+                             changed float environment; "": none */
     double seconds;       /* median seconds of a whole run */
     uint64_t kernels;     /* hash of the kernels with their shapes and layouts, in any order */
     adj_exec_info exec;

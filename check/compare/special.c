@@ -86,8 +86,8 @@ static int takes_large(const adj_node *n)
                                            &adj_op_log_softmax,
                                            &adj_op_sparse_softmax_cross_entropy};
     const adj_conv_geom *g = adj_node_geom(n);
-    if (n->op == &adj_op_max_pool_grad && (g->sh < g->kh || g->sw < g->kw)) /* sums where windows
-                                                                              overlap */
+    /* overlapping windows are summed */
+    if (n->op == &adj_op_max_pool_grad && (g->sh < g->kh || g->sw < g->kw))
         return 0;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (n->op == others[i])

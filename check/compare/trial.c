@@ -61,9 +61,28 @@ static int kept_leaf(const trial *t, const adj_exec *e, int is_last)
     return at;
 }
 
+/* Blames the plan for a copy of a value that differs from it. */
+static void report_copy(const adj_node *n, const char *call, outcome *o)
+{
+    o->fault_of = ADJ_BLAME_PLAN;
+    snprintf(o->plan_fault, sizeof o->plan_fault, "plan: %s did not copy all bytes of %s", call,
+             n->op->name);
+}
+
+/* Sets o->plan_fault if a leaf other than `late` differs from the value that it was set to.
+ * Requires: no run since, as a kernel may write over its operands. */
+static void check_leaves(const trial *t, adj_exec *e, int late, outcome *o)
+{
+    for (int i = 0; i < t->n_leaf; i++) {
+        const void *v = adj_data(e, t->leaf[i]); /* NULL: nothing reads it */
+        if (i != late && v != NULL && memcmp(v, t->data[i], adj_type_bytes(t->leaf[i]->type)) != 0)
+            report_copy(t->leaf[i], "adj_set", o);
+    }
+}
+
 /* Runs on other values first, so that stale values are detected. Leaf `late` keeps its other value
  * for one more run and is then set in place; NONE: no such leaf. */
-static adj_status run_after_others(const trial *t, adj_exec *e, int late)
+static adj_status run_after_others(const trial *t, adj_exec *e, int late, outcome *o)
 {
     void *data = NULL;
     adj_status status = give_others(t, e);
@@ -72,6 +91,8 @@ static adj_status run_after_others(const trial *t, adj_exec *e, int late)
     for (int i = 0; i < t->n_leaf && status == ADJ_OK; i++)
         if (i != late)
             status = adj_set(e, t->leaf[i], t->data[i], adj_type_bytes(t->leaf[i]->type));
+    if (status == ADJ_OK)
+        check_leaves(t, e, late, o);
     if (late != NONE && status == ADJ_OK && (status = adj_run(e)) == ADJ_EARG)
         status = ADJ_OK;
     if (late != NONE && status == ADJ_OK && adj_set_in_place(e, t->leaf[late], &data) == ADJ_OK)
@@ -79,12 +100,13 @@ static adj_status run_after_others(const trial *t, adj_exec *e, int late)
     return status == ADJ_OK ? adj_run(e) : status;
 }
 
-/* Returns the rounding mode, and on x86 the bits that make subnormal numbers 0. */
+/* Returns the calling thread's rounding mode, and on x86 that of vectors, with the bits that make
+ * subnormal numbers 0. */
 static unsigned float_mode(void)
 {
     unsigned mode = (unsigned)fegetround();
 #ifdef __SSE__
-    mode |= (__builtin_ia32_stmxcsr() & 0x8040U) << 16;
+    mode |= (__builtin_ia32_stmxcsr() & 0xe040U) << 16;
 #endif
     return mode;
 }
@@ -95,9 +117,11 @@ static adj_status take_values(const trial *t, adj_exec *e, outcome *o)
     fesetenv(FE_DFL_ENV); /* an earlier kernel may have changed it */
     const unsigned mode = float_mode();
     if (t->runs > 0)
-        status = run_after_others(t, e, t->bare ? kept_leaf(t, e, 1) : NONE);
-    else if ((status = give_leaves(t, e)) == ADJ_OK)
+        status = run_after_others(t, e, t->bare ? kept_leaf(t, e, 1) : NONE, o);
+    else if ((status = give_leaves(t, e)) == ADJ_OK) {
+        check_leaves(t, e, NONE, o);
         status = adj_run(e);
+    }
     if (float_mode() != mode) {
         o->fault_of = ADJ_BLAME_KERNEL;
         snprintf(o->plan_fault, sizeof o->plan_fault,
@@ -122,27 +146,6 @@ static void compare_bits(const trial *t, adj_exec *e, outcome *o)
 {
     for (int i = 0; i < t->n_fetch; i++)
         o->info[i].repeats &= has_same_bits(t, e, o, i);
-}
-
-/* Sets o->plan_fault if adj_set or adj_get copied only a part of a value. */
-static void check_copies(const trial *t, adj_exec *e, outcome *o)
-{
-    const adj_node *wrong = NULL;
-    for (int i = 0; i < t->n_leaf && t->updates == NULL; i++) {
-        const void *v = adj_data(e, t->leaf[i]); /* NULL: nothing reads it */
-        if (v != NULL && memcmp(v, t->data[i], adj_type_bytes(t->leaf[i]->type)) != 0)
-            wrong = t->leaf[i];
-    }
-    for (int i = 0; i < t->n_fetch; i++)
-        if (!has_same_bits(t, e, o, i))
-            wrong = t->fetch[i];
-    if (wrong == NULL)
-        return;
-    o->fault_of = ADJ_BLAME_PLAN;
-    snprintf(o->plan_fault, sizeof o->plan_fault,
-             "plan: the executor does not hold the bytes of %s that adj_set was given or adj_get "
-             "returns",
-             wrong->op->name);
 }
 
 /* Describes the step that computes each fetch. */
@@ -299,12 +302,14 @@ static adj_status run_plan(const trial *t, adj_exec *e, const adj_exec_opts *opt
     if (status == ADJ_OK)
         status = take_values(t, e, o);
     if (status == ADJ_OK) {
-        check_copies(t, e, o);
+        for (int i = 0; i < t->n_fetch; i++)
+            if (!has_same_bits(t, e, o, i))
+                report_copy(t->fetch[i], "adj_get", o);
         describe(t, e, o);
         status = time_runs(t, e, p, o);
     }
     const int first = t->bare && t->runs > 0 ? kept_leaf(t, e, 0) : NONE;
-    if (status == ADJ_OK && first != NONE && (status = run_after_others(t, e, first)) == ADJ_OK)
+    if (status == ADJ_OK && first != NONE && (status = run_after_others(t, e, first, o)) == ADJ_OK)
         compare_bits(t, e, o);
     if (status == ADJ_OK && o->plan_fault[0] == '\0' && o->reorders > 0) {
         o->fault_of = ADJ_BLAME_PLAN;

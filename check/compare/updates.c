@@ -164,7 +164,7 @@ adj_status compare_updates(const trial *t, adj_exec *plain, const adj_exec_opts 
         status = run_steps(&x, p, o);
     if (status != ADJ_OK)
         outcome_message(o, adj_exec_message(x.trained));
-    o->wrong_plan = x.trained != NULL && x.trained->plan_is_wrong;
+    o->wrong_plan = x.trained != NULL && is_plan_wrong(x.trained);
     adj_exec_free(x.trained);
     return status;
 }

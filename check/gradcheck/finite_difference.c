@@ -6,6 +6,7 @@
  * where the second derivative jumps. */
 #include <math.h>
 
+#include "check/compare/compare.h"
 #include "gradcheck.h"
 
 /* Returns the step h: 1 if linear; short if there are kinks, which a long step would cross. */
@@ -24,12 +25,14 @@ static double value_unit(const subject *s)
     return (s->wide == ADJ_F64 ? 3 * sqrt(terms_of(s->reference.y)) : 2) * reference_eps(s);
 }
 
-/* Computes D(h) over unmasked outputs, and its rounding error. A gradient's terms may cancel: it is
- * rounded like its dy, the last leaf of order 2. */
+/* Computes D(h) over unmasked outputs, and its rounding error. The terms of a normalization's
+ * gradient cancel: it is rounded like its dy, the last leaf of order 2. */
 static adj_status difference(subject *s, int leaf, double h, estimate *e)
 {
     const int last = s->n_leaf - 1;
-    const double least = s->order == 2 ? max_magnitude(s->at->x[last], leaf_elems(s, last)) : 0;
+    const double least = s->order == 2 && may_be_any_kind(s->reference.y)
+                             ? max_magnitude(s->at->x[last], leaf_elems(s, last))
+                             : 0;
     forward_at(s, leaf, h, s->y_high);
     const adj_status status = forward_at(s, leaf, -h, s->y_low);
     if (status != ADJ_OK)
