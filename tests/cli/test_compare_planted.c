@@ -214,6 +214,7 @@ Test(compare_emitted, is_interrupted)
     scoped(folder_remove) folder temporary_files = folder_new();
     const file_name begun = in_folder(&planted, "begun");
     char adjoint[PATH_MAX];
+    signal(SIGINT, SIG_DFL); /* a shell ignores it for what runs in the background */
     setenv("TMPDIR", temporary_files.path, 1);
     plant_script(": >'%s'\nexec sleep 100\n", begun.s);
     snprintf(adjoint, sizeof adjoint, "%s/adjoint", build_folder());
