@@ -110,7 +110,8 @@ static adj_status mask_bends(subject *s, int leaf, double h, double bends[])
 static adj_status unmask_curves(subject *s, int leaf, double h, const double bends[])
 {
     adj_status status = ADJ_OK;
-    for (double part = 0.5; part > 0.2 && status == ADJ_OK; part /= 2) {
+    for (int halvings = 1; halvings <= 2 && status == ADJ_OK; halvings++) {
+        const double part = ldexp(1, -halvings);
         forward_at(s, leaf, part * h, s->y_high);
         status = forward_at(s, leaf, -part * h, s->y_low);
         for (int64_t i = 0; i < s->n_y && status == ADJ_OK; i++) {
