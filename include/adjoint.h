@@ -330,7 +330,9 @@ typedef struct {
     int n_fetch;                /* number of nodes to fetch */
     adj_node *const *fetch;     /* readable with adj_get after adj_run */
     const adj_updates *updates; /* assignments made at the end of adj_run; NULL: none */
-    const char *backend;        /* "direct", "naive", "onednn,max_pool=naive"; NULL: the first */
+    /* Preferred backend: "direct", "naive", "onednn,max_pool=naive"; NULL: the first of `backends`,
+     * "onednn" of the built-in ones. */
+    const char *backend;
     /* Backends used instead of the built-in ones, NULL-terminated, in order of preference; the last
      * is the fallback: adj_ranks.backends (adjoint_fit.h), or a list with backends of your own
      * (adjoint_backend.h). NULL: the built-in ones. */
