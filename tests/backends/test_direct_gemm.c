@@ -200,13 +200,13 @@ static const oracle_conv panels[] = {
 };
 
 /* Groups of outputs, the last one smaller, where dy is read as it lies (with vectors of 8, of 16);
- * bands of an image. Pads beyond all that a row of windows reads. */
+ * chunks of an image. Pads beyond all that a row of windows reads. */
 static const oracle_conv more[] = {
     {2, 21, 19, 162, 3, 3, 56, .padding = ADJ_SAME},
     {2, 11, 9, 162, 3, 3, 48, .padding = ADJ_SAME},
     {2, 3, 1, 16, 1, 1, 8, .sw = 101, .padding = ADJ_EXPLICIT, .pad = {0, 0, 100, 0}},
     {1, 1, 1, 3, 1, 1, 2, .sh = 3, .sw = 3, .padding = ADJ_EXPLICIT, .pad = {2, 0, 2, 0}},
-    /* 1x1: segments and bands of pixels, outputs that fill no vector, groups of them that are
+    /* 1x1: segments and chunks of pixels, outputs that fill no vector, groups of them that are
      * brought together, the last one smaller; padding behind the last row */
     {3, 20, 17, 24, 1, 1, 40, .padding = ADJ_SAME},
     {2, 9, 15, 7, 1, 1, 112, .padding = ADJ_SAME},
@@ -282,7 +282,7 @@ static const oracle_conv many_pixels[] = {{25, 30, 33, 16, 3, 3, 24, .padding = 
                                           {25, 30, 33, 16, 1, 1, 80, .padding = ADJ_SAME},
                                           {9, 12, 13, 96, 3, 3, 280, .padding = ADJ_SAME}};
 
-/* 24,750 terms of one sign, some hundred of a band one after the other: measured 0.9e-7 to 1.8e-7
+/* 24,750 terms of one sign, some hundred of a chunk one after the other: measured 0.9e-7 to 1.8e-7
  * by instruction set; all in one row would be off by more than the bound. */
 Test(direct_filter_gemm, errors)
 {

@@ -11,11 +11,11 @@ enum {
     LANES = CONV_BF16_LANES,
     STEP = CONV_BF16_STEP,
     TILE = CONV_BF16_TILE,
-    AHEAD = 3,              /* tiles read beyond the last one, since products take several */
-    BAND_BYTES = 160 << 10, /* bytes of a band's scratch, about: part of the second cache */
-    MIN_POSITIONS = 128,    /* positions of a band for which images are cut */
-    JOBS = 64,              /* jobs that the bands are distributed in, if there are as many */
-    UNITS = 16              /* bands wanted for the threads */
+    AHEAD = 3,               /* tiles read beyond the last one, since products take several */
+    CHUNK_BYTES = 160 << 10, /* bytes of a chunk's scratch, about: part of the second cache */
+    MIN_POSITIONS = 128,     /* positions of a chunk for which images are cut */
+    JOBS = 64,               /* jobs that the chunks are distributed in, if there are as many */
+    UNITS = 16               /* chunks wanted for the threads */
 };
 
 static int is_dx(const adj_node *n) { return n->op == &adj_op_conv2d_backprop_input; }
@@ -50,7 +50,7 @@ static void set_passes(conv_bf16 *p, const adj_conv_geom *g)
     }
 }
 
-/* ---- layout of a band in the scratch ---- */
+/* ---- layout of a chunk in the scratch ---- */
 
 /* True if windows must be unrolled: rows of 16 columns fill tiles, while unrolling costs a copy
  * for each tap. */
@@ -93,7 +93,7 @@ static void set_segments(const conv_bf16 *p, conv_bf16_pass *a)
     set_shapes(a);
 }
 
-static void set_band(conv_bf16_pass *a, ptrdiff_t rows)
+static void set_chunk(conv_bf16_pass *a, ptrdiff_t rows)
 {
     rows = min(rows, a->h.dst);
     a->slots = divide_up(conv_reach(&a->h, max(rows, 1)), a->h.stride);
@@ -103,13 +103,13 @@ static void set_band(conv_bf16_pass *a, ptrdiff_t rows)
         a->segment_at[i] = (int32_t)(conv_bf16_slot(a, i * a->h.dilation) * a->pitch);
 }
 
-static ptrdiff_t band_bytes(const conv_bf16_pass *a)
+static ptrdiff_t chunk_bytes(const conv_bf16_pass *a)
 {
     return a->slots * a->h.stride * a->pitch + a->position * (AHEAD + 1) * LANES + TILE;
 }
 
-/* Partitions outputs if the filter would not stay in the cache from one band to the next. The
- * filter is read more often than the bands, which are then copied for each group of outputs. */
+/* Partitions outputs if the filter would not stay in the cache from one chunk to the next. The
+ * filter is read more often than the chunks, which are then copied for each group of outputs. */
 static void set_groups(conv_bf16 *p, ptrdiff_t cache)
 {
     ptrdiff_t block = 0;
@@ -121,7 +121,7 @@ static void set_groups(conv_bf16 *p, ptrdiff_t cache)
 }
 
 /* Cuts images if their scratch would be large, or if there are too few for the threads. */
-static void set_bands(conv_bf16 *p, ptrdiff_t second_cache)
+static void set_chunks(conv_bf16 *p, ptrdiff_t second_cache)
 {
     ptrdiff_t bytes = 1, rows = 0, positions = 0;
     for (int i = 0; i < p->n_pass; i++) {
@@ -131,16 +131,16 @@ static void set_bands(conv_bf16 *p, ptrdiff_t second_cache)
         rows = max(rows, a->h.dst);
         positions = max(positions, a->w.dst);
     }
-    p->bands = divide_up(rows, max(BAND_BYTES / bytes, 1));
+    p->chunks = divide_up(rows, max(CHUNK_BYTES / bytes, 1));
     const ptrdiff_t wanted = divide_up(UNITS, p->n);
-    p->bands = max(p->bands, min(wanted, rows * positions / MIN_POSITIONS));
-    p->rows = max(divide_up(rows, max(p->bands, 1)), 1);
-    p->bands = divide_up(rows, p->rows);
+    p->chunks = max(p->chunks, min(wanted, rows * positions / MIN_POSITIONS));
+    p->rows = max(divide_up(rows, max(p->chunks, 1)), 1);
+    p->chunks = divide_up(rows, p->rows);
     set_groups(p, second_cache);
-    p->units = p->n * p->bands * p->groups;
+    p->units = p->n * p->chunks * p->groups;
     p->jobs = min(p->units, max(JOBS, p->threads));
     for (int i = 0; i < p->n_pass; i++)
-        set_band(&p->pass[i], p->rows);
+        set_chunk(&p->pass[i], p->rows);
 }
 
 /* Lays out the scratch; returns 0 if offsets exceed 32 bits. */
@@ -151,7 +151,7 @@ static int set_scratch(conv_bf16 *p, size_t *scratch)
     *scratch = 0;
     for (int i = 0; i < p->n_pass; i++) {
         conv_bf16_pass *a = &p->pass[i];
-        bytes = max(bytes, band_bytes(a));
+        bytes = max(bytes, chunk_bytes(a));
         a->tiles = reserve(&thread, a->lines * a->line + AHEAD, sizeof(int32_t));
         a->dst = reserve(&thread, (a->lines * a->line + AHEAD) * LANES, sizeof(int32_t));
         a->filter = reserve(scratch, p->parts * p->blocks * a->steps, TILE);
@@ -200,7 +200,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     p.channels = round_up(p.src.c, 2);
     p.blocks = divide_up(p.dst.c, LANES);
     set_passes(&p, geom);
-    set_bands(&p, b->second_cache);
+    set_chunks(&p, b->second_cache);
     if (!set_scratch(&p, &prep->scratch))
         return direct_refuse(prep, "%s: rows too long for direct", n->op->name);
     return direct_accept_as(b, g, prep, is_f32 ? "conv_bf16x3" : "conv_bf16", "amx", &p, sizeof p);

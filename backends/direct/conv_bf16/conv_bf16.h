@@ -7,7 +7,7 @@
  *
  * y is one such sum, dx one or several; each is a pass (backends/direct/conv_axis.h).
  *
- * Work goes by bands, which are some rows of dst. The rows of src that a band reads are copied
+ * Work goes by chunks, which are some rows of dst. The rows of src that a chunk reads are copied
  * to a scratch buffer, with zeros as padding. There, the elements that 16 consecutive positions
  * of dst read for row i of taps are 16 rows of memory at a fixed distance, so a tile is loaded
  * from there without packing. There are two layouts:
@@ -25,7 +25,7 @@
  * f32: a number a is split into two bf16 parts, a1 nearest to it and a2 nearest to a - a1, and a
  * product into three, a1 b1 + a2 b1 + a1 b2. The relative truncation error is at most 2^-15: a2
  * b2 contributes up to 2^-16, and each operand's remainder 2^-17; parts below 2^-126 count as 0.
- * The scratch and the filter's tiles have all first parts before all second ones. Bands that
+ * The scratch and the filter's tiles have all first parts before all second ones. Chunks that
  * read a number that cannot be split (backends/direct/bf16_vectors.h) are computed by the
  * definition, so that Inf, NaN and overflow match it.
  *
@@ -54,14 +54,14 @@ typedef struct {
     int is_unrolled, has_padding;
     ptrdiff_t position;     /* bytes from one position's elements to the next position's */
     ptrdiff_t pitch, slots; /* scratch: bytes of a row; rows per phase */
-    ptrdiff_t lines, line;  /* in rows: lines of a band, tiles of a line; unrolled: 1, all tiles */
+    ptrdiff_t lines, line;  /* in rows: lines of a chunk, tiles of a line; unrolled: 1, all tiles */
     ptrdiff_t segment;      /* bytes of a segment */
     ptrdiff_t whole, rest;  /* whole steps of a segment; bytes of the last, partial one, or 0 */
     ptrdiff_t steps;        /* steps of all segments */
     int32_t segment_at[CONV_BF16_KERNEL];
     char shapes[64];   /* tile shapes, as LDTILECFG reads them */
     size_t filter;     /* offset in the scratch of [block][step] tiles */
-    size_t tiles, dst; /* offsets in a thread's scratch: int32_t by tile; by position of a band */
+    size_t tiles, dst; /* offsets in a thread's scratch: int32_t by tile; by position of a chunk */
 } conv_bf16_pass;
 
 typedef struct conv_bf16 {
@@ -73,8 +73,9 @@ typedef struct conv_bf16 {
     ptrdiff_t channels;      /* channels of a pixel in the scratch: even */
     ptrdiff_t blocks;        /* blocks of outputs */
     ptrdiff_t group, groups; /* blocks whose filter stays in the second cache; groups */
-    ptrdiff_t rows, bands;   /* rows of dst in a band; bands of an image */
-    ptrdiff_t units, jobs; /* bands of all images and groups; units that a thread takes at a time */
+    ptrdiff_t rows, chunks;  /* rows of dst in a chunk; chunks of an image */
+    ptrdiff_t units,
+        jobs; /* chunks of all images and groups; units that a thread takes at a time */
     int n_pass;
     conv_bf16_pass pass[CONV_BF16_PASSES];
     /* Offsets in the scratch: the filter's parts in memory order; the first thread's. Bytes per
@@ -83,7 +84,7 @@ typedef struct conv_bf16 {
     ptrdiff_t part; /* bytes from the image's first parts to the second */
 } conv_bf16;
 
-/* Returns the scratch row of row i of a band's src: rows of one phase of the stride are
+/* Returns the scratch row of row i of a chunk's src: rows of one phase of the stride are
  * consecutive. */
 static inline ptrdiff_t conv_bf16_slot(const conv_bf16_pass *p, ptrdiff_t i)
 {
@@ -96,10 +97,10 @@ extern adj_status (*const conv_bf16_run_amx_avx512)(const adj_call *c);
 #if defined(__x86_64__) && defined(ISA_avx512)
 #define HAS_TILES 1
 
-/* A band: its image, its first row in the pass, and its group of outputs. */
+/* A chunk: its image, its first row in the pass, and its group of outputs. */
 typedef struct {
     ptrdiff_t image, row, output, outputs;
-} conv_bf16_band;
+} conv_bf16_chunk;
 
 typedef struct { /* state of a thread */
     const conv_bf16 *p;
@@ -108,9 +109,9 @@ typedef struct { /* state of a thread */
     int is_finite; /* the filter is; for f32: can be split */
 } conv_bf16_work;
 
-/* pack.c: copies rows `begin` to `end` of the band's src; returns whether all f32 numbers can be
+/* pack.c: copies rows `begin` to `end` of the chunk's src; returns whether all f32 numbers can be
  * split. */
-int conv_bf16_copy_rows(const conv_bf16_work *s, const conv_bf16_pass *a, const conv_bf16_band *b,
+int conv_bf16_copy_rows(const conv_bf16_work *s, const conv_bf16_pass *a, const conv_bf16_chunk *b,
                         ptrdiff_t begin, ptrdiff_t end);
 /* Splits n f32 elements into parts; returns whether all can be split. */
 int conv_bf16_split(const char *src, ptrdiff_t n, char *first, char *second);

@@ -1,4 +1,4 @@
-/* pack.c - the operands of conv_bf16.h's products: copies the rows of src that a band reads, with
+/* pack.c - the operands of conv_bf16.h's products: copies the rows of src that a chunk reads, with
  * zeros as padding, and packs tiles of the filter, whose row i has the elements 2i and 2i + 1 of 16
  * outputs in pairs. Compiled for AVX-512 only. */
 #include "backends/direct/arith.h"
@@ -124,7 +124,7 @@ static inline void copy_window(copier *c, char *dst, const char *src, ptrdiff_t 
             clear(c, dst + j * pixel, pixel);
 }
 
-int conv_bf16_copy_rows(const conv_bf16_work *s, const conv_bf16_pass *a, const conv_bf16_band *b,
+int conv_bf16_copy_rows(const conv_bf16_work *s, const conv_bf16_pass *a, const conv_bf16_chunk *b,
                         ptrdiff_t begin, ptrdiff_t end)
 {
     const conv_bf16 *p = s->p;

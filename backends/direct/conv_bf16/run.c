@@ -1,4 +1,4 @@
-/* run.c - the jobs of conv_bf16.h: packs the filter, then copies and multiplies band by band.
+/* run.c - the jobs of conv_bf16.h: packs the filter, then copies and multiplies chunk by chunk.
  * Compiled for AVX-512 only; functions that need more name their target. */
 #include "backends/direct/arith.h"
 #include "conv_bf16.h"
@@ -19,7 +19,7 @@ enum {
 
 /* ---- products ---- */
 
-/* Positions of a pass in a band, computed from its scratch. */
+/* Positions of a pass in a chunk, computed from its scratch. */
 typedef struct {
     const conv_bf16_pass *pass;
     ptrdiff_t first, end; /* tiles */
@@ -207,7 +207,7 @@ static int split(const conv_bf16 *p, const adj_call *call, ptrdiff_t i)
                            parts + first * 2, parts + (n + first) * 2);
 }
 
-/* ---- a band ---- */
+/* ---- a chunk ---- */
 
 /* Lists a line's tiles in the scratch and its positions in dst: several rows, without the last
  * tile's unused positions. */
@@ -226,7 +226,7 @@ static void list_line(const conv_bf16 *p, const conv_bf16_pass *a, ptrdiff_t lin
         dst_at[k++] = -1;
 }
 
-/* Lists the tiles and positions of a band. */
+/* Lists the tiles and positions of a chunk. */
 static void list_positions(const conv_bf16_work *s, const conv_bf16_pass *a)
 {
     int32_t *tile_at = (int32_t *)(s->own + a->tiles), *dst_at = (int32_t *)(s->own + a->dst);
@@ -244,10 +244,10 @@ static ptrdiff_t lines_at_once(const conv_bf16 *p, const conv_bf16_pass *a)
     return max(CONV_BF16_TILES / a->line, 1);
 }
 
-/* Computes by the definition, in double, all positions of a band, or those alone whose windows
+/* Computes by the definition, in double, all positions of a chunk, or those alone whose windows
  * reach padding. */
 static void compute_plainly(const conv_bf16_work *s, const conv_bf16_pass *a,
-                            const conv_bf16_band *b, int is_border)
+                            const conv_bf16_chunk *b, int is_border)
 {
     const conv_bf16 *p = s->p;
     const adj_call *c = s->call;
@@ -271,7 +271,7 @@ static void compute_plainly(const conv_bf16_work *s, const conv_bf16_pass *a,
     }
 }
 
-static void run_pass(const conv_bf16_work *s, const conv_bf16_pass *a, const conv_bf16_band *b)
+static void run_pass(const conv_bf16_work *s, const conv_bf16_pass *a, const conv_bf16_chunk *b)
 {
     const conv_bf16 *p = s->p;
     const ptrdiff_t rows = min(p->rows, a->h.dst - b->row);
@@ -323,11 +323,11 @@ static void run_job(const conv_bf16_work *s, ptrdiff_t job)
     const conv_bf16 *p = s->p;
     const ptrdiff_t end = start_of(p->units, p->jobs, job + 1);
     for (ptrdiff_t unit = start_of(p->units, p->jobs, job); unit < end; unit++) {
-        const ptrdiff_t output = unit / (p->n * p->bands) * p->group * LANES;
-        const conv_bf16_band b = {.image = unit / p->bands % p->n,
-                                  .row = unit % p->bands * p->rows,
-                                  .output = output,
-                                  .outputs = min(p->group * LANES, p->dst.c - output)};
+        const ptrdiff_t output = unit / (p->n * p->chunks) * p->group * LANES;
+        const conv_bf16_chunk b = {.image = unit / p->chunks % p->n,
+                                   .row = unit % p->chunks * p->rows,
+                                   .output = output,
+                                   .outputs = min(p->group * LANES, p->dst.c - output)};
         for (int k = 0; k < p->n_pass; k++) {
             configure_tiles(&p->pass[k]);
             run_pass(s, &p->pass[k], &b);

@@ -66,8 +66,8 @@ typedef struct filter_bf16 {
     ptrdiff_t shift; /* the largest shift of a tap, in entries */
     ptrdiff_t taps, phases;
     /* A chunk: several images, or some rows of one. */
-    ptrdiff_t images, rows, bands; /* bands: bands of rows in an image */
-    ptrdiff_t steps, entries;      /* steps of dy; entries of a phase of x; of one block, at most */
+    ptrdiff_t images, rows, per_image; /* per_image: chunks in an image, or 1 */
+    ptrdiff_t steps, entries; /* steps of dy; entries of a phase of x; of one block, at most */
     /* Blocks of a job: a segment of the chunks, some outputs, some inputs. */
     ptrdiff_t segments, outputs, inputs;
     ptrdiff_t output_groups, input_groups;

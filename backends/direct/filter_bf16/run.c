@@ -160,13 +160,13 @@ static void add_chunk_of_any(const filter_bf16_work *s, filter_bf16_chunk c)
 
 /* ---- jobs ---- */
 
-/* Adds units `first` to `end`: images, or bands of rows. */
+/* Adds units `first` to `end`: images, or rows of one. */
 static void add_units(const filter_bf16_work *s, ptrdiff_t first, ptrdiff_t end)
 {
     const filter_bf16 *p = s->p;
     for (ptrdiff_t i = first; i < end; i += p->images) {
-        const ptrdiff_t row = i % p->bands * p->rows;
-        const filter_bf16_chunk c = {.image = i / p->bands,
+        const ptrdiff_t row = i % p->per_image * p->rows;
+        const filter_bf16_chunk c = {.image = i / p->per_image,
                                      .images = min(p->images, end - i),
                                      .row = row,
                                      .rows = min(p->rows, p->h.a.dst - row)};
@@ -179,7 +179,7 @@ static void run_job(const adj_call *call, ptrdiff_t job, int thread)
 {
     const filter_bf16 *p = call->state;
     char *own = direct_scratch(call, p->thread + p->per_thread * (size_t)thread);
-    const ptrdiff_t units = p->n * p->bands, segment = job % p->segments;
+    const ptrdiff_t units = p->n * p->per_image, segment = job % p->segments;
     const ptrdiff_t group = job / p->segments;
     const ptrdiff_t input = group % p->input_groups * p->inputs * LANES;
     const ptrdiff_t output = group / p->input_groups * p->outputs * LANES;

@@ -1,15 +1,15 @@
 /* filter_gemm.c - the kernel of filter_gemm.h: the nodes it accepts, and how the work is
  * partitioned. The partition depends on the instruction set alone, not on caches or the number
- * of threads, since the boundaries of bands and segments affect the last bits. */
+ * of threads, since the boundaries of chunks and segments affect the last bits. */
 #include "filter_gemm.h"
 
 #include "backends/direct/arith.h"
 
 enum {
     MAX_SIDE = 1 << 20,
-    BAND_BYTES = 16 << 10, /* bytes of a product's outputs in dy, about: half of the first cache */
-    PANEL_BAND_BYTES = 8 << 10, /* bytes of outputs beside a panel of x: a quarter */
-    PANEL_BYTES = 128,          /* bytes of a pixel in a panel: two cache lines */
+    CHUNK_BYTES = 16 << 10, /* bytes of a product's outputs in dy, about: half of the first cache */
+    PANEL_CHUNK_BYTES = 8 << 10, /* bytes of outputs beside a panel of x: a quarter */
+    PANEL_BYTES = 128,           /* bytes of a pixel in a panel: two cache lines */
     GROUP_BYTES = 256 << 10, /* approximate bytes of a job's sums: half of a small second cache */
     SEGMENT_BYTES = 2400 << 10, /* bytes of all segments' sums, which are added at the end */
     MAX_SEGMENTS = 16,
@@ -46,15 +46,15 @@ static void set_groups(filter_gemm *p, ptrdiff_t element)
     p->groups = divide_up(vectors, p->group);
 }
 
-static void set_bands(filter_gemm *p, ptrdiff_t element)
+static void set_chunks(filter_gemm *p, ptrdiff_t element)
 {
     const ptrdiff_t vectors = min(p->group, FILTER_GEMM_VECTORS);
     const ptrdiff_t line = p->y.w * vectors * p->lanes * element;
-    p->rows = min(max((p->panels > 1 ? PANEL_BAND_BYTES : BAND_BYTES) / line, 1), p->y.h);
-    p->bands = divide_up(p->y.h, p->rows);
-    p->rows = divide_up(p->y.h, p->bands);
+    p->rows = min(max((p->panels > 1 ? PANEL_CHUNK_BYTES : CHUNK_BYTES) / line, 1), p->y.h);
+    p->chunks = divide_up(p->y.h, p->rows);
+    p->rows = divide_up(p->y.h, p->chunks);
     const ptrdiff_t sums = p->elements * p->panels * p->group * p->groups * p->lanes * element;
-    p->segments = min(max(SEGMENT_BYTES / sums, 1), min(MAX_SEGMENTS, p->n * p->bands));
+    p->segments = min(max(SEGMENT_BYTES / sums, 1), min(MAX_SEGMENTS, p->n * p->chunks));
     p->work.jobs = p->segments * p->groups * p->panels;
 }
 
@@ -81,7 +81,7 @@ static void set_pixels(filter_gemm *p, ptrdiff_t element)
     p->group = min(max(p->group, FILTER_GEMM_VECTORS), vectors);
     p->groups = divide_up(vectors, p->group);
     p->work.jobs = p->segments * p->groups;
-    p->band_pixels = BAND_BYTES / (FILTER_GEMM_VECTORS * p->lanes * element);
+    p->chunk_pixels = CHUNK_BYTES / (FILTER_GEMM_VECTORS * p->lanes * element);
 }
 
 static void set_rows(filter_gemm *p)
@@ -99,7 +99,7 @@ static void set_rows(filter_gemm *p)
 static int set_scratch(filter_gemm *p, ptrdiff_t element, size_t *scratch)
 {
     const ptrdiff_t line = p->group * p->lanes, product = FILTER_GEMM_VECTORS * p->lanes;
-    const ptrdiff_t pixels = p->pixels > 0 ? p->band_pixels : p->rows * p->y.w; /* a band's */
+    const ptrdiff_t pixels = p->pixels > 0 ? p->chunk_pixels : p->rows * p->y.w; /* a chunk's */
     size_t thread = 0;
     if (p->row > max_elements || p->slots > max_elements / max(p->row, 1) ||
         p->elements > max_elements / line || pixels > max_elements / product)
@@ -143,7 +143,7 @@ static int plan(filter_gemm *p, const direct *d, const adj_group *g, size_t *scr
         p->packs_dy |= p->y.c * element == MAX_PIXEL_BYTES;
         set_panels(p, element);
         set_groups(p, element);
-        set_bands(p, element);
+        set_chunks(p, element);
         set_rows(p);
     }
     return set_scratch(p, element, scratch);

@@ -8,18 +8,18 @@
  * the left matrix is x itself, transposed, with overlapping columns, and nothing is gathered.
  * Rows of x that are read beyond their ends are copied with zeros around them. If x has many
  * channels, all rows are copied, a panel of channels at a time, because such large pixels share
- * a few sets of the first cache. Rows of dy are cut into bands that stay in that cache; all taps
- * are summed over a band.
+ * a few sets of the first cache. Rows of dy are cut into chunks that stay in that cache; all taps
+ * are summed over a chunk.
  *
  * For a 1x1 convolution without strides and padding, the pixels of all images are one sequence,
- * cut into segments and these into bands. If there are many outputs, those of a
- * product are first copied to contiguous memory, in both cases. The operands of the next band
+ * cut into segments and these into chunks. If there are many outputs, those of a
+ * product are first copied to contiguous memory, in both cases. The operands of the next chunk
  * are prefetched meanwhile.
  *
  * Zeros of the padding times an Inf or NaN of dy would give NaN in taps that do not read that
- * pixel: the taps of such a band are summed one by one, over the columns that they read.
+ * pixel: the taps of such a chunk are summed one by one, over the columns that they read.
  *
- * Sums have three levels: a band in registers, a segment of bands in dw's type, and the segments
+ * Sums have three levels: a chunk in registers, a segment of chunks in dw's type, and the segments
  * in double and in order. The number of segments is fixed, so any number of threads gives the
  * same bits. */
 #ifndef DIRECT_FILTER_GEMM_H
@@ -42,10 +42,10 @@ typedef struct {
     ptrdiff_t lanes; /* lanes of a vector */
     int packs_dy;    /* dy is copied to whole vectors: outputs do not fill them, or are many */
     int has_margin;  /* rows of x are read beyond their ends */
-    /* A band: rows of dy in a band, and bands of an image. A job: a segment of all bands, a
+    /* A chunk: rows of dy in a chunk, and chunks of an image. A job: a segment of all chunks, a
      * group of outputs in vectors, and a panel of x's channels. */
-    ptrdiff_t rows, bands, segments, group, groups, panel, panels;
-    ptrdiff_t pixels, band_pixels;   /* pixels of the sequence, and of a band at most; else 0 */
+    ptrdiff_t rows, chunks, segments, group, groups, panel, panels;
+    ptrdiff_t pixels, chunk_pixels;  /* pixels of the sequence, and of a chunk at most; else 0 */
     ptrdiff_t parts, depth;          /* parts of a row of taps, and elements of one */
     ptrdiff_t elements;              /* elements of all taps in a panel */
     ptrdiff_t slots;                 /* rows of a ring of rows of x */

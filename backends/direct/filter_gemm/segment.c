@@ -1,4 +1,4 @@
-/* segment.c - the sums of filter_gemm.h: a job, over bands of rows or of pixels. Compiled once per
+/* segment.c - the sums of filter_gemm.h: a job, over chunks of rows or of pixels. Compiled once per
  * instruction set and type. */
 #include <string.h>
 
@@ -6,12 +6,12 @@
 #include "backends/direct/padded_rows.h"
 #include "filter_gemm.h"
 
-/* The approximate memory that the next band reads first, in elements; 0 for an operand that is
+/* The approximate memory that the next chunk reads first, in elements; 0 for an operand that is
  * not prefetched. */
 typedef struct {
     const real *x, *dy;
     ptrdiff_t of_x, of_dy;
-} next_band;
+} next_chunk;
 
 typedef struct { /* a thread's state in a job */
     const filter_gemm *p;
@@ -25,7 +25,7 @@ typedef struct { /* a thread's state in a job */
     ptrdiff_t *at;
     real *packed, *sums;
     row_ring ring;
-    next_band next;
+    next_chunk next;
 } worker;
 
 /* Some rows of an image's dy; b: its outputs from the first one of the group, or of a product,
@@ -34,10 +34,10 @@ typedef struct {
     ptrdiff_t first, end;
     const real *b;
     ptrdiff_t b_pitch;
-} band;
+} chunk;
 
-/* Returns the rows of the band for which row i of taps reads x. */
-static conv_range rows_of(const conv_axis *h, const band *b, ptrdiff_t i)
+/* Returns the rows of the chunk for which row i of taps reads x. */
+static conv_range rows_of(const conv_axis *h, const chunk *b, ptrdiff_t i)
 {
     const conv_range all = conv_positions_inside(h, i);
     return (conv_range){max(all.first, b->first), min(all.end, b->end)};
@@ -59,23 +59,23 @@ static ptrdiff_t product_vectors(const worker *s, ptrdiff_t vector)
     return min(vectors_of(s) - vector, FILTER_GEMM_VECTORS);
 }
 
-/* Returns the band with a product's outputs; if the plan says so, a copy of them in contiguous
+/* Returns the chunk with a product's outputs; if the plan says so, a copy of them in contiguous
  * memory, [pixel][vectors], with zeros in lanes after the last output. */
-static band band_of_product(const worker *s, const band *of, ptrdiff_t vector)
+static chunk chunk_of_product(const worker *s, const chunk *of, ptrdiff_t vector)
 {
     const ptrdiff_t pixels = (of->end - of->first) * s->line;
     const ptrdiff_t line = product_vectors(s, vector) * VECTOR;
     const ptrdiff_t n = min(s->outputs - vector * VECTOR, line);
     const real *src = of->b + vector * VECTOR;
     if (!s->p->packs_dy)
-        return (band){of->first, of->end, src, of->b_pitch};
+        return (chunk){of->first, of->end, src, of->b_pitch};
     for (ptrdiff_t i = 0; i < pixels; i++, src += of->b_pitch) {
         real *dst = s->packed + i * line;
         copy_reals(n, dst, src);
         if (n < line)
             memset(dst + n, 0, (size_t)(line - n) * sizeof *dst);
     }
-    return (band){of->first, of->end, s->packed, line};
+    return (chunk){of->first, of->end, s->packed, line};
 }
 
 /* Makes the product prefetch part i of n of the elements. */
@@ -87,9 +87,9 @@ static void prefetch_part(micro_gemm *m, const real *at, ptrdiff_t elements, ptr
     m->prefetch_bytes = divide_up((end - first) * (ptrdiff_t)sizeof(real), m->rows);
 }
 
-/* Makes product i of n prefetch its portion of the next band: of x, then of dy. A single product
+/* Makes product i of n prefetch its portion of the next chunk: of x, then of dy. A single product
  * reads memory in order anyway. */
-static void prefetch_next(const next_band *b, ptrdiff_t i, ptrdiff_t n, micro_gemm *m)
+static void prefetch_next(const next_chunk *b, ptrdiff_t i, ptrdiff_t n, micro_gemm *m)
 {
     const ptrdiff_t all = b->of_x + b->of_dy;
     if (n <= 1 || all == 0)
@@ -104,7 +104,7 @@ static void prefetch_next(const next_band *b, ptrdiff_t i, ptrdiff_t n, micro_ge
 }
 
 /* Returns the product for the outputs from a vector on and the sums of an element. */
-static micro_gemm product(const worker *s, const band *b, ptrdiff_t vector, ptrdiff_t element)
+static micro_gemm product(const worker *s, const chunk *b, ptrdiff_t vector, ptrdiff_t element)
 {
     return (micro_gemm){.a_is_transposed = 1,
                         .a_pitch = s->p->a.w.stride * s->p->panel,
@@ -117,7 +117,7 @@ static micro_gemm product(const worker *s, const band *b, ptrdiff_t vector, ptrd
 }
 
 /* Adds part k of row i of taps, over whole rows. */
-static void add_part(const worker *s, const band *all, ptrdiff_t vector, ptrdiff_t i, ptrdiff_t k)
+static void add_part(const worker *s, const chunk *all, ptrdiff_t vector, ptrdiff_t i, ptrdiff_t k)
 {
     const filter_gemm *p = s->p;
     const conv_range b = rows_of(&p->a.h, all, i);
@@ -139,7 +139,7 @@ static void add_part(const worker *s, const band *all, ptrdiff_t vector, ptrdiff
     REAL_TYPED(micro_gemm)(&m);
 }
 
-static void add_band(const worker *s, const band *b, ptrdiff_t vector)
+static void add_chunk(const worker *s, const chunk *b, ptrdiff_t vector)
 {
     const filter_gemm *p = s->p;
     for (ptrdiff_t i = 0; i < p->a.h.taps; i++)
@@ -147,10 +147,10 @@ static void add_band(const worker *s, const band *b, ptrdiff_t vector)
             add_part(s, b, vector, i, k);
 }
 
-/* ---- bands of dy with an Inf or NaN ---- */
+/* ---- chunks of dy with an Inf or NaN ---- */
 
 /* Adds tap (i, j) for a row of dy. */
-static void add_tap(const worker *s, const band *all, ptrdiff_t vector, ptrdiff_t row, ptrdiff_t i,
+static void add_tap(const worker *s, const chunk *all, ptrdiff_t vector, ptrdiff_t row, ptrdiff_t i,
                     ptrdiff_t j)
 {
     const filter_gemm *p = s->p;
@@ -166,7 +166,7 @@ static void add_tap(const worker *s, const band *all, ptrdiff_t vector, ptrdiff_
     REAL_TYPED(micro_gemm)(&m);
 }
 
-static void add_band_tap_by_tap(const worker *s, const band *all, ptrdiff_t vector)
+static void add_chunk_tap_by_tap(const worker *s, const chunk *all, ptrdiff_t vector)
 {
     const filter_gemm *p = s->p;
     for (ptrdiff_t i = 0; i < p->a.h.taps; i++) {
@@ -190,16 +190,16 @@ static int are_outputs_finite(const worker *s, const real *dy, ptrdiff_t pixels)
     return 1;
 }
 
-/* Finds the rows after this band, those of the next image after the last band. Panels of
+/* Finds the rows after this chunk, those of the next image after the last chunk. Panels of
  * channels and groups of outputs are not prefetched, since others would be loaded with them; nor
  * is x where windows skip rows. */
-static next_band find_next(const worker *s, ptrdiff_t first, ptrdiff_t end)
+static next_chunk find_next(const worker *s, ptrdiff_t first, ptrdiff_t end)
 {
     const filter_gemm *p = s->p;
     const conv_axis *h = &p->a.h;
     const ptrdiff_t line = p->x.w * p->x.c, dy_line = p->y.w * p->y.c;
     const ptrdiff_t row = min(max(s->first_row + conv_reach(h, end - first), 0), p->x.h);
-    next_band b = {0};
+    next_chunk b = {0};
     if (p->panels == 1 && h->stride <= conv_reach(h, 1)) {
         b.x = s->x + row * line;
         b.of_x = min((end - first) * h->stride, s->x_end - row) * line;
@@ -211,15 +211,15 @@ static next_band find_next(const worker *s, ptrdiff_t first, ptrdiff_t end)
     return b;
 }
 
-/* Adds a band, one product's outputs after the other. */
-static void add_products(const worker *s, const band *b, int is_finite)
+/* Adds a chunk, one product's outputs after the other. */
+static void add_products(const worker *s, const chunk *b, int is_finite)
 {
     for (ptrdiff_t v = 0; v < vectors_of(s); v += FILTER_GEMM_VECTORS) {
-        const band of_product = band_of_product(s, b, v);
+        const chunk of_product = chunk_of_product(s, b, v);
         if (is_finite)
-            add_band(s, &of_product, v);
+            add_chunk(s, &of_product, v);
         else
-            add_band_tap_by_tap(s, &of_product, v);
+            add_chunk_tap_by_tap(s, &of_product, v);
     }
 }
 
@@ -235,7 +235,7 @@ static void add_rows(worker *s, ptrdiff_t first, ptrdiff_t end)
                               .panel = p->panels > 1 ? p->panel : 0};
     const ptrdiff_t pixels = (end - first) * p->y.w;
     const real *dy = s->dy + first * p->y.w * p->y.c;
-    const band b = {first, end, dy + s->output, p->y.c};
+    const chunk b = {first, end, dy + s->output, p->y.c};
     s->first_row = first * h->stride - h->pad;
     find_padded_rows(&rows, &s->ring, s->x, s->first_row, s->first_row + conv_reach(h, end - first),
                      s->row);
@@ -244,15 +244,15 @@ static void add_rows(worker *s, ptrdiff_t first, ptrdiff_t end)
     add_products(s, &b, is_finite);
 }
 
-/* Adds a segment of the bands of all images. */
+/* Adds a segment of the chunks of all images. */
 static void add_images(worker *s, const adj_call *call, ptrdiff_t segment, ptrdiff_t channel)
 {
     const filter_gemm *p = s->p;
-    const ptrdiff_t units = p->n * p->bands, first = units * segment / p->segments;
+    const ptrdiff_t units = p->n * p->chunks, first = units * segment / p->segments;
     const ptrdiff_t end = units * (segment + 1) / p->segments;
     s->line = p->y.w;
     for (ptrdiff_t i = first; i < end; i++) {
-        const ptrdiff_t image = i / p->bands, row = i % p->bands * p->rows;
+        const ptrdiff_t image = i / p->chunks, row = i % p->chunks * p->rows;
         if (i == first || row == 0) {
             s->x = (const real *)call->in[p->x_in] + image * p->x.h * p->x.w * p->x.c + channel;
             s->dy = (const real *)call->in[p->dy_in] + image * p->y.h * p->y.w * p->y.c;
@@ -264,7 +264,7 @@ static void add_images(worker *s, const adj_call *call, ptrdiff_t segment, ptrdi
     }
 }
 
-/* Adds a segment of a 1x1 convolution's pixels; each band is one row. Other groups' outputs are
+/* Adds a segment of a 1x1 convolution's pixels; each chunk is one row. Other groups' outputs are
  * not prefetched. */
 static void add_pixels(worker *s, const adj_call *call, ptrdiff_t segment)
 {
@@ -272,18 +272,18 @@ static void add_pixels(worker *s, const adj_call *call, ptrdiff_t segment)
     const real *x = call->in[p->x_in], *dy = call->in[p->dy_in];
     const ptrdiff_t first = p->pixels * segment / p->segments;
     const ptrdiff_t n = p->pixels * (segment + 1) / p->segments - first;
-    const ptrdiff_t bands = divide_up(n, p->band_pixels);
-    for (ptrdiff_t i = 0; i < bands; i++) {
-        const ptrdiff_t at = first + n * i / bands, end = first + n * (i + 1) / bands;
+    const ptrdiff_t chunks = divide_up(n, p->chunk_pixels);
+    for (ptrdiff_t i = 0; i < chunks; i++) {
+        const ptrdiff_t at = first + n * i / chunks, end = first + n * (i + 1) / chunks;
         const ptrdiff_t next = min(2 * end - at, p->pixels) - end;
         s->row[0] = x + at * p->x.c;
         s->line = end - at;
-        s->next = (next_band){.x = x + end * p->x.c, .of_x = next * p->x.c};
+        s->next = (next_chunk){.x = x + end * p->x.c, .of_x = next * p->x.c};
         if (p->groups == 1) {
             s->next.dy = dy + end * p->y.c;
             s->next.of_dy = next * p->y.c;
         }
-        add_products(s, &(band){0, 1, dy + at * p->y.c + s->output, p->y.c}, 1);
+        add_products(s, &(chunk){0, 1, dy + at * p->y.c + s->output, p->y.c}, 1);
     }
 }
 

@@ -10,8 +10,8 @@
 enum {
     MAX_SIDE = 1 << 24,
     ROW_PIXELS = 96,    /* pixels of a flat row */
-    BAND_PIXELS = 48,   /* pixels whose windows are gathered at a time */
-    MIN_POSITIONS = 64, /* positions of a band while part of the filter is in its cache */
+    CHUNK_PIXELS = 48,  /* pixels whose windows are gathered at a time */
+    MIN_POSITIONS = 64, /* positions of a chunk while part of the filter is in its cache */
     SHORT_ROW = 6,      /* gathering is faster for rows of fewer positions */
     MAX_VECTORS = 4,    /* vectors of a panel */
     JOBS_OF_THREAD = 4,
@@ -124,29 +124,29 @@ static ptrdiff_t vectors_for(ptrdiff_t positions)
  * than others; rows: of an image. */
 static ptrdiff_t times_as_many_jobs(const gemm *p, ptrdiff_t rows)
 {
-    const ptrdiff_t jobs = p->shares * p->n * divide_up(rows, p->band.rows);
+    const ptrdiff_t jobs = p->output_chunks * p->n * divide_up(rows, p->chunk.rows);
     return p->threads > 1 ? divide_up((ptrdiff_t)JOBS_OF_THREAD * p->threads, jobs) : 1;
 }
 
 static void share_outputs(gemm *p, ptrdiff_t rows)
 {
-    p->shares = min(gemm_panels(p), times_as_many_jobs(p, rows));
+    p->output_chunks = min(gemm_panels(p), times_as_many_jobs(p, rows));
 }
 
-/* Sets the jobs. Bands of fewer rows read the filter more often, from the second cache if it
+/* Sets the jobs. Chunks of fewer rows read the filter more often, from the second cache if it
  * fits; portions of the outputs read src more often. */
 static void set_jobs(gemm *p, ptrdiff_t rows, ptrdiff_t second_cache)
 {
     const ptrdiff_t filter = p->filter.kh * p->filter.kw * p->src.c * p->dst.c;
-    p->shares = 1;
+    p->output_chunks = 1;
     if (p->is_gathered || filter * (ptrdiff_t)adj_dtype_size(p->dtype) > second_cache / 2)
         share_outputs(p, rows);
-    while (p->band.rows > 1 && times_as_many_jobs(p, rows) > 1)
-        p->band.rows = divide_up(p->band.rows, 2);
-    if (p->shares == 1)
+    while (p->chunk.rows > 1 && times_as_many_jobs(p, rows) > 1)
+        p->chunk.rows = divide_up(p->chunk.rows, 2);
+    if (p->output_chunks == 1)
         share_outputs(p, rows);
-    p->band.n = divide_up(rows, p->band.rows);
-    p->jobs = p->shares * p->n * p->band.n;
+    p->chunk.n = divide_up(rows, p->chunk.rows);
+    p->jobs = p->output_chunks * p->n * p->chunk.n;
 }
 
 /* Sets the number of rows computed together, and the rows of src that they read. */
@@ -154,7 +154,7 @@ static void set_rows(gemm *p, ptrdiff_t second_cache)
 {
     const gemm_pass *first = &p->pass[0];
     ptrdiff_t rows = 1, right = 0;
-    p->band.top = p->band.bottom = -MAX_SIDE;
+    p->chunk.top = p->chunk.bottom = -MAX_SIDE;
     p->is_gathered = p->n_pass == 1 && !p->is_flat && p->filter.kh * p->filter.kw > 1 &&
                      first->w.dst < SHORT_ROW;
     /* for flat rows, whose length depends on the threads, uses all pixels: a layout may depend
@@ -165,17 +165,18 @@ static void set_rows(gemm *p, ptrdiff_t second_cache)
         rows = max(rows, a->h.dst);
         if (a->h.taps == 0 || a->w.taps == 0)
             continue;
-        p->band.top = max(p->band.top, a->h.pad);
-        p->band.bottom = max(p->band.bottom, (a->h.taps - 1) * a->h.dilation - a->h.pad);
-        p->band.left = max(p->band.left, a->w.pad);
+        p->chunk.top = max(p->chunk.top, a->h.pad);
+        p->chunk.bottom = max(p->chunk.bottom, (a->h.taps - 1) * a->h.dilation - a->h.pad);
+        p->chunk.left = max(p->chunk.left, a->w.pad);
         right = max(right, conv_reach(&a->w, a->w.dst) - a->w.pad);
         p->has_margin |= conv_reaches_padding(&a->w);
     }
-    const ptrdiff_t positions = p->is_gathered ? BAND_PIXELS : MIN_POSITIONS;
-    p->band.rows = p->is_flat ? 1 : min(max(positions / first->w.dst, 1), rows);
+    const ptrdiff_t positions = p->is_gathered ? CHUNK_PIXELS : MIN_POSITIONS;
+    p->chunk.rows = p->is_flat ? 1 : min(max(positions / first->w.dst, 1), rows);
     set_jobs(p, rows, second_cache);
-    p->band.slots = max((p->band.rows - 1) * first->h.stride + p->band.top + p->band.bottom + 1, 0);
-    p->band.row = p->has_margin ? (p->band.left + right) * p->src.c : 0;
+    p->chunk.slots =
+        max((p->chunk.rows - 1) * first->h.stride + p->chunk.top + p->chunk.bottom + 1, 0);
+    p->chunk.row = p->has_margin ? (p->chunk.left + right) * p->src.c : 0;
 }
 
 /* Sets the parts: rows of taps, or single taps if columns are dilated. */
@@ -211,17 +212,17 @@ static ptrdiff_t packed_outputs(const gemm *p)
 static int set_scratch(gemm *p, size_t *scratch)
 {
     const size_t element = adj_dtype_size(p->dtype);
-    const ptrdiff_t positions = p->band.rows * p->pass[0].w.dst;
+    const ptrdiff_t positions = p->chunk.rows * p->pass[0].w.dst;
     const ptrdiff_t taps = p->filter.kh * p->filter.kw * p->src.c;
     size_t thread = 0;
-    if (p->band.row > max_elements || p->band.slots > max_elements / max(p->band.row, 1) ||
+    if (p->chunk.row > max_elements || p->chunk.slots > max_elements / max(p->chunk.row, 1) ||
         taps > max_elements / max(packed_outputs(p), 1) ||
         (p->is_gathered && positions > max_elements / taps) ||
         positions > max_elements / p->lanes ||
         (gemm_casts(p) && positions > max_elements / p->dst.c))
         return 0;
-    p->scratch.ring = reserve_ring(&thread, p->band.slots, p->band.row, element);
-    p->scratch.src_rows = reserve(&thread, p->band.slots, sizeof(void *));
+    p->scratch.ring = reserve_ring(&thread, p->chunk.slots, p->chunk.row, element);
+    p->scratch.src_rows = reserve(&thread, p->chunk.slots, sizeof(void *));
     p->scratch.windows = reserve(&thread, p->is_gathered ? positions * taps : 0, element);
     p->scratch.at = reserve(&thread, p->filter.kh * p->filter.kw, sizeof(ptrdiff_t));
     p->scratch.sums = reserve(&thread, positions * p->lanes, element);

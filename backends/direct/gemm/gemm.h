@@ -27,7 +27,7 @@
  *
  * Elementwise epilogues are computed in a product's registers (epilogue.h).
  *
- * Bands of rows are distributed to the threads. Few bands are divided by outputs as well; of a
+ * Chunks of rows are distributed to the threads. Few chunks are divided by outputs as well; of a
  * large filter, outputs are distributed first. Each element is summed in the order of the taps, for
  * any number of threads. */
 #ifndef DIRECT_GEMM_H
@@ -64,17 +64,17 @@ typedef struct {    /* the filter's layout in the product */
 } gemm_filter;
 
 typedef struct {           /* the rows of each pass that are computed together */
-    ptrdiff_t rows, n;     /* rows in a band; bands in an image */
+    ptrdiff_t rows, n;     /* rows in a chunk; chunks in an image */
     ptrdiff_t top, bottom; /* rows of src for row r: from r * stride - top to r * stride + bottom */
     ptrdiff_t slots;       /* rows of src in a ring */
     ptrdiff_t left;        /* pixels of zeros before a copied row */
     ptrdiff_t row;         /* elements of a copied row; 0 if none is copied */
-} gemm_band;
+} gemm_chunk;
 
 typedef struct {               /* offsets in the scratch */
     size_t thread, per_thread; /* first thread's; bytes per thread; offsets in a thread's: */
     size_t ring, src_rows, windows, at, sums; /* rows, gathered windows, parts, sums, */
-    size_t cast;                              /* a band's results before they are cast */
+    size_t cast;                              /* a chunk's results before they are cast */
 } gemm_scratch;
 
 typedef struct gemm {
@@ -92,9 +92,9 @@ typedef struct gemm {
     ptrdiff_t vectors;    /* vectors of outputs in a panel, at most */
     int n_pass;
     gemm_pass pass[GEMM_PASSES];
-    gemm_band band;
-    ptrdiff_t shares; /* portions of the outputs, each with its part of the filter */
-    ptrdiff_t jobs;   /* bands of all images for the first portion of the outputs, then the next */
+    gemm_chunk chunk;
+    ptrdiff_t output_chunks; /* portions of the outputs, each with its part of the filter */
+    ptrdiff_t jobs; /* chunks of all images for the first portion of the outputs, then the next */
     gemm_scratch scratch;
 } gemm;
 

@@ -26,7 +26,7 @@ typedef struct { /* state of a thread */
 typedef struct {
     const gemm_pass *a;
     ptrdiff_t first, end, columns;
-} band;
+} chunk;
 
 /* A panel of the filter: outputs from `output` on. */
 typedef struct {
@@ -36,24 +36,24 @@ typedef struct {
 
 /* ---- rows of src ---- */
 
-/* Finds the rows that a band reads: s->row[i] is row s->first_row + i. */
+/* Finds the rows that a chunk reads: s->row[i] is row s->first_row + i. */
 static void find_rows(worker *s, ptrdiff_t first, ptrdiff_t end)
 {
     const gemm *p = s->p;
     const ptrdiff_t stride = p->pass[0].h.stride;
     const padded_rows rows = {.height = p->src.h,
                               .line = p->src.w * p->src.c,
-                              .left = p->band.left * p->src.c,
-                              .row = p->band.row};
-    s->first_row = first * stride - p->band.top;
-    find_padded_rows(&rows, &s->ring, s->src, s->first_row, (end - 1) * stride + p->band.bottom + 1,
-                     s->row);
+                              .left = p->chunk.left * p->src.c,
+                              .row = p->chunk.row};
+    s->first_row = first * stride - p->chunk.top;
+    find_padded_rows(&rows, &s->ring, s->src, s->first_row,
+                     (end - 1) * stride + p->chunk.bottom + 1, s->row);
 }
 
 /* Returns row `row`, at the pass's first column. */
 static inline const real *row_of(const worker *s, const gemm_pass *a, ptrdiff_t row)
 {
-    return s->row[row - s->first_row] + (s->p->band.left - a->w.pad) * s->p->src.c;
+    return s->row[row - s->first_row] + (s->p->chunk.left - a->w.pad) * s->p->src.c;
 }
 
 /* Returns the elements of the image's result before row `row` of the pass's positions. */
@@ -81,9 +81,9 @@ static int is_rest(const worker *s, const panel *f)
     return f->output + f->vectors * VECTOR > s->p->dst.c;
 }
 
-/* Sets where the sums of a band's row i go: to the result, with the epilogue; outputs that do
+/* Sets where the sums of a chunk's row i go: to the result, with the epilogue; outputs that do
  * not fill a vector go to a buffer, without the epilogue. */
-static micro_gemm sums_of(const worker *s, const band *b, const panel *f, ptrdiff_t i)
+static micro_gemm sums_of(const worker *s, const chunk *b, const panel *f, ptrdiff_t i)
 {
     micro_gemm m = {.rows = b->columns, .vectors = f->vectors, .b = f->filter, .b_pitch = f->pitch};
     const epilogue_operands *e = &s->epilogue;
@@ -125,17 +125,17 @@ static void find_parts(const worker *s, const gemm_pass *a, ptrdiff_t row, micro
     m->more_at = s->at + 1;
 }
 
-/* Prefetches the row of src that the next band will read in place of this one. */
-static void prefetch_next(const worker *s, const band *b, ptrdiff_t row, micro_gemm *m)
+/* Prefetches the row of src that the next chunk will read in place of this one. */
+static void prefetch_next(const worker *s, const chunk *b, ptrdiff_t row, micro_gemm *m)
 {
     const gemm *p = s->p;
     const ptrdiff_t stride = b->a->h.stride, line = p->src.w * p->src.c;
-    const ptrdiff_t next = (row + p->band.rows - 1) * stride + p->band.bottom + 1;
+    const ptrdiff_t next = (row + p->chunk.rows - 1) * stride + p->chunk.bottom + 1;
     m->prefetch = (const char *)(s->src + next * line);
     m->prefetch_bytes = divide_up(stride * line * (ptrdiff_t)sizeof(real), b->columns);
 }
 
-static void multiply_rows(const worker *s, const band *b, const panel *f)
+static void multiply_rows(const worker *s, const chunk *b, const panel *f)
 {
     const gemm_pass *a = b->a;
     for (ptrdiff_t row = b->first; row < b->end; row++) {
@@ -163,7 +163,7 @@ static void gather_row(const worker *s, const gemm_pass *a, ptrdiff_t row, ptrdi
                     src != NULL ? src[(x * a->w.stride + j * a->w.dilation) * pixel + c] : 0;
 }
 
-static void gather(const worker *s, const band *b)
+static void gather(const worker *s, const chunk *b)
 {
     const gemm_pass *a = b->a;
     real *windows = s->windows;
@@ -172,7 +172,7 @@ static void gather(const worker *s, const band *b)
             gather_row(s, a, row, i, windows + i * a->w.taps * s->p->src.c);
 }
 
-static void multiply_windows(const worker *s, const band *b, const panel *f)
+static void multiply_windows(const worker *s, const chunk *b, const panel *f)
 {
     micro_gemm m = sums_of(s, b, f, 0);
     m.rows *= b->end - b->first;
@@ -181,10 +181,10 @@ static void multiply_windows(const worker *s, const band *b, const panel *f)
     REAL_TYPED(micro_gemm)(&m);
 }
 
-/* ---- a band ---- */
+/* ---- a chunk ---- */
 
 /* Stores the sums of outputs that do not fill a vector, with their epilogue, to the result. */
-static void store_rest(const worker *s, const band *b, ptrdiff_t output)
+static void store_rest(const worker *s, const chunk *b, ptrdiff_t output)
 {
     const ptrdiff_t n = s->p->dst.c - output, step = b->a->w.step * s->p->dst.c;
     const real *sums = s->sums;
@@ -220,7 +220,7 @@ static panel find_panel(const worker *s, const gemm_pass *a, ptrdiff_t i)
     return f;
 }
 
-static void multiply_panel(const worker *s, const band *b, ptrdiff_t i)
+static void multiply_panel(const worker *s, const chunk *b, ptrdiff_t i)
 {
     const gemm *p = s->p;
     const panel f = find_panel(s, b->a, i);
@@ -248,7 +248,7 @@ static epilogue_operands operands_of(const worker *s)
 
 /* Recomputes without padding, with their epilogue, the outputs of positions whose windows were
  * multiplied with padding. */
-static void mend_outputs(const worker *s, const band *b, const conv_plain *plain,
+static void mend_outputs(const worker *s, const chunk *b, const conv_plain *plain,
                          conv_range outputs)
 {
     const gemm *p = s->p;
@@ -271,7 +271,7 @@ static void mend_outputs(const worker *s, const band *b, const conv_plain *plain
 }
 
 /* Recomputes all positions that reach padding. */
-static void mend(const worker *s, const band *b)
+static void mend(const worker *s, const chunk *b)
 {
     const gemm *p = s->p;
     conv_plain plain = {.pass = {b->a->h, b->a->w},
@@ -296,8 +296,8 @@ static void mend(const worker *s, const band *b)
     }
 }
 
-/* Casts a band's results to the stored type. */
-static void store_cast(const worker *s, const band *b)
+/* Casts a chunk's results to the stored type. */
+static void store_cast(const worker *s, const chunk *b)
 {
     const gemm *p = s->p;
     const conv_range outputs = outputs_of(s);
@@ -314,7 +314,7 @@ static void store_cast(const worker *s, const band *b)
                     y + i * p->dst.c);
 }
 
-static void compute(worker *s, const band *b, int is_finite)
+static void compute(worker *s, const chunk *b, int is_finite)
 {
     const gemm *p = s->p;
     if (gemm_casts(p))
@@ -331,15 +331,15 @@ static void compute(worker *s, const band *b, int is_finite)
 }
 
 /* Computes rows from `first` on of every pass of an image. */
-static void compute_band(worker *s, ptrdiff_t first, int is_finite)
+static void compute_chunk(worker *s, ptrdiff_t first, int is_finite)
 {
     const gemm *p = s->p;
-    find_rows(s, first, first + p->band.rows);
+    find_rows(s, first, first + p->chunk.rows);
     for (int i = 0; i < p->n_pass; i++) {
         const gemm_pass *a = &p->pass[i];
         const ptrdiff_t columns =
             p->is_flat ? min(p->dst.w, p->pixels - first * p->dst.w) : a->w.dst;
-        const band b = {a, first, min(first + p->band.rows, a->h.dst), columns};
+        const chunk b = {a, first, min(first + p->chunk.rows, a->h.dst), columns};
         if (first < b.end && columns > 0)
             compute(s, &b, is_finite);
     }
@@ -350,23 +350,23 @@ static void compute_band(worker *s, ptrdiff_t first, int is_finite)
 static void enter_image(worker *s, ptrdiff_t number)
 {
     const gemm *p = s->p;
-    const ptrdiff_t share = number / p->n, image = number % p->n;
+    const ptrdiff_t outputs = number / p->n, image = number % p->n;
     s->number = number;
-    s->panels =
-        (conv_range){gemm_panels(p) * share / p->shares, gemm_panels(p) * (share + 1) / p->shares};
+    s->panels = (conv_range){gemm_panels(p) * outputs / p->output_chunks,
+                             gemm_panels(p) * (outputs + 1) / p->output_chunks};
     s->src = (const real *)s->call->in[p->src_in] + image * p->src.h * p->src.w * p->src.c;
     s->image_at = image * p->dst.h * p->dst.w * p->dst.c;
     s->dst = gemm_casts(p) ? s->cast : (real *)s->call->out[0] + s->image_at;
     row_ring_forget(&s->ring);
 }
 
-/* Computes band number `number` of all images. */
+/* Computes chunk number `number` of all images. */
 static void compute_numbered(worker *s, ptrdiff_t number, int is_finite)
 {
-    const ptrdiff_t bands = s->p->band.n;
-    if (number / bands != s->number)
-        enter_image(s, number / bands);
-    compute_band(s, number % bands * s->p->band.rows, is_finite);
+    const ptrdiff_t chunks = s->p->chunk.n;
+    if (number / chunks != s->number)
+        enter_image(s, number / chunks);
+    compute_chunk(s, number % chunks * s->p->chunk.rows, is_finite);
 }
 
 static void multiply(const adj_call *call, job_range jobs, int thread, int is_finite)
@@ -381,7 +381,7 @@ static void multiply(const adj_call *call, job_range jobs, int thread, int is_fi
                 .sums = (real *)(own + p->scratch.sums),
                 .row = (const real **)(own + p->scratch.src_rows),
                 .at = (ptrdiff_t *)(own + p->scratch.at),
-                .ring = row_ring_at(own + p->scratch.ring, p->band.slots, p->band.row)};
+                .ring = row_ring_at(own + p->scratch.ring, p->chunk.slots, p->chunk.row)};
     for (ptrdiff_t i = jobs.first; i < jobs.end; i++)
         compute_numbered(&s, i, is_finite);
 }
