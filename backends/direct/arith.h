@@ -34,10 +34,10 @@ static inline size_t reserve_ring(size_t *size, ptrdiff_t slots, ptrdiff_t pitch
 static inline void add_segments(double *total, ptrdiff_t n, ptrdiff_t pitch, ptrdiff_t segments)
 {
     for (ptrdiff_t k = 1; k < segments; k++) {
-        const double *part = total + k * pitch;
+        const double *partial = total + k * pitch;
 #pragma omp simd
         for (ptrdiff_t i = 0; i < n; i++)
-            total[i] += part[i];
+            total[i] += partial[i];
     }
 }
 

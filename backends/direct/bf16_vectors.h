@@ -14,18 +14,18 @@
 
 typedef struct {
     __m256i first, second;
-} split_parts;
+} bf16_terms;
 
-__attribute__((target("avx512bf16"))) static inline split_parts split_16(__m512 v)
+__attribute__((target("avx512bf16"))) static inline bf16_terms split_16(__m512 v)
 {
     const __m256i first = (__m256i)_mm512_cvtneps_pbh(v);
     const __m512i as_f32 = _mm512_slli_epi32(_mm512_cvtepu16_epi32(first), 16);
     const __m512 left = _mm512_sub_ps(v, _mm512_castsi512_ps(as_f32));
-    return (split_parts){first, (__m256i)_mm512_cvtneps_pbh(left)};
+    return (bf16_terms){first, (__m256i)_mm512_cvtneps_pbh(left)};
 }
 
 /* Returns the mask of those of 16 numbers that cannot be split. */
-static inline __mmask16 without_parts(__m512 v)
+static inline __mmask16 without_terms(__m512 v)
 {
     const __m512i magnitude =
         _mm512_and_si512(_mm512_castps_si512(v), _mm512_set1_epi32(INT32_MAX));

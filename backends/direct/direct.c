@@ -127,8 +127,8 @@ static void run_jobs(const adj_call *c, job_shares *shares, int thread)
         return;
 #pragma omp barrier
 #pragma omp for schedule(static)
-    for (ptrdiff_t part = 0; part < w->ends; part++)
-        w->code->end(c, part);
+    for (ptrdiff_t job = 0; job < w->ends; job++)
+        w->code->end(c, job);
 }
 
 adj_status direct_run(const adj_call *c)

@@ -19,13 +19,13 @@ struct winograd_code;
 typedef struct { /* The code of work that is partitioned into jobs; the plan is c->state. */
     void (*begin)(const adj_call *c); /* called once before the jobs; may be NULL */
     void (*job)(const adj_call *c, ptrdiff_t job, int thread);
-    void (*end)(const adj_call *c, ptrdiff_t part); /* called after all jobs; may be NULL */
+    void (*end)(const adj_call *c, ptrdiff_t job); /* called after all jobs; may be NULL */
 } direct_code;
 
 typedef struct { /* arguments of direct_run: the first member of a kernel's state */
     const direct_code *code;
     ptrdiff_t jobs;
-    ptrdiff_t ends; /* parts of the end that threads share; 0: the caller runs part 0 alone */
+    ptrdiff_t ends; /* jobs of the end, for all threads; 0: the caller runs job 0 alone */
     int threads;
 } direct_work;
 

@@ -20,16 +20,16 @@ static const double ln2 = 0.6931471805599453, per_ln2 = 1.4426950408889634;
 /* x = n ln 2 + r, |r| <= ln 2 / 2; scale is 2^n. */
 typedef struct {
     double scale, r;
-} exp_parts;
+} exp_split;
 
-/* Splits an x between the limits; other x give undefined parts. Adding 1.5 2^52 rounds the
+/* Splits an x between the limits; other x give undefined results. Adding 1.5 2^52 rounds the
  * quotient to n, which is then in the sum's last bits. n + 1023, shifted up, is the exponent of
  * a double. */
-ALWAYS exp_parts exp_parts_of(double x)
+ALWAYS exp_split exp_split_of(double x)
 {
     const double rounder = 0x1.8p52 + 1023, sum = x * per_ln2 + rounder;
     uint64_t bits;
-    exp_parts e = {.r = x - (sum - rounder) * ln2};
+    exp_split e = {.r = x - (sum - rounder) * ln2};
     memcpy(&bits, &sum, sizeof bits);
     bits <<= 52;
     memcpy(&e.scale, &bits, sizeof bits);
@@ -66,7 +66,7 @@ ALWAYS double expm1_polynomial_in_double(double r)
 /* e^x for x between the limits. */
 ALWAYS double exp_in_limits(double x)
 {
-    const exp_parts e = exp_parts_of(x);
+    const exp_split e = exp_split_of(x);
     return e.scale * expm1_polynomial(e.r) + e.scale;
 }
 
@@ -82,7 +82,7 @@ ALWAYS double exponential(double x)
 /* e^x - 1 for x <= 0, with the sign of x: computing 1 - 1 would lose the sign of -0. */
 ALWAYS double expm1_of(double x)
 {
-    const exp_parts e = exp_parts_of(x);
+    const exp_split e = exp_split_of(x);
     const double y = copysign(e.scale * expm1_polynomial(e.r) + (e.scale - 1), x);
     return x < min_exponent ? -1 : y;
 }

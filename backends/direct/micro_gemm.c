@@ -36,8 +36,8 @@ typedef struct { /* in registers after inlining */
     /* Factors of a column; declared outside its loop, where sanitizers would mark its bounds
      * each time. */
     vector first[MAX_VECTORS > MAX_ROWS ? MAX_VECTORS : MAX_ROWS];
-    /* A part of a; its rows; the next row of b. */
-    const real *part, *a[MAX_ROWS / ROWS_PER_ADDRESS], *b;
+    /* A slice of a; its rows; the next row of b. */
+    const real *slice, *a[MAX_ROWS / ROWS_PER_ADDRESS], *b;
     const char *prefetch; /* next address to prefetch */
 } block_state;
 
@@ -64,7 +64,7 @@ ALWAYS vector_value element_of_a(const block_kind kind, const micro_gemm *p, con
                                  ptrdiff_t row, ptrdiff_t k)
 {
     const real x = kind == TRANSPOSED
-                       ? s->part[k * p->a_pitch + row]
+                       ? s->slice[k * p->a_pitch + row]
                        : s->a[row / ROWS_PER_ADDRESS][k + row % ROWS_PER_ADDRESS * p->a_pitch];
     return x - (vector){0};
 }
@@ -140,14 +140,14 @@ ALWAYS void prefetch_lines(const micro_gemm *p, block_state *s)
     s->prefetch += p->prefetch_bytes;
 }
 
-/* Adds a part of a; its first `cold` columns also prefetch rows of c. */
-ALWAYS void add_part(const block_kind kind, const int rows, const int vectors, const micro_gemm *p,
-                     ptrdiff_t cold, block_state *s)
+/* Adds a slice of a; its first `cold` columns also prefetch rows of c. */
+ALWAYS void add_slice(const block_kind kind, const int rows, const int vectors, const micro_gemm *p,
+                      ptrdiff_t cold, block_state *s)
 {
     ptrdiff_t k = 0;
 #pragma GCC unroll 8
     for (ptrdiff_t i = 0; i < MAX_ROWS / ROWS_PER_ADDRESS; i++)
-        s->a[i] = s->part + i * ROWS_PER_ADDRESS * p->a_pitch;
+        s->a[i] = s->slice + i * ROWS_PER_ADDRESS * p->a_pitch;
     for (; k < cold; k++) {
         prefetch_row_of_c(vectors, p, k);
         add_products(kind, rows, vectors, p, k, s);
@@ -199,10 +199,10 @@ ALWAYS void block(const block_kind kind, const int rows, const int vectors, cons
         s.sum[i] = (vector){0};
     if (kind != TRANSPOSED)
         prefetch_c(rows, vectors, p);
-    for (ptrdiff_t part = 0; part <= p->more; part++) {
-        s.part = p->a + (part > 0 ? p->more_at[part - 1] : 0);
-        const ptrdiff_t cold = kind != TRANSPOSED && part == 0 ? cold_columns(p, rows, vectors) : 0;
-        add_part(kind, rows, vectors, p, cold, &s);
+    for (ptrdiff_t i = 0; i <= p->more; i++) {
+        s.slice = p->a + (i > 0 ? p->more_at[i - 1] : 0);
+        const ptrdiff_t cold = kind != TRANSPOSED && i == 0 ? cold_columns(p, rows, vectors) : 0;
+        add_slice(kind, rows, vectors, p, cold, &s);
     }
     if (p->add)
         add_rows(rows, vectors, p->c, p->c_pitch, &s);
@@ -294,19 +294,19 @@ void REAL_TYPED(micro_gemm)(const micro_gemm *p)
                                                   : PLAIN;
     const ptrdiff_t blocks = divide_up(p->rows, block_rows(p->vectors));
     const ptrdiff_t rows = p->rows / max(blocks, 1), remainder = p->rows - rows * blocks;
-    micro_gemm part = *p;
-    part.rows = rows + (remainder > 0);
-    const ptrdiff_t before = set_prefetch(&part);
+    micro_gemm m = *p;
+    m.rows = rows + (remainder > 0);
+    const ptrdiff_t before = set_prefetch(&m);
     for (ptrdiff_t i = 0; i < blocks; i++) {
-        part.rows = rows + (i < remainder);
-        for (ptrdiff_t at = 0; at < part.rows * before; at += LINE)
-            __builtin_prefetch(part.prefetch + at);
-        loops[kind][p->vectors - 1](&part);
-        part.a += part.rows * (p->a_is_transposed ? 1 : p->a_pitch);
-        part.c += part.rows * p->c_pitch;
+        m.rows = rows + (i < remainder);
+        for (ptrdiff_t at = 0; at < m.rows * before; at += LINE)
+            __builtin_prefetch(m.prefetch + at);
+        loops[kind][p->vectors - 1](&m);
+        m.a += m.rows * (p->a_is_transposed ? 1 : p->a_pitch);
+        m.c += m.rows * p->c_pitch;
         if (p->addend != NULL)
-            part.addend += part.rows * p->addend_pitch;
+            m.addend += m.rows * p->addend_pitch;
         if (p->prefetch != NULL)
-            part.prefetch += part.rows * p->prefetch_bytes;
+            m.prefetch += m.rows * p->prefetch_bytes;
     }
 }

@@ -9,8 +9,8 @@
 
 enum { MICRO_GEMM_VECTORS = 4 };
 
-/* c[i][j] = sum over k of a[i][k] b[k][j], plus the old c[i][j] if add. a may have several parts
- * of `depth` columns each, at offsets `more_at` from the first; b's rows continue from one part
+/* c[i][j] = sum over k of a[i][k] b[k][j], plus the old c[i][j] if add. a may have several slices
+ * of `depth` columns each, at offsets `more_at` from the first; b's rows continue from one slice
  * to the next. */
 typedef struct {
     ptrdiff_t rows, depth;
@@ -37,7 +37,7 @@ typedef struct {
     ptrdiff_t prefetch_bytes;
 } micro_gemm;
 
-/* Computes the product; sums are in the order of k, one part of a after the other. */
+/* Computes the product; sums are in the order of k, one slice of a after the other. */
 void REAL_TYPED(micro_gemm)(const micro_gemm *p);
 
 #endif

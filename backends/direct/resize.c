@@ -1,7 +1,7 @@
 /* resize.c - resize and its gradient: each element of the result is a weighted sum of elements of
  * the operand (src), along the rows and along the columns. Planning the kernel lists the elements
  * and their weights; the gradient's lists are the transposed ones. A job is a row of the result: it
- * sums rows of the operand in parts that stay in the first cache, then the columns of each part.
+ * sums rows of the operand in chunks that stay in the first cache, then the columns of each chunk.
  * The jobs are compiled once per instruction set. */
 #include "arith.h"
 #include "direct.h"
@@ -40,9 +40,9 @@ static const float *weights_of(const resize *p, const resize_axis *a)
 
 typedef struct { /* columns of the operand, or of the result, and channels of each */
     ptrdiff_t first, end, channel, channels;
-} part;
+} chunk;
 
-static ptrdiff_t part_elems(const part *a) { return (a->end - a->first) * a->channels; }
+static ptrdiff_t chunk_elems(const chunk *a) { return (a->end - a->first) * a->channels; }
 
 /* Sets or adds to dst factor * n elements of an operand. */
 static void add_elements(adj_dtype dtype, ptrdiff_t n, float factor, const char *src, int is_first,
@@ -65,8 +65,8 @@ static void add_elements(adj_dtype dtype, ptrdiff_t n, float factor, const char 
     }
 }
 
-/* Sums rows of a part of an image. */
-static void sum_rows(const resize *p, const char *image, const resize_span *rows, const part *a,
+/* Sums rows of a chunk of an image. */
+static void sum_rows(const resize *p, const char *image, const resize_span *rows, const chunk *a,
                      float *restrict sum)
 {
     const float *weight = weights_of(p, &p->h) + rows->weight;
@@ -75,10 +75,10 @@ static void sum_rows(const resize *p, const char *image, const resize_span *rows
     const char *src =
         image + rows->first * row + a->first * pixel + tensor_bytes(p->dtype, a->channel);
     if (rows->n == 0)
-        memset(sum, 0, (size_t)part_elems(a) * sizeof *sum);
+        memset(sum, 0, (size_t)chunk_elems(a) * sizeof *sum);
     for (ptrdiff_t r = 0; r < rows->n; r++, src += row)
         if (a->channels == p->channels)
-            add_elements(p->dtype, part_elems(a), weight[r], src, r == 0, sum);
+            add_elements(p->dtype, chunk_elems(a), weight[r], src, r == 0, sum);
         else
             for (ptrdiff_t i = 0; i < a->end - a->first; i++)
                 add_elements(p->dtype, a->channels, weight[r], src + i * pixel, r == 0,
@@ -105,16 +105,16 @@ static void sum_columns(ptrdiff_t n, const float *restrict weight, ptrdiff_t cha
             dst[c] += weight[k] * x[k * channels + c];
 }
 
-/* Gaps of up to this many unread elements are read rather than ending a part before them. */
+/* Gaps of up to this many unread elements are read rather than ending a chunk before them. */
 enum { MAX_GAP = 32 };
 
-/* Returns the columns from `first` on that fit into one part, and in *reads the columns that
+/* Returns the columns from `first` on that fit into one chunk, and in *reads the columns that
  * they read; both have the channels that *reads has. */
-static part next_columns(const resize *p, ptrdiff_t first, part *reads)
+static chunk next_columns(const resize *p, ptrdiff_t first, chunk *reads)
 {
     const resize_span *span = spans_of(p, &p->w);
     const ptrdiff_t limit = BLOCK / reads->channels, max_gap = MAX_GAP / reads->channels;
-    part a = {first, first, reads->channel, reads->channels};
+    chunk a = {first, first, reads->channel, reads->channels};
     reads->first = span[first].first;
     reads->end = reads->first + span[first].n;
     for (; a.end < p->w.dst && a.end - first < limit; a.end++) {
@@ -127,7 +127,7 @@ static part next_columns(const resize *p, ptrdiff_t first, part *reads)
 }
 
 /* Writes these columns of the result's row. */
-static void write_columns(const resize *p, const part *a, const part *reads, const float *sum,
+static void write_columns(const resize *p, const chunk *a, const chunk *reads, const float *sum,
                           char *row)
 {
     const resize_span *span = spans_of(p, &p->w);
@@ -138,7 +138,7 @@ static void write_columns(const resize *p, const part *a, const part *reads, con
                     sum + (span[j].first - reads->first) * a->channels,
                     line + (j - a->first) * a->channels);
     if (a->channels == p->channels) {
-        store_reals(p->dtype, part_elems(a), row + tensor_bytes(p->dtype, a->first * a->channels),
+        store_reals(p->dtype, chunk_elems(a), row + tensor_bytes(p->dtype, a->first * a->channels),
                     line);
         return;
     }
@@ -159,8 +159,8 @@ static void run_job(const adj_call *c, ptrdiff_t job, int thread)
     float sum[BLOCK];
     for (ptrdiff_t k = 0; k < p->channels; k += p->channel_block)
         for (ptrdiff_t j = 0; j < p->w.dst;) {
-            part reads = {.channel = k, .channels = min(p->channel_block, p->channels - k)};
-            const part a = next_columns(p, j, &reads);
+            chunk reads = {.channel = k, .channels = min(p->channel_block, p->channels - k)};
+            const chunk a = next_columns(p, j, &reads);
             sum_rows(p, src, rows, &reads, sum);
             write_columns(p, &a, &reads, sum, row);
             j = a.end;

@@ -166,7 +166,7 @@ int may_be_winograd(const adj_compare_config *c, const adj_node *n)
     return is_5x5 || (g->kh == 3 && g->kw == 3);
 }
 
-/* True if products of bf16 parts may compute c (conv_bf16.h), also for half types without a kernel
+/* True if products of bf16 terms may compute c (conv_bf16.h), also for half types without a kernel
  * of their own. Only with AMX, as the bound is wider. */
 static int may_be_in_parts(const bound_case *c)
 {
@@ -175,7 +175,7 @@ static int may_be_in_parts(const bound_case *c)
            machine_isa_level() >= ISA_LEVEL_AMX && (isa[0] == '\0' || strstr(isa, "amx") != NULL);
 }
 
-/* Product of bf16 parts: truncation error, and number of partial products. */
+/* Product of bf16 terms: truncation error, and number of partial products. */
 static const double left_out = 0x1p-15;
 enum { PRODUCTS = 3 };
 

@@ -1,5 +1,5 @@
 /* test_direct_bf16.c - direct's convolutions with bf16 products: y and dx in bf16, the filter
- * gradient in bf16 and f32, and f32 from three products of bf16 parts. On integers bit for bit
+ * gradient in bf16 and f32, and f32 from three products of bf16 terms. On integers bit for bit
  * against the definition, with one thread and three; with a bias; NaN and infinities against naive;
  * errors of long sums; unsupported cases. */
 #include <criterion/criterion.h>

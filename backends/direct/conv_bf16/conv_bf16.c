@@ -114,7 +114,7 @@ static void set_groups(conv_bf16 *p, ptrdiff_t cache)
 {
     ptrdiff_t block = 0;
     for (int i = 0; i < p->n_pass; i++)
-        block += p->parts * p->pass[i].steps * TILE;
+        block += p->terms * p->pass[i].steps * TILE;
     p->groups = min(divide_up(p->blocks * block, max(cache, 1)), p->blocks);
     p->group = divide_up(p->blocks, max(p->groups, 1));
     p->groups = divide_up(p->blocks, p->group);
@@ -127,7 +127,7 @@ static void set_chunks(conv_bf16 *p, ptrdiff_t second_cache)
     for (int i = 0; i < p->n_pass; i++) {
         conv_bf16_pass *a = &p->pass[i];
         set_segments(p, a);
-        bytes = max(bytes, p->parts * a->pitch * a->h.stride);
+        bytes = max(bytes, p->terms * a->pitch * a->h.stride);
         rows = max(rows, a->h.dst);
         positions = max(positions, a->w.dst);
     }
@@ -154,16 +154,16 @@ static int set_scratch(conv_bf16 *p, size_t *scratch)
         bytes = max(bytes, chunk_bytes(a));
         a->tiles = reserve(&thread, a->lines * a->line + AHEAD, sizeof(int32_t));
         a->dst = reserve(&thread, (a->lines * a->line + AHEAD) * LANES, sizeof(int32_t));
-        a->filter = reserve(scratch, p->parts * p->blocks * a->steps, TILE);
+        a->filter = reserve(scratch, p->terms * p->blocks * a->steps, TILE);
     }
-    if (p->parts > 1) {
-        p->part = round_up(bytes, STEP);
+    if (p->terms > 1) {
+        p->term = round_up(bytes, STEP);
         p->split = reserve(scratch, p->kh * p->kw * p->src.c * p->dst.c, (size_t)p->element);
     }
-    p->image = reserve(&thread, p->part + bytes, 1);
+    p->image = reserve(&thread, p->term + bytes, 1);
     p->per_thread = thread;
     p->thread = reserve(scratch, p->threads, thread);
-    return p->part + bytes < 1 << 30;
+    return p->term + bytes < 1 << 30;
 }
 
 /* ---- the kernel ---- */
@@ -176,7 +176,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
         return ADJ_ENOKERNEL;
     const adj_conv_geom *geom = &((const adj_conv_attrs *)n->attrs)->geom;
     const int is_f32 = n->type.dtype == ADJ_F32;
-    const char *type = is_f32 ? "f32 in parts of bf16" : "bf16";
+    const char *type = is_f32 ? "f32 as bf16 terms" : "bf16";
     const ptrdiff_t element = (ptrdiff_t)adj_dtype_size(n->type.dtype);
     if (!b->has_amx)
         return direct_refuse(prep, "%s: direct's kernel in %s needs AMX", n->op->name, type);
@@ -191,7 +191,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
                    .filter_in = adj_group_in(g, n->in[!is_dx(n)]),
                    .bias_in = g->n_node == 2 ? adj_group_in(g, g->node[1]->in[1]) : -1,
                    .threads = direct_conv_threads(b, n),
-                   .parts = is_f32 ? 2 : 1,
+                   .terms = is_f32 ? 2 : 1,
                    .element = element,
                    .n = geom->n,
                    .kh = geom->kh,

@@ -22,10 +22,10 @@
  * NaN, results whose windows reach padding are recomputed by the definition (conv_axis.h), since
  * Inf times the padding's zeros is NaN.
  *
- * f32: a number a is split into two bf16 parts, a1 nearest to it and a2 nearest to a - a1, and a
+ * f32: a number a is split into two bf16 terms, a1 nearest to it and a2 nearest to a - a1, and a
  * product into three, a1 b1 + a2 b1 + a1 b2. The relative truncation error is at most 2^-15: a2
- * b2 contributes up to 2^-16, and each operand's remainder 2^-17; parts below 2^-126 count as 0.
- * The scratch and the filter's tiles have all first parts before all second ones. Chunks that
+ * b2 contributes up to 2^-16, and each operand's remainder 2^-17; terms below 2^-126 count as 0.
+ * The scratch and the filter's tiles have all first terms before all second ones. Chunks that
  * read a number that cannot be split (backends/direct/bf16_vectors.h) are computed by the
  * definition, so that Inf, NaN and overflow match it.
  *
@@ -67,7 +67,7 @@ typedef struct {
 typedef struct conv_bf16 {
     int src_in, filter_in, bias_in; /* indices in group->in; bias_in is -1 if there is none */
     int threads, is_turned;
-    ptrdiff_t parts, element; /* parts per number, 2 for f32; bytes of an element in memory */
+    ptrdiff_t terms, element; /* terms per number, 2 for f32; bytes of an element in memory */
     ptrdiff_t n, kh, kw;      /* images; filter rows and columns */
     direct_size src, dst;
     ptrdiff_t channels;      /* channels of a pixel in the scratch: even */
@@ -78,10 +78,10 @@ typedef struct conv_bf16 {
         jobs; /* chunks of all images and groups; units that a thread takes at a time */
     int n_pass;
     conv_bf16_pass pass[CONV_BF16_PASSES];
-    /* Offsets in the scratch: the filter's parts in memory order; the first thread's. Bytes per
+    /* Offsets in the scratch: the filter's terms in memory order; the first thread's. Bytes per
      * thread; offset of the image in a thread's. */
     size_t split, thread, per_thread, image;
-    ptrdiff_t part; /* bytes from the image's first parts to the second */
+    ptrdiff_t term; /* bytes from the image's first terms to the second */
 } conv_bf16;
 
 /* Returns the scratch row of row i of a chunk's src: rows of one phase of the stride are
@@ -113,9 +113,9 @@ typedef struct { /* state of a thread */
  * split. */
 int conv_bf16_copy_rows(const conv_bf16_work *s, const conv_bf16_pass *a, const conv_bf16_chunk *b,
                         ptrdiff_t begin, ptrdiff_t end);
-/* Splits n f32 elements into parts; returns whether all can be split. */
+/* Splits n f32 elements into terms; returns whether all can be split. */
 int conv_bf16_split(const char *src, ptrdiff_t n, char *first, char *second);
-/* Packs tile i of the pass's filter; the tiles of both parts are counted. Returns whether all
+/* Packs tile i of the pass's filter; the tiles of both terms are counted. Returns whether all
  * elements are finite. */
 int conv_bf16_pack(const conv_bf16 *p, const adj_call *call, const conv_bf16_pass *a, ptrdiff_t i);
 #else

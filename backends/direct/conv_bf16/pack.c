@@ -21,7 +21,7 @@ enum {
 typedef struct {
     const conv_bf16 *p;
     const conv_bf16_pass *pass;
-    int have_parts;
+    int have_terms;
 } copier;
 
 /* Returns the mask of the first n two-byte elements, n < 32. */
@@ -44,26 +44,26 @@ static inline void copy_words(char *dst, const char *src, ptrdiff_t n)
 __attribute__((target("avx512bf16"))) int conv_bf16_split(const char *src, ptrdiff_t n, char *first,
                                                           char *second)
 {
-    __mmask16 no_parts = 0;
+    __mmask16 no_terms = 0;
     for (ptrdiff_t i = 0; i < n; i += LANES) {
         const __mmask16 some = n - i < LANES ? (__mmask16)first_elements(n - i) : 0xffff;
         const __m512 v = _mm512_maskz_loadu_ps(some, src + i * 4);
-        const split_parts parts = split_16(v);
+        const bf16_terms terms = split_16(v);
         _mm_prefetch(src + i * 4 + AHEAD, _MM_HINT_T0);
-        no_parts |= without_parts(v);
-        _mm256_mask_storeu_epi16(first + i * 2, some, parts.first);
-        _mm256_mask_storeu_epi16(second + i * 2, some, parts.second);
+        no_terms |= without_terms(v);
+        _mm256_mask_storeu_epi16(first + i * 2, some, terms.first);
+        _mm256_mask_storeu_epi16(second + i * 2, some, terms.second);
     }
-    return no_parts == 0;
+    return no_terms == 0;
 }
 
 /* Copies n elements. */
 static inline void copy(copier *c, char *dst, const char *src, ptrdiff_t n)
 {
-    if (c->p->part == 0)
+    if (c->p->term == 0)
         copy_words(dst, src, n);
     else
-        c->have_parts &= conv_bf16_split(src, n, dst, dst + c->p->part);
+        c->have_terms &= conv_bf16_split(src, n, dst, dst + c->p->term);
 }
 
 static inline void clear_words(char *dst, ptrdiff_t bytes)
@@ -78,8 +78,8 @@ static inline void clear_words(char *dst, ptrdiff_t bytes)
 static inline void clear(const copier *c, char *dst, ptrdiff_t bytes)
 {
     clear_words(dst, bytes);
-    if (c->p->part != 0)
-        clear_words(dst + c->p->part, bytes);
+    if (c->p->term != 0)
+        clear_words(dst + c->p->term, bytes);
 }
 
 /* Copies pixels; an odd number of channels is padded by a zero. */
@@ -143,7 +143,7 @@ int conv_bf16_copy_rows(const conv_bf16_work *s, const conv_bf16_pass *a, const 
             for (ptrdiff_t k = 0; k < a->w.dst; k++)
                 copy_window(&c, dst + k * a->position, src, k * a->w.stride - a->w.pad);
     }
-    return c.have_parts;
+    return c.have_terms;
 }
 
 /* ---- the filter ---- */
@@ -214,12 +214,12 @@ static void gather_transposed(const tile *t, __m512i row[LANES])
 int conv_bf16_pack(const conv_bf16 *p, const adj_call *call, const conv_bf16_pass *a, ptrdiff_t i)
 {
     const ptrdiff_t step = i % a->steps, block = i / a->steps % p->blocks;
-    const ptrdiff_t of_segment = a->steps / a->h.taps, part = i / a->steps / p->blocks;
-    const char *parts = direct_scratch(call, p->split);
+    const ptrdiff_t of_segment = a->steps / a->h.taps, term = i / a->steps / p->blocks;
+    const char *terms = direct_scratch(call, p->split);
     const ptrdiff_t bytes = p->kh * p->kw * p->src.c * p->dst.c * 2;
     const tile t = {.p = p,
                     .a = a,
-                    .filter = p->parts > 1 ? parts + part * bytes : call->in[p->filter_in],
+                    .filter = p->terms > 1 ? terms + term * bytes : call->in[p->filter_in],
                     .row = a->h.filter + step / of_segment * a->h.forward,
                     .first = step % of_segment * ELEMENTS,
                     .output = block * LANES};

@@ -27,7 +27,7 @@ typedef struct {
     ptrdiff_t element;               /* bytes of an element of dst and bias */
     const char *src;                 /* the scratch */
     const char *filter;              /* tiles */
-    ptrdiff_t src_part, filter_part; /* f32: bytes to the second parts; else 0 */
+    ptrdiff_t src_term, filter_term; /* f32: bytes to the second terms; else 0 */
     const int32_t *tile_at, *dst_at; /* bytes: where tiles begin in src, positions in dst */
     const char *bias;                /* by output; NULL if none */
     char *dst;
@@ -43,14 +43,14 @@ __attribute__((target("amx-tile"))) static void configure_tiles(const conv_bf16_
 /* Releases the tiles, so that other code starts in the initial state. */
 __attribute__((target("amx-tile"))) static void release_tiles(void) { _tile_release(); }
 
-/* Adds to accumulator i a tile of positions, from `src[i] + part` on, times a block of outputs. */
+/* Adds to accumulator i a tile of positions, from `src[i] + term` on, times a block of outputs. */
 __attribute__((target("amx-tile,amx-bf16"))) static inline void
-add_product(const conv_bf16_pass *p, const char *const src[TILES], ptrdiff_t part,
+add_product(const conv_bf16_pass *p, const char *const src[TILES], ptrdiff_t term,
             const char *filter)
 {
     const size_t position = (size_t)p->position;
     for (ptrdiff_t i = 0; i < p->h.taps; i++) {
-        ptrdiff_t at = p->segment_at[i] + part;
+        ptrdiff_t at = p->segment_at[i] + term;
         for (ptrdiff_t k = 0; k < p->whole; k++, at += ROW, filter += TILE) {
             _tile_loadd(5, filter, ROW);
             _tile_loadd(4, src[0] + at, position);
@@ -78,7 +78,7 @@ add_product(const conv_bf16_pass *p, const char *const src[TILES], ptrdiff_t par
 }
 
 /* Sets sums[i] to the product of a tile of positions, from src[i] on, and a block of outputs:
- * one product for bf16, three partial products for f32, without that of the second parts. */
+ * one product for bf16, three partial products for f32, without that of the second terms. */
 __attribute__((target("amx-tile,amx-bf16"))) static void multiply_4(const product *p,
                                                                     const char *const src[TILES],
                                                                     const char *filter,
@@ -89,9 +89,9 @@ __attribute__((target("amx-tile,amx-bf16"))) static void multiply_4(const produc
     _tile_zero(2);
     _tile_zero(3);
     add_product(p->pass, src, 0, filter);
-    if (p->src_part != 0) {
-        add_product(p->pass, src, p->src_part, filter);
-        add_product(p->pass, src, 0, filter + p->filter_part);
+    if (p->src_term != 0) {
+        add_product(p->pass, src, p->src_term, filter);
+        add_product(p->pass, src, 0, filter + p->filter_term);
     }
     _tile_stored(0, sums[0], ROW);
     _tile_stored(1, sums[1], ROW);
@@ -121,7 +121,7 @@ static inline __m512 bias_of(const product *p, ptrdiff_t block, __mmask16 some)
 {
     if (p->bias == NULL)
         return _mm512_setzero_ps();
-    if (p->src_part != 0)
+    if (p->src_term != 0)
         return _mm512_maskz_loadu_ps(some, p->bias + block * LANES * 4);
     const __m256i half = _mm256_maskz_loadu_epi16(some, p->bias + block * LANES * 2);
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
@@ -159,7 +159,7 @@ store_as(result kind, const product *p, ptrdiff_t first, ptrdiff_t block, char s
 __attribute__((target("avx512bf16,prfchw"))) static void
 store(const product *p, ptrdiff_t first, ptrdiff_t block, char sums[TILES][TILE])
 {
-    if (p->src_part != 0)
+    if (p->src_term != 0)
         store_as(F32, p, first, block, sums);
     else if (p->bias != NULL)
         store_as(BF16_WITH_BIAS, p, first, block, sums);
@@ -181,8 +181,8 @@ static void multiply_tiles(const product *p, ptrdiff_t tile, ptrdiff_t block)
  * filter. */
 static void multiply(const product *p)
 {
-    const ptrdiff_t parts = p->src_part != 0 ? 2 : 1;
-    if (parts * p->blocks * p->pass->steps <= CONV_BF16_CACHED)
+    const ptrdiff_t terms = p->src_term != 0 ? 2 : 1;
+    if (terms * p->blocks * p->pass->steps <= CONV_BF16_CACHED)
         for (ptrdiff_t tile = p->first; tile < p->end; tile += TILES)
             for (ptrdiff_t block = 0; block < p->blocks; block++)
                 multiply_tiles(p, tile, block);
@@ -192,19 +192,19 @@ static void multiply(const product *p)
                 multiply_tiles(p, tile, block);
 }
 
-static ptrdiff_t start_of(ptrdiff_t n, ptrdiff_t parts, ptrdiff_t i) { return n * i / parts; }
+static ptrdiff_t start_of(ptrdiff_t n, ptrdiff_t chunks, ptrdiff_t i) { return n * i / chunks; }
 
 /* ---- the filter ---- */
 
-/* Splits one of SPLITS portions of the filter into parts; returns whether all numbers can be
+/* Splits one of SPLITS portions of the filter into terms; returns whether all numbers can be
  * split. */
 static int split(const conv_bf16 *p, const adj_call *call, ptrdiff_t i)
 {
     const ptrdiff_t n = p->kh * p->kw * p->src.c * p->dst.c;
     const ptrdiff_t first = start_of(n, SPLITS, i), end = start_of(n, SPLITS, i + 1);
-    char *parts = direct_scratch(call, p->split);
+    char *terms = direct_scratch(call, p->split);
     return conv_bf16_split((const char *)call->in[p->filter_in] + first * p->element, end - first,
-                           parts + first * 2, parts + (n + first) * 2);
+                           terms + first * 2, terms + (n + first) * 2);
 }
 
 /* ---- a chunk ---- */
@@ -239,7 +239,7 @@ static void list_positions(const conv_bf16_work *s, const conv_bf16_pass *a)
  * with products. */
 static ptrdiff_t lines_at_once(const conv_bf16 *p, const conv_bf16_pass *a)
 {
-    if (a->is_unrolled || p->parts * p->group * a->steps > CONV_BF16_CACHED)
+    if (a->is_unrolled || p->terms * p->group * a->steps > CONV_BF16_CACHED)
         return a->lines;
     return max(CONV_BF16_TILES / a->line, 1);
 }
@@ -253,7 +253,7 @@ static void compute_plainly(const conv_bf16_work *s, const conv_bf16_pass *a,
     const adj_call *c = s->call;
     const ptrdiff_t pixel = p->dst.c * p->element, image = p->src.h * p->src.w * p->src.c;
     conv_plain plain = {.pass = {a->h, a->w},
-                        .dtype = p->parts > 1 ? ADJ_F32 : ADJ_BF16,
+                        .dtype = p->terms > 1 ? ADJ_F32 : ADJ_BF16,
                         .kw = p->kw,
                         .inputs = p->src.c,
                         .src = (const char *)c->in[p->src_in] + b->image * image * p->element,
@@ -280,7 +280,7 @@ static void run_pass(const conv_bf16_work *s, const conv_bf16_pass *a, const con
     const int has_taps = a->h.taps > 0 && a->w.taps > 0;
     if (rows <= 0 || a->w.dst == 0)
         return;
-    product part = {
+    product all = {
         .pass = a,
         .positions = a->is_unrolled ? rows * a->w.dst : rows * a->line * LANES,
         .blocks = divide_up(b->outputs, LANES),
@@ -288,31 +288,31 @@ static void run_pass(const conv_bf16_work *s, const conv_bf16_pass *a, const con
         .element = p->element,
         .src = s->own + p->image,
         .filter = (char *)direct_scratch(s->call, a->filter) + b->output / LANES * a->steps * TILE,
-        .src_part = p->part,
-        .filter_part = p->blocks * a->steps * TILE,
+        .src_term = p->term,
+        .filter_term = p->blocks * a->steps * TILE,
         .tile_at = (const int32_t *)(s->own + a->tiles),
         .dst_at = (const int32_t *)(s->own + a->dst),
         .bias = p->bias_in >= 0 ? (const char *)s->call->in[p->bias_in] + output : NULL,
         .dst = (char *)s->call->out[0] + dst_row * p->dst.w * p->dst.c * p->element + output};
-    if (p->parts > 1 && !s->is_finite) {
+    if (p->terms > 1 && !s->is_finite) {
         compute_plainly(s, a, b, 0);
         return;
     }
-    const ptrdiff_t tiles = divide_up(part.positions, LANES);
+    const ptrdiff_t tiles = divide_up(all.positions, LANES);
     const ptrdiff_t lines = a->is_unrolled ? 1 : rows, step = lines_at_once(p, a);
     ptrdiff_t copied = 0;
-    int have_parts = 1;
+    int have_terms = 1;
     for (ptrdiff_t line = 0; line < lines; line += step) {
         const ptrdiff_t end = a->is_unrolled ? rows : min(line + step, rows);
         const ptrdiff_t needed = (end - 1) * a->h.stride + (a->h.taps - 1) * a->h.dilation + 1;
         if (has_taps)
-            have_parts &= conv_bf16_copy_rows(s, a, b, copied, needed);
+            have_terms &= conv_bf16_copy_rows(s, a, b, copied, needed);
         copied = needed;
-        part.first = line * a->line;
-        part.end = a->is_unrolled ? tiles : end * a->line;
-        multiply(&part);
+        all.first = line * a->line;
+        all.end = a->is_unrolled ? tiles : end * a->line;
+        multiply(&all);
     }
-    if (!have_parts)
+    if (!have_terms)
         compute_plainly(s, a, b, 0);
     else if (!s->is_finite && a->has_padding)
         compute_plainly(s, a, b, 1);
@@ -344,7 +344,7 @@ static adj_status run(const adj_call *call)
     share_jobs(&jobs, p->jobs, p->threads);
 #pragma omp parallel num_threads(p->threads) if (p->threads > 1)
     {
-        if (p->parts > 1) {
+        if (p->terms > 1) {
 #pragma omp for schedule(static) reduction(& : is_finite)
             for (ptrdiff_t i = 0; i < SPLITS; i++)
                 is_finite &= split(p, call, i);
@@ -352,7 +352,7 @@ static adj_status run(const adj_call *call)
         for (int k = 0; k < p->n_pass; k++) {
             const conv_bf16_pass *a = &p->pass[k];
 #pragma omp for schedule(static) reduction(& : is_finite)
-            for (ptrdiff_t i = 0; i < p->parts * p->blocks * a->steps; i++)
+            for (ptrdiff_t i = 0; i < p->terms * p->blocks * a->steps; i++)
                 is_finite &= conv_bf16_pack(p, call, a, i);
         }
         const conv_bf16_work s = {.p = p,

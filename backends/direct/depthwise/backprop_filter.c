@@ -106,10 +106,10 @@ static void add_segment(const adj_call *call, ptrdiff_t job, int thread)
 }
 
 /* Sums dw[tap][lane] over the segments, and over the positions of the lane in a tiled vector. */
-static void add_up(const adj_call *call, ptrdiff_t part)
+static void add_up(const adj_call *call, ptrdiff_t job)
 {
     const depthwise *d = call->state;
-    (void)part;
+    (void)job;
     double *sums = (double *)direct_scratch(call, d->filters);
     for (ptrdiff_t i = 0; i < d->n_chunk; i++) {
         depthwise_chunk c = depthwise_chunk_of(d, i);

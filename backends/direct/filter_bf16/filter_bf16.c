@@ -213,7 +213,7 @@ static void set_chunks(filter_bf16 *p)
 {
     const filter_bf16_axis *h = &p->h, *w = &p->w;
     const ptrdiff_t groups = p->input_groups * p->output_groups;
-    const ptrdiff_t pixel = p->parts * (p->phases * p->inputs * ENTRY + p->outputs * ENTRY / 2);
+    const ptrdiff_t pixel = p->terms * (p->phases * p->inputs * ENTRY + p->outputs * ENTRY / 2);
     const ptrdiff_t pixels = max(min(CHUNK_BYTES / pixel, MAX_PIXELS), MIN_PIXELS);
     const ptrdiff_t wanted = divide_up(MAX_SEGMENTS, p->n * groups);
     p->per_image = divide_up(h->a.dst, max(pixels / w->pitch, 1));
@@ -240,11 +240,11 @@ static void set_scratch(filter_bf16 *p, size_t *scratch)
     p->dy_at = reserve(&thread, p->steps * STEP, sizeof(int32_t));
     p->pair_at = reserve(&thread, p->is_dense ? p->steps * STEP / 2 : 0, sizeof(int32_t));
     p->column = reserve(&thread, p->columns + 4, sizeof(filter_bf16_column));
-    p->pairs = reserve(&thread, p->parts * p->phases * p->inputs * p->entries, ENTRY);
-    p->tiles = reserve(&thread, p->parts * p->outputs * p->steps, TILE);
-    if (p->parts > 1) {
-        p->pairs_part = p->phases * p->inputs * p->entries * ENTRY;
-        p->tiles_part = p->outputs * p->steps * TILE;
+    p->pairs = reserve(&thread, p->terms * p->phases * p->inputs * p->entries, ENTRY);
+    p->tiles = reserve(&thread, p->terms * p->outputs * p->steps, TILE);
+    if (p->terms > 1) {
+        p->pairs_term = p->phases * p->inputs * p->entries * ENTRY;
+        p->tiles_term = p->outputs * p->steps * TILE;
     }
     p->per_thread = thread;
     *scratch = 0;
@@ -263,7 +263,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     const adj_conv_geom *geom = &((const adj_conv_attrs *)n->attrs)->geom;
     const adj_dtype dtype = n->in[0]->type.dtype;
     const int is_f32 = dtype == ADJ_F32;
-    const char *type = is_f32 ? "f32 in parts of bf16" : "bf16";
+    const char *type = is_f32 ? "f32 as bf16 terms" : "bf16";
     const ptrdiff_t element = (ptrdiff_t)adj_dtype_size(dtype);
     if (!b->has_avx512_bf16 || (is_f32 && !b->has_amx))
         return direct_refuse(prep, "%s: products of %s need %s", n->op->name, type,
@@ -280,7 +280,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
         .x_in = adj_group_in(g, n->in[0]),
         .dy_in = adj_group_in(g, n->in[1]),
         .dtype = g->out[0]->type.dtype,
-        .parts = is_f32 ? 2 : 1,
+        .terms = is_f32 ? 2 : 1,
         .element = element,
         .n = geom->n,
         .ic = geom->ic,

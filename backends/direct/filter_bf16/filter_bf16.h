@@ -22,7 +22,7 @@
  * Zeros times Inf or NaN would give NaN in taps that do not read that pixel: a chunk with an Inf
  * or NaN is packed again for each tap, without padding.
  *
- * f32: each operand is packed as two parts in bf16, and a product is three, as in
+ * f32: each operand is packed as two terms in bf16, and a product is three, as in
  * conv_bf16/conv_bf16.h. A chunk with a number that cannot be split is summed by the
  * definition's loops.
  *
@@ -60,7 +60,7 @@ typedef struct filter_bf16 {
     int is_dense;             /* by avx512_bf16: dy is packed in pairs, without padding */
     int dy_in, x_in;          /* indices in group->in */
     adj_dtype dtype;          /* type of dw */
-    ptrdiff_t parts, element; /* parts per number, 2 for f32; bytes of an element in memory */
+    ptrdiff_t terms, element; /* terms per number, 2 for f32; bytes of an element in memory */
     ptrdiff_t n, ic, oc;
     filter_bf16_axis h, w;
     ptrdiff_t shift; /* the largest shift of a tap, in entries */
@@ -76,7 +76,7 @@ typedef struct filter_bf16 {
      * thread's. */
     size_t sums, thread, per_thread;
     size_t x_at, dy_at, pair_at, column, pairs, tiles;
-    ptrdiff_t pairs_part, tiles_part; /* f32: bytes to the second parts */
+    ptrdiff_t pairs_term, tiles_term; /* f32: bytes to the second terms */
 } filter_bf16;
 
 /* The pixels of a chunk. */
@@ -137,7 +137,7 @@ typedef struct {
     const char *start;
     const int32_t *at;
     ptrdiff_t n;
-    ptrdiff_t part; /* f32: bytes from the packed first parts to the second; else 0 */
+    ptrdiff_t term; /* f32: bytes from the packed first terms to the second; else 0 */
 } filter_bf16_pixels;
 
 /* product.c: pack count entries, of count + 1 pixels, or count steps, transposed or dense. Return

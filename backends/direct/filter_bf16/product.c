@@ -28,11 +28,11 @@ typedef struct {
     filter_bf16_pixels p;
     __mmask16 channels;
     __m512i largest;    /* largest absolute values */
-    __mmask16 no_parts; /* lanes with f32 numbers that cannot be split */
+    __mmask16 no_terms; /* lanes with f32 numbers that cannot be split */
 } reader;
 
-/* Both parts of a pixel's channels, or of pairs of channels, in 32-bit words; for bf16 the
- * second parts are zeros. */
+/* Both terms of a pixel's channels, or of pairs of channels, in 32-bit words; for bf16 the
+ * second terms are zeros. */
 typedef struct {
     __m512i first, second;
 } words;
@@ -54,9 +54,9 @@ pixel(reader *r, int is_f32, ptrdiff_t i)
         return (words){_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(r->channels, src)),
                        _mm512_setzero_si512()};
     const __m512 v = _mm512_maskz_loadu_ps(r->channels, src);
-    const split_parts parts = split_16(v);
-    r->no_parts |= without_parts(v);
-    return (words){_mm512_cvtepu16_epi32(parts.first), _mm512_cvtepu16_epi32(parts.second)};
+    const bf16_terms terms = split_16(v);
+    r->no_terms |= without_terms(v);
+    return (words){_mm512_cvtepu16_epi32(terms.first), _mm512_cvtepu16_epi32(terms.second)};
 }
 
 static inline __m512i pair_of(__m512i first, __m512i second)
@@ -77,7 +77,7 @@ static inline void look_at(reader *r, __m512i pair)
 /* True if all are finite: the exponent of Inf and NaN is all ones. */
 static int is_finite(const reader *r)
 {
-    return _mm512_cmpge_epu16_mask(r->largest, _mm512_set1_epi16(0x7f80)) == 0 && r->no_parts == 0;
+    return _mm512_cmpge_epu16_mask(r->largest, _mm512_set1_epi16(0x7f80)) == 0 && r->no_terms == 0;
 }
 
 /* These two are compiled for bf16 and for f32. */
@@ -92,7 +92,7 @@ pack_pairs(const filter_bf16_pixels *p, int is_f32, ptrdiff_t count, char *pairs
         look_at(&r, second.first);
         _mm512_store_si512(pairs + i * ENTRY, pair.first);
         if (is_f32)
-            _mm512_store_si512(pairs + p->part + i * ENTRY, pair.second);
+            _mm512_store_si512(pairs + p->term + i * ENTRY, pair.second);
         first = second;
     }
     return is_finite(&r);
@@ -122,7 +122,7 @@ pack_outputs(const filter_bf16_pixels *p, int is_f32, ptrdiff_t count, char *til
         }
         store_transposed(first, tiles + step * TILE);
         if (is_f32)
-            store_transposed(second, tiles + p->part + step * TILE);
+            store_transposed(second, tiles + p->term + step * TILE);
     }
     return is_finite(&r);
 }
@@ -130,13 +130,13 @@ pack_outputs(const filter_bf16_pixels *p, int is_f32, ptrdiff_t count, char *til
 __attribute__((target("avx512bf16"))) int filter_bf16_pack_pairs(const filter_bf16_pixels *p,
                                                                  ptrdiff_t count, char *pairs)
 {
-    return p->part != 0 ? pack_pairs(p, 1, count, pairs) : pack_pairs(p, 0, count, pairs);
+    return p->term != 0 ? pack_pairs(p, 1, count, pairs) : pack_pairs(p, 0, count, pairs);
 }
 
 __attribute__((target("avx512bf16"))) int filter_bf16_pack_outputs(const filter_bf16_pixels *p,
                                                                    ptrdiff_t count, char *tiles)
 {
-    return p->part != 0 ? pack_outputs(p, 1, count, tiles) : pack_outputs(p, 0, count, tiles);
+    return p->term != 0 ? pack_outputs(p, 1, count, tiles) : pack_outputs(p, 0, count, tiles);
 }
 
 __attribute__((target("avx512bf16"))) int filter_bf16_pack_dense(const filter_bf16_pixels *p,
@@ -234,9 +234,9 @@ multiply_2x2(const filter_bf16_work *s, ptrdiff_t steps, ptrdiff_t row, ptrdiff_
     _tile_zero(2);
     _tile_zero(3);
     add_2x2(a, b, step, end);
-    if (s->p->tiles_part != 0) {
-        const char *const a2[2] = {a[0] + s->p->tiles_part, a[1] + s->p->tiles_part};
-        const char *const b2[2] = {b[0] + s->p->pairs_part, b[1] + s->p->pairs_part};
+    if (s->p->tiles_term != 0) {
+        const char *const a2[2] = {a[0] + s->p->tiles_term, a[1] + s->p->tiles_term};
+        const char *const b2[2] = {b[0] + s->p->pairs_term, b[1] + s->p->pairs_term};
         add_2x2(a2, b, step, end);
         add_2x2(a, b2, step, end);
     }
@@ -250,10 +250,10 @@ multiply_2x2(const filter_bf16_work *s, ptrdiff_t steps, ptrdiff_t row, ptrdiff_
 
 /* Sets tiles 0 to 2 to the products of one tile with three others. */
 __attribute__((target("amx-tile,amx-bf16"))) static inline void
-add_1x3(const char *a, const char *const b[3], ptrdiff_t part, ptrdiff_t step, ptrdiff_t end)
+add_1x3(const char *a, const char *const b[3], ptrdiff_t term, ptrdiff_t step, ptrdiff_t end)
 {
     for (; step < end; step++) {
-        const ptrdiff_t at = step * STEP_PAIRS + part;
+        const ptrdiff_t at = step * STEP_PAIRS + term;
         _tile_loadd(4, a + step * TILE, ROW);
         _tile_loadd(5, b[0] + at, STRIDE);
         _tile_loadd(6, b[1] + at, STRIDE);
@@ -277,9 +277,9 @@ multiply_1x3(const filter_bf16_work *s, ptrdiff_t steps, ptrdiff_t row, ptrdiff_
     _tile_zero(1);
     _tile_zero(2);
     add_1x3(a, b, 0, step, end);
-    if (s->p->tiles_part != 0) {
-        add_1x3(a + s->p->tiles_part, b, 0, step, end);
-        add_1x3(a, b, s->p->pairs_part, step, end);
+    if (s->p->tiles_term != 0) {
+        add_1x3(a + s->p->tiles_term, b, 0, step, end);
+        add_1x3(a, b, s->p->pairs_term, step, end);
     }
     _tile_stored(0, tile[0], ROW);
     _tile_stored(1, tile[1], ROW);

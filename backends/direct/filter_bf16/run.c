@@ -17,7 +17,7 @@ enum {
     STRIP = 64 /* pixels packed for all blocks at a time, to stay in the first cache */
 };
 
-static ptrdiff_t start_of(ptrdiff_t n, ptrdiff_t parts, ptrdiff_t i) { return n * i / parts; }
+static ptrdiff_t start_of(ptrdiff_t n, ptrdiff_t chunks, ptrdiff_t i) { return n * i / chunks; }
 
 /* ---- packing ---- */
 
@@ -39,7 +39,7 @@ static int pack_x(const filter_bf16_work *s, filter_bf16_chunk c, ptrdiff_t entr
     for (ptrdiff_t i = 0; i < entries; i += STRIP)
         for (ptrdiff_t b = 0; b < s->input_blocks; b++) {
             const filter_bf16_pixels pixels = {x_of(s, c) + b * LANES * s->p->element, s->x_at + i,
-                                               min(s->inputs - b * LANES, LANES), s->p->pairs_part};
+                                               min(s->inputs - b * LANES, LANES), s->p->pairs_term};
             is_finite &= filter_bf16_pack_pairs(&pixels, min(entries - i, STRIP),
                                                 pairs + (b * s->p->entries + i) * ENTRY);
         }
@@ -55,7 +55,7 @@ static int pack_dy(const filter_bf16_work *s, filter_bf16_chunk c, ptrdiff_t ste
         for (ptrdiff_t b = 0; b < s->output_blocks; b++) {
             const filter_bf16_pixels pixels = {
                 dy_of(s, c) + b * LANES * s->p->element, s->dy_at + i * STEP,
-                min(s->outputs - b * LANES, LANES), s->p->tiles_part};
+                min(s->outputs - b * LANES, LANES), s->p->tiles_term};
             is_finite &=
                 pack(&pixels, min(steps - i, STRIP / STEP), s->tiles + (b * steps + i) * TILE);
         }
@@ -145,7 +145,7 @@ static void add_chunk_of_any(const filter_bf16_work *s, filter_bf16_chunk c)
         const filter_bf16_tap tap = {i / p->w.a.taps, i % p->w.a.taps};
         const ptrdiff_t n = filter_bf16_list_tap(p, c, tap, s->x_at, s->dy_at);
         const ptrdiff_t steps = divide_up(n, STEP);
-        if (p->parts > 1) {
+        if (p->terms > 1) {
             add_pixels(s, c, i, n);
             continue;
         }
@@ -222,11 +222,11 @@ static void store_tile(const filter_bf16 *p, const float *tile, void *dw, ptrdif
 }
 
 /* Adds a tile over the segments of its group. */
-static void add_up(const adj_call *call, ptrdiff_t part)
+static void add_up(const adj_call *call, ptrdiff_t job)
 {
     const filter_bf16 *p = call->state;
-    const ptrdiff_t group = part / (p->outputs * p->columns);
-    const ptrdiff_t row = part / p->columns % p->outputs, column = part % p->columns;
+    const ptrdiff_t group = job / (p->outputs * p->columns);
+    const ptrdiff_t row = job / p->columns % p->outputs, column = job % p->columns;
     const ptrdiff_t tap = column / p->inputs;
     const ptrdiff_t c = (group % p->input_groups * p->inputs + column % p->inputs) * LANES;
     const ptrdiff_t o = (group / p->input_groups * p->outputs + row) * LANES;

@@ -71,7 +71,7 @@ static void set_pixels(filter_gemm *p, ptrdiff_t element)
     const ptrdiff_t vectors = divide_up(p->y.c, p->lanes);
     const ptrdiff_t of_vector = p->elements * p->lanes * element;
     p->pixels = p->n * p->y.h * p->y.w;
-    p->parts = p->slots = 1;
+    p->slices = p->slots = 1;
     p->depth = p->elements;
     p->segments = 1;
     while (p->segments < MAX_SEGMENTS && p->pixels >= 2 * p->segments * MIN_PIXELS &&
@@ -87,8 +87,8 @@ static void set_pixels(filter_gemm *p, ptrdiff_t element)
 static void set_rows(filter_gemm *p)
 {
     const conv_axis *h = &p->a.h, *w = &p->a.w;
-    p->parts = w->dilation == 1 ? 1 : w->taps;
-    p->depth = w->taps / p->parts * p->panel;
+    p->slices = w->dilation == 1 ? 1 : w->taps;
+    p->depth = w->taps / p->slices * p->panel;
     p->slots = conv_reach(h, p->rows);
     p->has_margin = conv_reaches_padding(w);
     p->row = p->has_margin || p->panels > 1 ? conv_reach(w, p->y.w) * p->panel : 0;
@@ -123,7 +123,7 @@ static int plan(filter_gemm *p, const direct *d, const adj_group *g, size_t *scr
     if (!has_sizes(geom))
         return 0;
     *p = (filter_gemm){.work = {.code = d->isa->filter_gemm[n->type.dtype == ADJ_F64],
-                                .ends = FILTER_GEMM_PARTS,
+                                .ends = FILTER_GEMM_ENDS,
                                 .threads = direct_conv_threads(d, n)},
                        .x_in = adj_group_in(g, n->in[0]),
                        .dy_in = adj_group_in(g, n->in[1]),

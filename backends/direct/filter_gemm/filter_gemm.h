@@ -30,7 +30,7 @@
 
 enum {
     FILTER_GEMM_VECTORS = 2, /* vectors of outputs in a product */
-    FILTER_GEMM_PARTS = 32   /* jobs in which segments are added */
+    FILTER_GEMM_ENDS = 32    /* jobs in which segments are added */
 };
 
 typedef struct {
@@ -46,13 +46,13 @@ typedef struct {
      * group of outputs in vectors, and a panel of x's channels. */
     ptrdiff_t rows, chunks, segments, group, groups, panel, panels;
     ptrdiff_t pixels, chunk_pixels;  /* pixels of the sequence, and of a chunk at most; else 0 */
-    ptrdiff_t parts, depth;          /* parts of a row of taps, and elements of one */
+    ptrdiff_t slices, depth;         /* slices of a row of taps, and elements of one */
     ptrdiff_t elements;              /* elements of all taps in a panel */
     ptrdiff_t slots;                 /* rows of a ring of rows of x */
     ptrdiff_t left;                  /* elements of zeros before a copied row */
     ptrdiff_t row;                   /* elements of a copied row; 0 if none is copied */
     size_t sums, thread, per_thread; /* offsets: shared; first thread's. Bytes per thread */
-    size_t ring, x_rows, at, packed; /* offsets in a thread's: rows; parts; dy in whole vectors */
+    size_t ring, x_rows, at, packed; /* offsets in a thread's: rows; slices; dy in whole vectors */
 } filter_gemm;
 
 #endif

@@ -78,9 +78,9 @@ static chunk chunk_of_product(const worker *s, const chunk *of, ptrdiff_t vector
     return (chunk){of->first, of->end, s->packed, line};
 }
 
-/* Makes the product prefetch part i of n of the elements. */
-static void prefetch_part(micro_gemm *m, const real *at, ptrdiff_t elements, ptrdiff_t i,
-                          ptrdiff_t n)
+/* Makes the product prefetch chunk i of n of the elements. */
+static void prefetch_chunk(micro_gemm *m, const real *at, ptrdiff_t elements, ptrdiff_t i,
+                           ptrdiff_t n)
 {
     const ptrdiff_t first = elements * i / n, end = elements * (i + 1) / n;
     m->prefetch = (const char *)(at + first);
@@ -98,9 +98,9 @@ static void prefetch_next(const next_chunk *b, ptrdiff_t i, ptrdiff_t n, micro_g
     if (b->of_x > 0 && b->of_dy > 0)
         times_x = min(max(times_x, 1), n - 1);
     if (times_x > 0 && i < times_x)
-        prefetch_part(m, b->x, b->of_x, i, times_x);
+        prefetch_chunk(m, b->x, b->of_x, i, times_x);
     else if (n > times_x)
-        prefetch_part(m, b->dy, b->of_dy, i - times_x, n - times_x);
+        prefetch_chunk(m, b->dy, b->of_dy, i - times_x, n - times_x);
 }
 
 /* Returns the product for the outputs from a vector on and the sums of an element. */
@@ -116,14 +116,14 @@ static micro_gemm product(const worker *s, const chunk *b, ptrdiff_t vector, ptr
                         .add = 1};
 }
 
-/* Adds part k of row i of taps, over whole rows. */
-static void add_part(const worker *s, const chunk *all, ptrdiff_t vector, ptrdiff_t i, ptrdiff_t k)
+/* Adds slice k of row i of taps, over whole rows. */
+static void add_slice(const worker *s, const chunk *all, ptrdiff_t vector, ptrdiff_t i, ptrdiff_t k)
 {
     const filter_gemm *p = s->p;
     const conv_range b = rows_of(&p->a.h, all, i);
     if (b.first >= b.end)
         return;
-    micro_gemm m = product(s, all, vector, (i * p->parts + k) * p->depth);
+    micro_gemm m = product(s, all, vector, (i * p->slices + k) * p->depth);
     m.rows = p->depth;
     m.depth = s->line;
     m.b += (b.first - all->first) * s->line * m.b_pitch;
@@ -133,9 +133,9 @@ static void add_part(const worker *s, const chunk *all, ptrdiff_t vector, ptrdif
     m.more_at = s->at;
     /* Products of the same outputs; one that reads only padding skips its portion of
      * prefetching. */
-    const ptrdiff_t parts = p->a.h.taps * p->parts;
-    prefetch_next(&s->next, vector / FILTER_GEMM_VECTORS * parts + i * p->parts + k,
-                  divide_up(vectors_of(s), FILTER_GEMM_VECTORS) * parts, &m);
+    const ptrdiff_t slices = p->a.h.taps * p->slices;
+    prefetch_next(&s->next, vector / FILTER_GEMM_VECTORS * slices + i * p->slices + k,
+                  divide_up(vectors_of(s), FILTER_GEMM_VECTORS) * slices, &m);
     REAL_TYPED(micro_gemm)(&m);
 }
 
@@ -143,8 +143,8 @@ static void add_chunk(const worker *s, const chunk *b, ptrdiff_t vector)
 {
     const filter_gemm *p = s->p;
     for (ptrdiff_t i = 0; i < p->a.h.taps; i++)
-        for (ptrdiff_t k = 0; k < p->parts; k++)
-            add_part(s, b, vector, i, k);
+        for (ptrdiff_t k = 0; k < p->slices; k++)
+            add_slice(s, b, vector, i, k);
 }
 
 /* ---- chunks of dy with an Inf or NaN ---- */
@@ -321,12 +321,12 @@ static void add_vector(const filter_gemm *p, const real *sums, real *dst, ptrdif
         dst[o] = (real)total[o];
 }
 
-static void add_up(const adj_call *call, ptrdiff_t part)
+static void add_up(const adj_call *call, ptrdiff_t job)
 {
     const filter_gemm *p = call->state;
     const ptrdiff_t elements = p->elements * p->panels, pitch = p->group * VECTOR;
-    const ptrdiff_t end = elements * (part + 1) / FILTER_GEMM_PARTS;
-    for (ptrdiff_t e = elements * part / FILTER_GEMM_PARTS; e < end; e++) {
+    const ptrdiff_t end = elements * (job + 1) / FILTER_GEMM_ENDS;
+    for (ptrdiff_t e = elements * job / FILTER_GEMM_ENDS; e < end; e++) {
         const ptrdiff_t panel = e % p->x.c / p->panel;
         const ptrdiff_t at = e / p->x.c * p->panel + e % p->panel; /* index in the panel */
         for (ptrdiff_t o = 0; o < p->y.c; o += VECTOR) {

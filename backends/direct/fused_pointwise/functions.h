@@ -105,7 +105,7 @@ ALWAYS double gelu_tanh_slope(double x)
 {
     const double square = x * x, u = gelu_k * (x + gelu_a * square * x);
     const double du = gelu_k * (1 + 3 * gelu_a * square);
-    const exp_parts r = exp_parts_of(-2 * u);
+    const exp_split r = exp_split_of(-2 * u);
     const double e = r.scale * expm1_polynomial_in_double(r.r) + r.scale, p = 1 / (1 + e);
     const double slope = p + p * (e * p) * (2 * x * du),
                  bounded = -2 * u > max_exponent ? 0 : slope;

@@ -194,7 +194,7 @@ int fused_match(const adj_node *root, const adj_uses *uses, int max, const adj_n
 /* ---- prologue.c: work before and after the pass ---- */
 
 void fused_prologue(const adj_call *c);
-void fused_epilogue(const adj_call *c, ptrdiff_t part);
+void fused_epilogue(const adj_call *c, ptrdiff_t job);
 
 /* ---- run.c (and loops.c), per instruction set: the pass ---- */
 

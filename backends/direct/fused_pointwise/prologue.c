@@ -179,9 +179,9 @@ void fused_prologue(const adj_call *c)
 
 /* Replaces a segment's sums of x - shift and of its square by its mean and the sum of the
  * squared deviations from it. */
-static void set_moments(const fused_group *p, double *part, double n)
+static void set_moments(const fused_group *p, double *partial, double n)
 {
-    double *mean = part, *m2 = part + p->channels, *shift = m2 + p->channels, share = 1 / n;
+    double *mean = partial, *m2 = partial + p->channels, *shift = m2 + p->channels, share = 1 / n;
 #pragma omp simd
     for (int64_t k = 0; k < p->channels; k++) {
         double rest = m2[k] - mean[k] * mean[k] * share;
@@ -192,17 +192,17 @@ static void set_moments(const fused_group *p, double *part, double n)
 
 /* Joins the moments of two sets (Chan, Golub, LeVeque); the second has this fraction of the
  * elements. An infinite mean stays, unless the other is the opposite infinity. */
-static void join_moments(const fused_group *p, double *all, const double *part, double n,
+static void join_moments(const fused_group *p, double *all, const double *partial, double n,
                          double share)
 {
     const int64_t c = p->channels;
-    const double *m2_part = part + c;
+    const double *m2_partial = partial + c;
     double *m2 = all + c;
 #pragma omp simd
     for (int64_t k = 0; k < c; k++) {
-        double delta = part[k] - all[k];
-        all[k] += delta - delta == 0 ? delta * share : part[k];
-        m2[k] += m2_part[k] + delta * delta * n * share;
+        double delta = partial[k] - all[k];
+        all[k] += delta - delta == 0 ? delta * share : partial[k];
+        m2[k] += m2_partial[k] + delta * delta * n * share;
     }
 }
 
@@ -212,10 +212,10 @@ static void store_stats(const fused_group *p, const adj_call *c, const fused_nod
     for (int s = 0; s < p->work.jobs; s++) {
         int64_t begin, end;
         fused_bounds(p, s, &begin, &end);
-        double *part = fused_partial(p, c, s, d), more = (double)((end - begin) / p->channels);
-        set_moments(p, part, more);
+        double *partial = fused_partial(p, c, s, d), more = (double)((end - begin) / p->channels);
+        set_moments(p, partial, more);
         if (s > 0)
-            join_moments(p, all, part, n, more / (n + more));
+            join_moments(p, all, partial, n, more / (n + more));
         n += more;
     }
     for (int64_t k = 0; k < p->channels; k++) {
@@ -258,10 +258,10 @@ static void store_sum(const fused_group *p, const adj_call *c, const fused_node 
     }
 }
 
-void fused_epilogue(const adj_call *c, ptrdiff_t part)
+void fused_epilogue(const adj_call *c, ptrdiff_t job)
 {
     const fused_group *p = c->state;
-    (void)part;
+    (void)job;
     for (int i = 0; i < p->n_node; i++) {
         const fused_node *d = &p->node[i];
         int out = d->sum >= 0 ? adj_group_out(c->group, d->node) : -1;

@@ -95,19 +95,19 @@ static void run_node(const pass *s, const fused_node *d, int is_first)
         store_reals(y->dtype, s->n, (uint16_t *)s->c->out[y->out] + s->first, buffer(s, y->where));
 }
 
-/* Prefetches part of the next chunk while this one is computed: a chunk is too short for
+/* Prefetches some of the next chunk while this one is computed: a chunk is too short for
  * hardware prefetching to detect a stream. */
-static void prefetch_ahead(const pass *s, int part)
+static void prefetch_ahead(const pass *s, int job)
 {
     const fused_group *p = s->p;
-    int64_t first = s->first + s->n, parts = p->n_node, n = min(s->end - first, p->chunk);
+    int64_t first = s->first + s->n, jobs = p->n_node, n = min(s->end - first, p->chunk);
     for (int i = 0; i < p->n_value && n > 0; i++) {
         const fused_value *v = &p->value[i];
         if (v->at != AT_CHUNK || v->in < 0)
             continue;
         ptrdiff_t size = 2;
         const char *at = (const char *)s->c->in[v->in] + first * size;
-        for (ptrdiff_t k = n * size * part / parts; k < n * size * (part + 1) / parts; k += LINE)
+        for (ptrdiff_t k = n * size * job / jobs; k < n * size * (job + 1) / jobs; k += LINE)
             __builtin_prefetch(at + k, 0, 3);
     }
 }

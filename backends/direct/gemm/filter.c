@@ -52,10 +52,10 @@ static void pack_pass(const adj_call *call, const gemm_pass *a, ptrdiff_t index,
             const ptrdiff_t column = a->w.filter + j * a->w.forward;
             const real *w = (const real *)call->in[p->filter.in] +
                             (row * p->filter.kw + column) * p->src.c * p->dst.c;
-            const conv_range part = {max(first - index - element, 0),
+            const conv_range some = {max(first - index - element, 0),
                                      min(end - index - element, p->src.c)};
-            if (part.first < part.end)
-                pack_tap(p, a, w, element, part.first, part.end, dst);
+            if (some.first < some.end)
+                pack_tap(p, a, w, element, some.first, some.end, dst);
         }
 }
 

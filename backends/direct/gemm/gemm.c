@@ -179,13 +179,13 @@ static void set_rows(gemm *p, ptrdiff_t second_cache)
     p->chunk.row = p->has_margin ? (p->chunk.left + right) * p->src.c : 0;
 }
 
-/* Sets the parts: rows of taps, or single taps if columns are dilated. */
-static void set_parts(gemm *p)
+/* Sets the slices: rows of taps, or single taps if columns are dilated. */
+static void set_slices(gemm *p)
 {
     for (int i = 0; i < p->n_pass; i++) {
         gemm_pass *a = &p->pass[i];
-        a->parts = a->w.dilation == 1 ? min(a->w.taps, 1) : a->w.taps;
-        a->depth = a->parts > 0 ? a->w.taps / a->parts * p->src.c : 0;
+        a->slices = a->w.dilation == 1 ? min(a->w.taps, 1) : a->w.taps;
+        a->depth = a->slices > 0 ? a->w.taps / a->slices * p->src.c : 0;
     }
 }
 
@@ -266,7 +266,7 @@ static int plan(gemm *p, const direct *d, const adj_group *group, const direct_e
     if (gemm_casts(p) && max(p->is_flat ? 0 : g.ow, ROW_PIXELS) > max_cast / p->dst.c)
         return 0;
     set_rows(p, d->second_cache);
-    set_parts(p);
+    set_slices(p);
     const int is_prepared =
         !p->filter.by_reorder && (packed_outputs(p) > 0 || p->has_margin || p->is_gathered);
     p->filter.jobs =

@@ -10,7 +10,7 @@
  * where .. runs over the elements of the row's taps. In NHWC they are contiguous in src as in
  * the filter, so nothing is gathered: the left matrix is src itself, with overlapping rows. Rows
  * of src that are read beyond their ends are copied once with zeros around them. With dilated
- * columns each tap is a separate part. If a row has too few positions to fill a product's block,
+ * columns each tap is a slice of its own. If a row has too few positions to fill a product's block,
  * the windows of several rows are gathered and multiplied at once.
  *
  * For a 1x1 convolution without strides and for a matmul, all pixels are one row, which is cut
@@ -42,9 +42,9 @@ enum { GEMM_PASSES = 16, GEMM_FILTER_JOBS = 16 };
 
 typedef struct {
     conv_axis h, w;
-    ptrdiff_t parts, depth; /* parts of a row of taps, and elements of one */
-    ptrdiff_t elements;     /* elements of all taps */
-    size_t filter;          /* offset in the scratch, if packed there: panels, [element][vectors] */
+    ptrdiff_t slices, depth; /* slices of a row of taps, and elements of one */
+    ptrdiff_t elements;      /* elements of all taps */
+    size_t filter; /* offset in the scratch, if packed there: panels, [element][vectors] */
 } gemm_pass;
 
 typedef struct gemm_code {
@@ -73,7 +73,7 @@ typedef struct {           /* the rows of each pass that are computed together *
 
 typedef struct {               /* offsets in the scratch */
     size_t thread, per_thread; /* first thread's; bytes per thread; offsets in a thread's: */
-    size_t ring, src_rows, windows, at, sums; /* rows, gathered windows, parts, sums, */
+    size_t ring, src_rows, windows, at, sums; /* rows, gathered windows, slices, sums, */
     size_t cast;                              /* a chunk's results before they are cast */
 } gemm_scratch;
 
@@ -93,7 +93,7 @@ typedef struct gemm {
     int n_pass;
     gemm_pass pass[GEMM_PASSES];
     gemm_chunk chunk;
-    ptrdiff_t output_chunks; /* portions of the outputs, each with its part of the filter */
+    ptrdiff_t output_chunks; /* portions of the outputs, each with its rows of the filter */
     ptrdiff_t jobs; /* chunks of all images for the first portion of the outputs, then the next */
     gemm_scratch scratch;
 } gemm;

@@ -17,7 +17,7 @@ typedef struct { /* state of a thread */
     conv_range panels; /* panels being computed */
     const real **row;  /* rows of src, from first_row on */
     ptrdiff_t first_row;
-    ptrdiff_t *at; /* parts of a row of windows, from the first on */
+    ptrdiff_t *at; /* slices of a row of windows, from the first on */
     row_ring ring;
     epilogue_operands epilogue; /* epilogue of the products; its addend is the image's */
 } worker;
@@ -104,12 +104,12 @@ static micro_gemm sums_of(const worker *s, const chunk *b, const panel *f, ptrdi
 
 /* Sets m->a and m->b to the in-bounds part of the row's windows; without one the sum stays empty.
  */
-static void find_parts(const worker *s, const gemm_pass *a, ptrdiff_t row, micro_gemm *m)
+static void find_slices(const worker *s, const gemm_pass *a, ptrdiff_t row, micro_gemm *m)
 {
     const conv_range t = conv_taps_inside(&a->h, row);
-    const ptrdiff_t top = row * a->h.stride - a->h.pad, first = t.first * a->parts;
+    const ptrdiff_t top = row * a->h.stride - a->h.pad, first = t.first * a->slices;
     ptrdiff_t n = 0;
-    if (t.first >= t.end || a->parts == 0) {
+    if (t.first >= t.end || a->slices == 0) {
         m->a = m->b;
         m->prefetch = NULL;
         return;
@@ -118,9 +118,9 @@ static void find_parts(const worker *s, const gemm_pass *a, ptrdiff_t row, micro
     m->a_pitch = a->w.stride * s->p->src.c;
     m->a = row_of(s, a, top + t.first * a->h.dilation);
     m->b += first * a->depth * m->b_pitch;
-    for (ptrdiff_t k = first; k < t.end * a->parts; k++)
-        s->at[n++] = row_of(s, a, top + k / a->parts * a->h.dilation) +
-                     k % a->parts * a->w.dilation * s->p->src.c - m->a;
+    for (ptrdiff_t k = first; k < t.end * a->slices; k++)
+        s->at[n++] = row_of(s, a, top + k / a->slices * a->h.dilation) +
+                     k % a->slices * a->w.dilation * s->p->src.c - m->a;
     m->more = n - 1;
     m->more_at = s->at + 1;
 }
@@ -143,7 +143,7 @@ static void multiply_rows(const worker *s, const chunk *b, const panel *f)
         m.c_is_cold = !gemm_casts(s->p) && !is_rest(s, f);
         if (f->output == outputs_of(s).first && a == s->p->pass)
             prefetch_next(s, b, row, &m);
-        find_parts(s, a, row, &m);
+        find_slices(s, a, row, &m);
         REAL_TYPED(micro_gemm)(&m);
     }
 }

@@ -56,11 +56,11 @@ static int is_ours(const adj_group *g)
 /* ---- preparing ---- */
 
 enum {
-    MAX_PARTS = 64,          /* segments of the rows, at most */
-    MIN_PARTS = 8,           /* segments even if rows are long */
-    PART_ELEMENTS = 1 << 19, /* elements of all parts, otherwise */
-    FEW_IMAGES = 8,          /* so few that groups are jobs */
-    MIN_CHUNK = 32           /* channels of a chunk: two cache lines */
+    MAX_SEGMENTS = 64,          /* segments of the rows, at most */
+    MIN_SEGMENTS = 8,           /* segments even if rows are long */
+    SEGMENT_ELEMENTS = 1 << 19, /* elements of all segments, otherwise */
+    FEW_IMAGES = 8,             /* so few that groups are jobs */
+    MIN_CHUNK = 32              /* channels of a chunk: two cache lines */
 };
 
 /* Finds the indices of operands and results in the group. */
@@ -91,14 +91,14 @@ static void set_jobs(group_norm *p, int max_threads)
         p->chunk = min(p->groups, divide_up(MIN_CHUNK, p->rest));
     p->chunks = divide_up(p->groups, p->chunk);
     p->work.jobs = p->n * p->chunks;
-    p->parts = p->n;
+    p->partials = p->n;
     if (p->pixels == 1) {
-        ptrdiff_t small = PART_ELEMENTS / max(p->channels, 1);
-        p->parts = min(p->n, min(MAX_PARTS, max(MIN_PARTS, small)));
-        p->work.jobs = p->parts;
+        ptrdiff_t small = SEGMENT_ELEMENTS / max(p->channels, 1);
+        p->partials = min(p->n, min(MAX_SEGMENTS, max(MIN_SEGMENTS, small)));
+        p->work.jobs = p->partials;
     }
     if (elements == 0) /* sums over no elements */
-        p->parts = p->work.jobs = 0;
+        p->partials = p->work.jobs = 0;
     p->work.threads = elements > parallel_above ? max_threads : 1;
 }
 
@@ -108,8 +108,9 @@ static int set_scratch(group_norm *p, size_t *scratch)
     const double max_bytes = 1 << 30;
     const ptrdiff_t lanes = p->pixels == 1 ? p->channels : p->chunk * p->rest;
     const int keeps_sums = p->dy >= 0 || p->pixels != 1;
-    const ptrdiff_t parts = p->sums >= 0 ? p->parts : 0;
-    if ((double)lanes * 64 * p->work.threads + (double)parts * 8 * (double)p->channels > max_bytes)
+    const ptrdiff_t partials = p->sums >= 0 ? p->partials : 0;
+    if ((double)lanes * 64 * p->work.threads + (double)partials * 8 * (double)p->channels >
+        max_bytes)
         return 0;
     size_t thread = 0;
     p->accumulated = reserve(&thread, keeps_sums ? 2 * lanes : 0, sizeof(float));
@@ -117,7 +118,7 @@ static int set_scratch(group_norm *p, size_t *scratch)
     p->column = reserve(&thread, p->pixels == 1 ? 0 : 4 * lanes, sizeof(float));
     p->per_thread = thread;
     *scratch = 0;
-    p->part = reserve(scratch, parts * 2 * p->channels, sizeof(float));
+    p->partial = reserve(scratch, partials * 2 * p->channels, sizeof(float));
     p->thread = reserve(scratch, p->work.threads, p->per_thread);
     return 1;
 }
@@ -161,17 +162,17 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
 
 /* ---- running ---- */
 
-void group_norm_add_parts(const adj_call *c, ptrdiff_t part)
+void group_norm_add_partials(const adj_call *c, ptrdiff_t job)
 {
     const group_norm *p = c->state;
-    const float *sum_of = direct_scratch(c, p->part);
-    (void)part;
+    const float *sum_of = direct_scratch(c, p->partial);
+    (void)job;
     if (p->sums < 0)
         return;
     float *sums = c->out[p->sums];
     for (ptrdiff_t i = 0; i < 2 * p->channels; i++) {
         double sum = 0;
-        for (ptrdiff_t k = 0; k < p->parts; k++)
+        for (ptrdiff_t k = 0; k < p->partials; k++)
             sum += (double)sum_of[k * 2 * p->channels + i];
         sums[i] = (float)sum;
     }

@@ -31,8 +31,8 @@ typedef struct group_norm {
     int x, gamma, beta, dy; /* indices in group->in; -1 if not read */
     int y, sums; /* indices in group->out, y being dx of the gradient; -1 if not needed */
     ptrdiff_t chunks, chunk; /* chunks of an image; groups in a chunk */
-    ptrdiff_t parts;         /* partial sums: one for each segment of rows, or for each image */
-    size_t part;             /* offset in the scratch: [parts][2][channels] floats */
+    ptrdiff_t partials;      /* partial sums: one for each segment of rows, or for each image */
+    size_t partial;          /* offset in the scratch: [partials][2][channels] floats */
     size_t thread, per_thread, accumulated, total, column; /* first thread's; size; offsets in it */
 } group_norm;
 
@@ -54,6 +54,6 @@ static inline group_norm_stats group_norm_stats_of(float shift, double sum, doub
 }
 
 /* Ends every gradient: adds the partial sums. */
-void group_norm_add_parts(const adj_call *c, ptrdiff_t part);
+void group_norm_add_partials(const adj_call *c, ptrdiff_t job);
 
 #endif

@@ -221,8 +221,8 @@ static void write_wide_dx(const chunk *k, const operands *o, ptrdiff_t begin, pt
 }
 
 /* Writes the group's sums for gamma and beta, from those of dy and dy * (x - shift). */
-static void write_part(const adj_call *c, const chunk *k, const operands *o,
-                       const group_norm_stats *t, ptrdiff_t at)
+static void write_partial(const adj_call *c, const chunk *k, const operands *o,
+                          const group_norm_stats *t, ptrdiff_t at)
 {
     double *of_dy = k->total[0] + at, *of_x = k->total[1] + at;
     if (is_wide(k, at)) {
@@ -234,7 +234,7 @@ static void write_part(const adj_call *c, const chunk *k, const operands *o,
             of_x[i] = (of_x[i] - (double)t->delta * of_dy[i]) * (double)t->s;
     }
     float *dgamma =
-        (float *)direct_scratch(c, k->p->part) + k->n * 2 * k->p->channels + k->first + at;
+        (float *)direct_scratch(c, k->p->partial) + k->n * 2 * k->p->channels + k->first + at;
     for (ptrdiff_t i = 0; i < k->p->rest; i++) {
         dgamma[i] = (float)of_x[i];
         dgamma[k->p->channels + i] = (float)of_dy[i];
@@ -265,11 +265,11 @@ static void backward(const adj_call *c, ptrdiff_t job, int thread)
         if (p->y >= 0)
             set_scales(&k, o.gamma, &t, at);
         if (p->sums >= 0)
-            write_part(c, &k, &o, &t, at);
+            write_partial(c, &k, &o, &t, at);
     }
     if (p->y >= 0)
         over_groups(&k, &o, write_dx, write_wide_dx);
 }
 
 const group_norm_code TYPED(group_norm_image) = {{NULL, forward, NULL},
-                                                 {NULL, backward, group_norm_add_parts}};
+                                                 {NULL, backward, group_norm_add_partials}};

@@ -122,10 +122,10 @@ static void backward(const adj_call *c, ptrdiff_t job, int thread)
         if ((n - begin) % FLUSH == FLUSH - 1 || n == end - 1)
             flush_sums(two_rows, sum, totals);
     }
-    float *part = (float *)direct_scratch(c, p->part) + job * two_rows;
+    float *partial = (float *)direct_scratch(c, p->partial) + job * two_rows;
     for (ptrdiff_t i = 0; i < two_rows; i++)
-        part[i] = (float)totals[i];
+        partial[i] = (float)totals[i];
 }
 
 const group_norm_code TYPED(group_norm_rows) = {{NULL, forward, NULL},
-                                                {NULL, backward, group_norm_add_parts}};
+                                                {NULL, backward, group_norm_add_partials}};

@@ -66,21 +66,21 @@ static int match(const adj_node *root, const adj_uses *uses, int max, const adj_
 /* The nodes of a group; NULL if absent. */
 typedef struct {
     const adj_node *y, *argmax, *relu, *gradient;
-} parts;
+} members;
 
 /* Finds the nodes of the group; returns 0 if it is not supported. */
-static int sort_out(const adj_group *g, parts *p)
+static int sort_out(const adj_group *g, members *p)
 {
-    *p = (parts){0};
+    *p = (members){0};
     for (int i = 0; i < g->n_node; i++) {
         const adj_node *n = g->node[i];
-        const adj_node **part = n->op == &adj_op_max_pool          ? &p->y
-                                : n->op == &adj_op_max_pool_argmax ? &p->argmax
-                                : n->op == &adj_op_relu            ? &p->relu
-                                                                   : &p->gradient;
-        if (*part != NULL || (part != &p->relu && !takes(n)))
+        const adj_node **member = n->op == &adj_op_max_pool          ? &p->y
+                                  : n->op == &adj_op_max_pool_argmax ? &p->argmax
+                                  : n->op == &adj_op_relu            ? &p->relu
+                                                                     : &p->gradient;
+        if (*member != NULL || (member != &p->relu && !takes(n)))
             return 0;
-        *part = n;
+        *member = n;
     }
     if (p->gradient != NULL)
         return g->n_node == 1;
@@ -107,7 +107,7 @@ static int plan_ring(max_pool *p, size_t *scratch)
     return !__builtin_mul_overflow(p->ring, (size_t)p->work.threads, scratch);
 }
 
-static adj_status plan_forward(max_pool *p, const direct *d, const adj_group *g, const parts *n,
+static adj_status plan_forward(max_pool *p, const direct *d, const adj_group *g, const members *n,
                                adj_prep *prep)
 {
     const adj_node *y = n->relu != NULL ? n->relu : n->y;
@@ -143,7 +143,7 @@ static adj_status plan_backward(max_pool *p, const direct *d, const adj_group *g
 }
 
 /* Accepts a group with an argmax among its operands or results; its layout is bytes. */
-static adj_status accept(direct *d, const adj_group *g, const parts *n, const max_pool *p,
+static adj_status accept(direct *d, const adj_group *g, const members *n, const max_pool *p,
                          adj_prep *prep)
 {
     const adj_layout **of = n->gradient != NULL ? prep->in : prep->out;
@@ -161,7 +161,7 @@ static adj_status accept(direct *d, const adj_group *g, const parts *n, const ma
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *prep)
 {
     direct *d = backend;
-    parts n;
+    members n;
     if (candidate > 0 || !is_pool(g->node[0]))
         return ADJ_ENOKERNEL;
     if (!sort_out(g, &n))

@@ -53,7 +53,7 @@ static tile_range range_of_block(const winograd *p, const adj_call *c, ptrdiff_t
     return range_of(p, c, block * p->block, winograd_tiles_in(p, block), 0);
 }
 
-static void part(const winograd *p, const adj_call *c, ptrdiff_t block, int thread)
+static void transform(const winograd *p, const adj_call *c, ptrdiff_t block, int thread)
 {
     const tile_range t = range_of_block(p, c, block);
     const ptrdiff_t first = t.n * thread / p->threads, end = t.n * (thread + 1) / p->threads;
@@ -83,8 +83,8 @@ static void segment(const winograd *p, const adj_call *c, ptrdiff_t segment, int
         const winograd_prefetch next_dy = TYPED(winograd_prefetch_of)(p, &dy, next, n);
         read_tiles(p, c, &t, thread);
         for (ptrdiff_t point = 0; point < p->points; point++) {
-            winograd_prefetch_part(&next_x, point, p->points);
-            winograd_prefetch_part(&next_dy, point, p->points);
+            winograd_prefetch_job(&next_x, point, p->points);
+            winograd_prefetch_job(&next_dy, point, p->points);
             for (ptrdiff_t panel = 0; panel < p->panels; panel++)
                 multiply(p, &t, point, panel, u, at > first);
         }
@@ -141,4 +141,4 @@ static void result(const winograd *p, const adj_call *c, ptrdiff_t job)
 }
 
 const winograd_code TYPED(winograd_filter) = {
-    .part = part, .product = product, .segment = segment, .result = result};
+    .transform = transform, .product = product, .segment = segment, .result = result};

@@ -80,7 +80,7 @@ static winograd_prefetch dst_of(const winograd *p, const adj_call *c, ptrdiff_t 
     return f;
 }
 
-/* Multiplies a panel of a block into m; meanwhile prefetches part of src's pixels, and dst. */
+/* Multiplies a panel of a block into m; meanwhile prefetches some of src's pixels, and dst. */
 static void multiply_panel(const winograd *p, const adj_call *c, ptrdiff_t block, ptrdiff_t panel,
                            const winograd_prefetch *src, float *v)
 {
@@ -96,8 +96,8 @@ static void multiply_panel(const winograd *p, const adj_call *c, ptrdiff_t block
                                     .a_pitch = p->src.c,
                                     .b_pitch = width,
                                     .c_pitch = width};
-        winograd_prefetch_part(src, panel * p->points + point, p->panels * p->points);
-        winograd_prefetch_part(&dst, point, p->points);
+        winograd_prefetch_job(src, panel * p->points + point, p->panels * p->points);
+        winograd_prefetch_job(&dst, point, p->points);
         winograd_multiply(product, width);
     }
 }

@@ -54,8 +54,8 @@ typedef struct {
 winograd_prefetch TYPED(winograd_prefetch_of)(const winograd *p, const winograd_squares *s,
                                               ptrdiff_t first, ptrdiff_t n);
 
-/* Prefetches part number `job` of `jobs`. */
-static inline void winograd_prefetch_part(const winograd_prefetch *f, ptrdiff_t job, ptrdiff_t jobs)
+/* Prefetches job number `job` of `jobs`. */
+static inline void winograd_prefetch_job(const winograd_prefetch *f, ptrdiff_t job, ptrdiff_t jobs)
 {
     const ptrdiff_t line = 64 / sizeof(T), end = f->pixels * (job + 1) / jobs;
     for (ptrdiff_t i = f->pixels * job / jobs; i < end; i++)

@@ -239,8 +239,8 @@ static void sum_by_all(const winograd *p, const adj_call *c)
 {
     for (ptrdiff_t block = 0; block < p->blocks; block++) {
 #pragma omp for schedule(static)
-        for (int part = 0; part < p->threads; part++)
-            p->code->part(p, c, block, part);
+        for (int i = 0; i < p->threads; i++)
+            p->code->transform(p, c, block, i);
 #pragma omp for schedule(static)
         for (ptrdiff_t job = 0; job < p->points * p->panels; job++)
             p->code->product(p, c, block, job);

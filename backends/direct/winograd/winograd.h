@@ -46,9 +46,9 @@ typedef struct winograd_code {
                    int thread);
     /* dw with segments: sums one segment */
     void (*segment)(const struct winograd *p, const adj_call *c, ptrdiff_t segment, int thread);
-    /* dw without segments: transforms a thread's part of a block's tiles; adds product number
+    /* dw without segments: transforms a thread's chunk of a block's tiles; adds product number
      * job */
-    void (*part)(const struct winograd *p, const adj_call *c, ptrdiff_t block, int thread);
+    void (*transform)(const struct winograd *p, const adj_call *c, ptrdiff_t block, int thread);
     void (*product)(const struct winograd *p, const adj_call *c, ptrdiff_t block, ptrdiff_t job);
     /* dw: transforms the sums of x's channel `job` back */
     void (*result)(const struct winograd *p, const adj_call *c, ptrdiff_t job);
