@@ -190,7 +190,7 @@ static double matmul(const adj_node *n, double *const in[], int64_t i)
 /* ---- rows ---- */
 
 /* Returns log softmax of a class; the maximum is subtracted first to keep precision. */
-static double log_share(const double *row, int64_t n, int64_t class)
+static double log_probability(const double *row, int64_t n, int64_t class)
 {
     double max = -INFINITY, sum = 0;
     for (int64_t i = 0; i < n; i++)
@@ -210,7 +210,7 @@ static void log_softmax(const adj_node *n, double *const in[], double *y)
 {
     const int64_t k = row_length(n);
     for (int64_t i = 0; i < node_elems(n); i++)
-        y[i] = log_share(in[0] + i / k * k, k, i % k);
+        y[i] = log_probability(in[0] + i / k * k, k, i % k);
 }
 
 static void softmax(const adj_node *n, double *const in[], double *y)
@@ -237,7 +237,7 @@ static void cross_entropy(const adj_node *n, double *const in[], double *y)
     for (int64_t i = 0; i < node_elems(n); i++)
         for (int64_t j = 0; j < k; j++)
             if (target(n, in[1], i, j) != 0)
-                y[i] -= target(n, in[1], i, j) * log_share(in[0] + i * k, k, j);
+                y[i] -= target(n, in[1], i, j) * log_probability(in[0] + i * k, k, j);
 }
 
 static void cross_entropy_grad(const adj_node *n, double *const in[], double *y)
@@ -245,7 +245,7 @@ static void cross_entropy_grad(const adj_node *n, double *const in[], double *y)
     const int64_t k = row_length(n);
     for (int64_t i = 0; i < node_elems(n); i++) {
         const int is_left_out = n->in[1]->type.dtype == ADJ_I32 && in[1][i / k] < 0;
-        const double p = exp(log_share(in[0] + i / k * k, k, i % k));
+        const double p = exp(log_probability(in[0] + i / k * k, k, i % k));
         y[i] = is_left_out ? 0 : p - target(n, in[1], i / k, i % k);
     }
 }

@@ -136,7 +136,7 @@ const char *other_impl(check_log *l, const char *wanted, const char *backend,
 
 /* ---- leaves ---- */
 
-static void draw_usual(const adj_node *n, uint64_t seed, void *v)
+static void draw_default(const adj_node *n, uint64_t seed, void *v)
 {
     int64_t elems = adj_shape_elems(n->type.shape);
     adj_dtype dtype = n->type.dtype;
@@ -183,7 +183,7 @@ adj_status draw_leaf(const adj_node *n, int in_domain, uint64_t seed, region *p,
     int operand = 0;
     const adj_node *reader = in_domain || dtype == ADJ_I32 ? reader_of(n, &operand) : NULL;
     if (reader == NULL)
-        return draw_usual(n, seed, v), ADJ_OK;
+        return draw_default(n, seed, v), ADJ_OK;
     double *x = region_alloc(p, (size_t)elems + 1, sizeof *x);
     if (x == NULL)
         return ADJ_ENOMEM;

@@ -85,8 +85,8 @@ static adj_status read_threads(const char *text, adj_compare_config *c, adj_erro
     return ADJ_OK;
 }
 
-/* Parses one part; before: the preceding part. */
-static adj_status read_part(const char *part, const char *before, adj_compare_config *c,
+/* Parses one word; before: the word before it. */
+static adj_status read_word(const char *word, const char *before, adj_compare_config *c,
                             adj_error *error)
 {
     const struct {
@@ -96,36 +96,36 @@ static adj_status read_part(const char *part, const char *before, adj_compare_co
                     {"unfused", &c->unfused},
                     {"tune", &c->tune},
                     {"recompute", &c->recompute}};
-    const int is_f16 = strcmp(part, "f16") == 0, is_bf16 = strcmp(part, "bf16") == 0;
+    const int is_f16 = strcmp(word, "f16") == 0, is_bf16 = strcmp(word, "bf16") == 0;
     adj_dtype dtype;
     for (size_t i = 0; i < sizeof switches / sizeof *switches; i++)
-        if (strcmp(part, switches[i].name) == 0)
+        if (strcmp(word, switches[i].name) == 0)
             return *switches[i].on = 1, ADJ_OK;
-    if (strcmp(part, "mixed") == 0 || (strcmp(before, "mixed") == 0 && (is_f16 || is_bf16))) {
+    if (strcmp(word, "mixed") == 0 || (strcmp(before, "mixed") == 0 && (is_f16 || is_bf16))) {
         c->precision = is_f16 ? ADJ_PRECISION_F16 : ADJ_PRECISION_BF16;
         return ADJ_OK;
     }
-    if (adj_dtype_from_name(part, &dtype) == ADJ_OK && adj_is_float(dtype)) {
+    if (adj_dtype_from_name(word, &dtype) == ADJ_OK && adj_is_float(dtype)) {
         c->dtype = dtype;
         c->has_dtype = 1;
         return ADJ_OK;
     }
-    if (strcmp(part, "nhwc") == 0 || strcmp(part, "nchw") == 0) {
-        c->format = part[1] == 'h' ? ADJ_NHWC : ADJ_NCHW;
+    if (strcmp(word, "nhwc") == 0 || strcmp(word, "nchw") == 0) {
+        c->format = word[1] == 'h' ? ADJ_NHWC : ADJ_NCHW;
         c->has_format = 1;
         return ADJ_OK;
     }
-    if (strncmp(part, "threads=", 8) == 0)
-        return read_threads(part + 8, c, error);
-    if (strncmp(part, "impl=", 5) == 0 && part[5] != '\0' && strlen(part + 5) < sizeof c->impl) {
-        snprintf(c->impl, sizeof c->impl, "%s", part + 5);
+    if (strncmp(word, "threads=", 8) == 0)
+        return read_threads(word + 8, c, error);
+    if (strncmp(word, "impl=", 5) == 0 && word[5] != '\0' && strlen(word + 5) < sizeof c->impl) {
+        snprintf(c->impl, sizeof c->impl, "%s", word + 5);
         return ADJ_OK;
     }
-    if (strncmp(part, "isa=", 4) == 0)
-        return read_isa(part + 4, c, error);
-    return adj_error_set(error, ADJ_EARG, "configuration \"%s\": unknown part \"%s\"%s", c->name,
-                         part,
-                         did_you_mean(part, words, N_WORD, sizeof *words,
+    if (strncmp(word, "isa=", 4) == 0)
+        return read_isa(word + 4, c, error);
+    return adj_error_set(error, ADJ_EARG, "configuration \"%s\": unknown word \"%s\"%s", c->name,
+                         word,
+                         did_you_mean(word, words, N_WORD, sizeof *words,
                                       "expected a type, nhwc, nchw, isa=, impl=, threads=, fast, "
                                       "unfused, mixed, tune or recompute")
                              .s);
@@ -149,14 +149,14 @@ adj_status adj_compare_config_parse(const char *text, const adj_backend *const *
     adj_status status = ADJ_OK;
     const char *before = "";
     int k = 0;
-    for (char *part = copy; part != NULL && status == ADJ_OK; k++) {
-        char *colon = strchr(part, ':');
+    for (char *word = copy; word != NULL && status == ADJ_OK; k++) {
+        char *colon = strchr(word, ':');
         if (colon != NULL)
             *colon = '\0';
-        status = k == 0 ? read_backend(part, backends != NULL ? backends : adj_backends, out, error)
-                        : read_part(part, before, out, error);
-        before = k == 0 ? "" : part;
-        part = colon != NULL ? colon + 1 : NULL;
+        status = k == 0 ? read_backend(word, backends != NULL ? backends : adj_backends, out, error)
+                        : read_word(word, before, out, error);
+        before = k == 0 ? "" : word;
+        word = colon != NULL ? colon + 1 : NULL;
     }
     return status;
 }

@@ -23,11 +23,11 @@ static const double second_order = 1 + 0x1p-4;
 typedef struct {
     const runner *b;
     const group_case *g;
-    region *p;        /* memory of the arrays below */
-    void **value;     /* by member, in the reference's type */
-    double **error;   /* by member; NULL: not even a rounding */
-    double *usual;    /* largest ratio of RMS rounding error to error bound */
-    char **overflows; /* by member: see expectation; NULL: nowhere */
+    region *p;           /* memory of the arrays below */
+    void **value;        /* by member, in the reference's type */
+    double **error;      /* by member; NULL: not even a rounding */
+    double *noise_ratio; /* largest ratio of RMS rounding error to error bound */
+    char **overflows;    /* by member: see expectation; NULL: nowhere */
 } members;
 
 /* Operands of a member with their error bounds. */
@@ -35,7 +35,7 @@ typedef struct {
     const adj_node *n;
     void *x[MAX_READ];
     const double *e[MAX_READ]; /* NULL: exact */
-    double usual;              /* the largest of the unsure ones' */
+    double noise_ratio;        /* the largest of the unsure ones' */
     int n_unsure, unsure[MAX_READ];
 } operands;
 
@@ -48,7 +48,7 @@ static operands operands_of(const members *m, const adj_node *n)
         o.x[k] = i >= 0 ? m->value[i] : m->g->operand[adj_group_in(g, n->in[k])];
         o.e[k] = i >= 0 ? m->error[i] : NULL;
         if (o.e[k] != NULL) {
-            o.usual = fmax(o.usual, m->usual[i]);
+            o.noise_ratio = fmax(o.noise_ratio, m->noise_ratio[i]);
             o.unsure[o.n_unsure++] = k;
         }
     }
@@ -158,11 +158,11 @@ static void through_stats(const members *m, const operands *o, double *spread)
     const int64_t format = ((const adj_format_attrs *)o->n->attrs)->format;
     const adj_shape shape = o->n->in[0]->type.shape;
     int64_t channels = o->n->type.shape.dim[1], n = node_elems(o->n->in[0]);
-    double part = (double)channels / (double)n;
+    double weight = (double)channels / (double)n;
     for (int64_t i = 0; i < n; i++) {
         int64_t c = formula_channel(shape, format, i);
-        spread[c] += part * e[i];
-        spread[channels + c] += part * (2 * fabs(x[i] - mean[c]) + e[i]) * e[i];
+        spread[c] += weight * e[i];
+        spread[channels + c] += weight * (2 * fabs(x[i] - mean[c]) + e[i]) * e[i];
     }
 }
 
@@ -287,7 +287,7 @@ static int is_representable(const adj_node *n, const double *value)
 }
 
 /* Returns the RMS of the expected rounding errors relative to that of the bounds. */
-static double usual_part(const expectation *e, size_t elems)
+static double noise_ratio_of(const expectation *e, size_t elems)
 {
     double noise = 0, bound = 0;
     for (size_t k = 0; k < elems; k++) {
@@ -373,13 +373,13 @@ static adj_status add_member(members *m, int i, expectation *e, outcome *o)
         status = spread != NULL ? propagate(m, &in, spread) : ADJ_ENOMEM;
         for (size_t k = 0; status == ADJ_OK && k < elems; k++) {
             e->bound[k] += isnan(spread[k]) ? INFINITY : second_order * spread[k];
-            e->noise[k] = hypot(e->noise[k], in.usual * spread[k]);
+            e->noise[k] = hypot(e->noise[k], in.noise_ratio * spread[k]);
         }
         e->exact = 0;
     }
     if (status == ADJ_OK && adj_is_float(n->type.dtype))
         status = mark_overflows(m, i, e);
-    m->usual[i] = usual_part(e, elems);
+    m->noise_ratio[i] = noise_ratio_of(e, elems);
     int sure = !adj_is_float(n->type.dtype) || (e->exact && is_representable(n, m->value[i]));
     m->error[i] = sure ? NULL : e->bound;
     return status;
@@ -393,10 +393,10 @@ adj_status group_expect(const runner *b, const group_case *g, region *p, expecta
     members m = {.b = b, .g = g, .p = p};
     m.value = region_alloc(p, n, sizeof *m.value);
     m.error = region_alloc(p, n, sizeof *m.error);
-    m.usual = region_alloc(p, n, sizeof *m.usual);
+    m.noise_ratio = region_alloc(p, n, sizeof *m.noise_ratio);
     m.overflows = region_alloc(p, n, sizeof *m.overflows);
     *o = (outcome){0};
-    if (m.value == NULL || m.error == NULL || m.usual == NULL || m.overflows == NULL)
+    if (m.value == NULL || m.error == NULL || m.noise_ratio == NULL || m.overflows == NULL)
         return ADJ_ENOMEM;
     for (int i = 0; i < group->n_node; i++) {
         const int out = adj_group_out(group, group->node[i]);

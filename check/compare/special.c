@@ -2,7 +2,8 @@
  *   EXACT        integers, if it sums: exact, so that every summand matters
  *   MEAN         a large mean, which loses digits unless it is subtracted first
  *   WIDE, SMALL  values far from 0, and close to it, for ops without a domain
- *   ZERO, LATE   learning rates of 0; step 1,000,000
+ *   ZERO         learning rates of 0
+ *   LARGE_STEP   a step counter of 1,000,000
  *   FINITE       ties, zeros of both signs, smallest numbers, kinks, repeated labels
  *   LARGE        the type's largest numbers, unless something sums them
  *   NO_LABELS    labels of -1
@@ -21,7 +22,7 @@ enum {
     WIDE = -6,
     SMALL = -5,
     ZERO = -4,
-    LATE = -3,
+    LARGE_STEP = -3,
     LARGE = -2,
     FINITE = -1,
     EVERY = 7
@@ -115,7 +116,7 @@ static void move_all(const special_case *s, int k)
                   (s->at == MEAN ? 100 : 0) + factor * adj_load(s->dtype[k], s->operand[k], i));
 }
 
-/* True if operand k is a free scalar: a float in case ZERO, an integer in case LATE. */
+/* True if operand k is a free scalar: a float in case ZERO, an integer in case LARGE_STEP. */
 static int is_scalar(const adj_node *n, int k, int at)
 {
     return n->in[k]->type.shape.rank == 0 && is_free(n, k) &&
@@ -153,7 +154,7 @@ static int is_case(const adj_compare_config *c, const adj_node *n, int at)
     case WIDE:
     case SMALL: return n->op->domain == NULL && !is_mixed_f16;
     case ZERO:
-    case LATE: return n_scalar > 0;
+    case LARGE_STEP: return n_scalar > 0;
     case LARGE: return takes_large(n);
     case FINITE: return 1;
     default: return adj_is_float(n->in[at]->type.dtype) && is_free(n, at) && !is_given(n, at);
@@ -221,9 +222,9 @@ static adj_status make_operands(comparing *r, special_case *s, region *p, outcom
             change_labels(s, k);
         else if (s->at < ZERO && is_changed && adj_is_float(dtype))
             move_all(s, k);
-        else if ((s->at == ZERO || s->at == LATE) && is_scalar(n, k, s->at))
+        else if ((s->at == ZERO || s->at == LARGE_STEP) && is_scalar(n, k, s->at))
             adj_store(dtype, v, 0, s->at == ZERO ? 0 : 1000000);
-        if (s->at <= LATE || !is_changed)
+        if (s->at <= LARGE_STEP || !is_changed)
             continue;
         if (s->at == LARGE && adj_is_float(dtype))
             make_large(s, k);
@@ -256,7 +257,7 @@ static void name_case(const special_case *s, int is_reference, char *text, size_
                  s->at == WIDE ? "on values far from 0" : "on values close to 0");
     else if (s->at == LARGE)
         snprintf(text + n, size - (size_t)n, "on the type's largest numbers");
-    else if (s->at <= LATE)
+    else if (s->at <= LARGE_STEP)
         snprintf(text + n, size - (size_t)n, s->at == ZERO ? "on scalars of 0" : "at step 1000000");
     else if (s->at == FINITE)
         snprintf(text + n, size - (size_t)n, "on ties, zeros, values at kinks");

@@ -52,7 +52,7 @@ static adj_status give_others(const trial *t, adj_exec *e)
 }
 
 /* Returns the first or last leaf that invariant steps may read; NONE: none. */
-static int kept_leaf(const trial *t, const adj_exec *e, int is_last)
+static int invariant_leaf(const trial *t, const adj_exec *e, int is_last)
 {
     int at = NONE;
     for (int i = 0; i < t->n_leaf && e->plan.n_invariant > 0; i++)
@@ -69,34 +69,34 @@ static void report_copy(const adj_node *n, const char *call, outcome *o)
              n->op->name);
 }
 
-/* Sets o->plan_fault if a leaf other than `late` differs from the value that it was set to.
+/* Sets o->plan_fault if a leaf other than `unset` differs from the value that it was set to.
  * Requires: no run since, as a kernel may write over its operands. */
-static void check_leaves(const trial *t, adj_exec *e, int late, outcome *o)
+static void check_leaves(const trial *t, adj_exec *e, int unset, outcome *o)
 {
     for (int i = 0; i < t->n_leaf; i++) {
         const void *v = adj_data(e, t->leaf[i]); /* NULL: nothing reads it */
-        if (i != late && v != NULL && memcmp(v, t->data[i], adj_type_bytes(t->leaf[i]->type)) != 0)
+        if (i != unset && v != NULL && memcmp(v, t->data[i], adj_type_bytes(t->leaf[i]->type)) != 0)
             report_copy(t->leaf[i], "adj_set", o);
     }
 }
 
-/* Runs on other values first, so that stale values are detected. Leaf `late` keeps its other value
+/* Runs on other values first, so that stale values are detected. Leaf `unset` keeps its other value
  * for one more run and is then set in place; NONE: no such leaf. */
-static adj_status run_after_others(const trial *t, adj_exec *e, int late, outcome *o)
+static adj_status run_after_others(const trial *t, adj_exec *e, int unset, outcome *o)
 {
     void *data = NULL;
     adj_status status = give_others(t, e);
     if (status == ADJ_OK && (status = adj_run(e)) == ADJ_EARG)
         status = ADJ_OK; /* an op that refuses such values */
     for (int i = 0; i < t->n_leaf && status == ADJ_OK; i++)
-        if (i != late)
+        if (i != unset)
             status = adj_set(e, t->leaf[i], t->data[i], adj_type_bytes(t->leaf[i]->type));
     if (status == ADJ_OK)
-        check_leaves(t, e, late, o);
-    if (late != NONE && status == ADJ_OK && (status = adj_run(e)) == ADJ_EARG)
+        check_leaves(t, e, unset, o);
+    if (unset != NONE && status == ADJ_OK && (status = adj_run(e)) == ADJ_EARG)
         status = ADJ_OK;
-    if (late != NONE && status == ADJ_OK && adj_set_in_place(e, t->leaf[late], &data) == ADJ_OK)
-        memcpy(data, t->data[late], adj_type_bytes(t->leaf[late]->type));
+    if (unset != NONE && status == ADJ_OK && adj_set_in_place(e, t->leaf[unset], &data) == ADJ_OK)
+        memcpy(data, t->data[unset], adj_type_bytes(t->leaf[unset]->type));
     return status == ADJ_OK ? adj_run(e) : status;
 }
 
@@ -117,7 +117,7 @@ static adj_status take_values(const trial *t, adj_exec *e, outcome *o)
     fesetenv(FE_DFL_ENV); /* an earlier kernel may have changed it */
     const unsigned mode = float_mode();
     if (t->runs > 0)
-        status = run_after_others(t, e, t->bare ? kept_leaf(t, e, 1) : NONE, o);
+        status = run_after_others(t, e, t->bare ? invariant_leaf(t, e, 1) : NONE, o);
     else if ((status = give_leaves(t, e)) == ADJ_OK) {
         check_leaves(t, e, NONE, o);
         status = adj_run(e);
@@ -308,7 +308,7 @@ static adj_status run_plan(const trial *t, adj_exec *e, const adj_exec_opts *opt
         describe(t, e, o);
         status = time_runs(t, e, p, o);
     }
-    const int first = t->bare && t->runs > 0 ? kept_leaf(t, e, 0) : NONE;
+    const int first = t->bare && t->runs > 0 ? invariant_leaf(t, e, 0) : NONE;
     if (status == ADJ_OK && first != NONE && (status = run_after_others(t, e, first, o)) == ADJ_OK)
         compare_bits(t, e, o);
     if (status == ADJ_OK && o->plan_fault[0] == '\0' && o->reorders > 0) {

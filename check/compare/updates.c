@@ -11,7 +11,7 @@ enum { STEPS = 2 };
 
 /* Tolerance of a leaf, as both plans may use different kernels: a fraction of its change, units of
  * its norm, and a multiple of its sensitivity to parameter rounding. */
-static const double part = 0.125, rounding_units = 64, times = 4;
+static const double fraction = 0.125, rounding_units = 64, times = 4;
 
 typedef struct {
     const adj_node *leaf, *next;
@@ -126,7 +126,7 @@ static void check_step(training *x, int step, outcome *o)
         const double carried = times * distance(type, u->then, u->moved);
         const double rounding =
             rounding_units * adj_traits_of(type.dtype)->unit * distance(type, u->then, NULL);
-        if (!(distance(type, u->held, u->then) <= fmax(fmax(part * change, carried), rounding)))
+        if (!(distance(type, u->held, u->then) <= fmax(fmax(fraction * change, carried), rounding)))
             report_update(u, step, "is far from its next value", o);
     }
 }

@@ -173,7 +173,7 @@ static const char *blame_kernel(subject *s, int leaf, adj_gradcheck_fault *fault
 
 /* ---- the graph ---- */
 
-/* A part of the gradient's norm: sums in another order differ by far less in float64. */
+/* A fraction of the gradient's norm: sums in another order differ by far less in float64. */
 static const double merged_alike = 1e-9;
 
 int is_other_unmerged(subject *s, int leaf)
@@ -202,7 +202,7 @@ int is_other_unmerged(subject *s, int leaf)
 static int is_lost(const subject *s, int leaf)
 {
     const twin *t = &s->reference;
-    adj_node *dx[MAX_IN] = {NULL}, *share = NULL;
+    adj_node *dx[MAX_IN] = {NULL}, *dx_leaf = NULL;
     double value;
     if (s->order != 1 || t->y->n_in > MAX_IN)
         return 0;
@@ -212,8 +212,8 @@ static int is_lost(const subject *s, int leaf)
     t->y->op->grad(t->y, t->dy, dx);
     for (int k = 0; k < t->y->n_in; k++)
         if (t->y->in[k] == t->leaf[leaf] && dx[k] != NULL)
-            share = share != NULL ? adj_add(share, dx[k]) : dx[k];
-    return share != NULL && !adj_is_fill(share, &value) && adj_is_fill(t->dx[leaf], &value);
+            dx_leaf = dx_leaf != NULL ? adj_add(dx_leaf, dx[k]) : dx[k];
+    return dx_leaf != NULL && !adj_is_fill(dx_leaf, &value) && adj_is_fill(t->dx[leaf], &value);
 }
 
 const char *blame_text(subject *s, int leaf, int rule_is_wrong, adj_gradcheck_fault *fault)

@@ -9,7 +9,7 @@
 #include "end_to_end.h"
 
 /* First step: 2^-LEVEL of a leaf's largest value; smaller if very many elements have kinks. */
-enum { DRAWS = 3, LEVEL = 28, FINER = 4, STEPS = 3, MAX_SCALE = 64, SMALL_PART = 100 };
+enum { DRAWS = 3, LEVEL = 28, FINER = 4, STEPS = 3, MAX_SCALE = 64, SMALL_TERM = 100 };
 static const double many_kinks = 0x1p17;
 
 int is_input(const adj_node *n) { return (n->op->flags & ADJ_OP_LEAF) && n->op != &adj_op_const; }
@@ -253,7 +253,7 @@ static void draw_all(whole *w)
 }
 
 /* Runs the gradient's copy: the gradients of leaves, and what is held. Directions of leaves with
- * small gradients become longer: all are to have a part in the whole. */
+ * small gradients become longer: all are to count in the sum. */
 static void take_gradient(whole *w, double *sum, double *scale)
 {
     const int n = (int)w->y->id + 1;
@@ -310,7 +310,7 @@ static void fill_row(whole *w, int id, double analytic, const estimate *e, doubl
 }
 
 /* Adds a row for each leaf. If the sum over leaves is right, a leaf's numeric value is the total
- * minus the other gradients; otherwise, or if its part is small, it is differenced alone. */
+ * minus the other gradients; otherwise, or if its term is small, it is differenced alone. */
 static void check_leaves(whole *w, double sum, const estimate *e, double scale)
 {
     adj_gradcheck_fault fault = ADJ_FAULT_NONE;
@@ -322,8 +322,8 @@ static void check_leaves(whole *w, double sum, const estimate *e, double scale)
         double each;
         const double analytic = along(w, id, &each);
         estimate own = {analytic + (e->value - sum), e->uncertainty, e->at_kinks};
-        const double part = fmin(each, fabs(analytic));
-        if (!is_right || (each > 0 && part < SMALL_PART * e->uncertainty))
+        const double term = fmin(each, fabs(analytic));
+        if (!is_right || (each > 0 && term < SMALL_TERM * e->uncertainty))
             differentiate(w, id, each, &own);
         if (w->status == ADJ_OK)
             fill_row(w, id, analytic, &own, scale);

@@ -68,10 +68,10 @@ static const adj_node *find_first(whole *w)
     return NULL;
 }
 
-/* ---- the user that made a wrong share of it ---- */
+/* ---- the user whose contribution is wrong ---- */
 
 /* Returns u's contribution to n's gradient, or NULL. */
-static adj_node *share_of(whole *w, const adj_node *u, const adj_node *n)
+static adj_node *contribution_of(whole *w, const adj_node *u, const adj_node *n)
 {
     adj_node **dx = region_alloc(&w->region, (size_t)u->n_in + 1, sizeof *dx), *sum = NULL;
     if (dx == NULL || w->slope[u->id] == NULL || u->op->grad == NULL)
@@ -83,16 +83,16 @@ static adj_node *share_of(whole *w, const adj_node *u, const adj_node *n)
     return sum;
 }
 
-static int is_share_wrong(whole *w, const adj_node *u, const adj_node *n)
+static int is_contribution_wrong(whole *w, const adj_node *u, const adj_node *n)
 {
-    adj_node *share = share_of(w, u, n);
+    adj_node *contribution = contribution_of(w, u, n);
     double *kept = w->v[u->id];
-    if (share != NULL) {
-        copy_plan(w, &w->gradient, 1, &share);
+    if (contribution != NULL) {
+        copy_plan(w, &w->gradient, 1, &contribution);
         copy_run(w, &w->gradient, 0, ALL);
-        copy_get(w, &w->gradient, share, w->dx[n->id]);
+        copy_get(w, &w->gradient, contribution, w->dx[n->id]);
     }
-    for (int64_t i = 0; share == NULL && i < node_elems(n); i++)
+    for (int64_t i = 0; contribution == NULL && i < node_elems(n); i++)
         w->dx[n->id][i] = 0;
     w->v[u->id] = w->v[n->id];
     const int is_wrong = is_wrong_moved(w, (int)u->id, (int)n->id);
@@ -111,7 +111,7 @@ static const adj_node *find_user(whole *w, const adj_node *n)
             continue;
         if (stops_gradient(u))
             held = u->op->grad != NULL ? u : held;
-        else if (is_share_wrong(w, u, n))
+        else if (is_contribution_wrong(w, u, n))
             return u;
     }
     return held;

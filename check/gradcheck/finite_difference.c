@@ -111,12 +111,12 @@ static adj_status unmask_curves(subject *s, int leaf, double h, const double ben
 {
     adj_status status = ADJ_OK;
     for (int halvings = 1; halvings <= 2 && status == ADJ_OK; halvings++) {
-        const double part = ldexp(1, -halvings);
-        forward_at(s, leaf, part * h, s->y_high);
-        status = forward_at(s, leaf, -part * h, s->y_low);
+        const double factor = ldexp(1, -halvings);
+        forward_at(s, leaf, factor * h, s->y_high);
+        status = forward_at(s, leaf, -factor * h, s->y_low);
         for (int64_t i = 0; i < s->n_y && status == ADJ_OK; i++) {
-            const double bent = (s->y_high[i] - 2 * s->y_mid[i] + s->y_low[i]) / (part * h);
-            if (s->mask[i] && !(fabs(bent - part * bends[i]) <= 0.02 * part * fabs(bends[i])))
+            const double bent = (s->y_high[i] - 2 * s->y_mid[i] + s->y_low[i]) / (factor * h);
+            if (s->mask[i] && !(fabs(bent - factor * bends[i]) <= 0.02 * factor * fabs(bends[i])))
                 s->mask[i] = 2;
         }
     }

@@ -215,14 +215,14 @@ Test(compare, configurations_are_read)
         {"onednn:isa=avx99_1_512", "unknown isa \"avx99_1_512\" ("},
         {"onednn:isa=neon", "unknown isa \"neon\" (it knows sse41, avx, avx2, "},
         {"naive:fats", "did you mean fast?"},
-        {"naive:perm", "unknown part \"perm\" (expected a type, nhwc,"},
+        {"naive:perm", "unknown word \"perm\" (expected a type, nhwc,"},
         {"onednn,perm=naive", "unknown op \"perm\""},
         {"naive:thread=2", "did you mean threads=?"},
         {"naive:threads=0", "expected 1 to 1024"},
         {"onednn:unfuse", "did you mean unfused?"},
         {"onednn:fast=1", "did you mean fast?"},
         {"", "its length"},
-        {"naive:", "unknown part"},
+        {"naive:", "unknown word"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         cr_assert_eq(adj_compare_config_parse(wrong[i][0], NULL, &c, &error), ADJ_EARG);
