@@ -1,7 +1,8 @@
 /* small_predict.c - a model's inference on the small library, without files, oneDNN and the io
- * library: small_predict MODEL SECONDS    time at batch 1, resident memory, and a checksum of the
- * logits small_predict MODEL 0          the logits of one drawn image, a line each, for comparison
- * Parameters are the model's initial values, the same by every library. */
+ * library. Parameters are the model's initial values, the same by every library.
+ *
+ *   small_predict MODEL SECONDS   time at batch 1, resident memory, and a checksum of the logits
+ *   small_predict MODEL 0         the logits of one drawn image, a line each, for comparison */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
