@@ -72,10 +72,29 @@ static const gradcheck_report no_memory = {
     .conditions = {.backend = "", .version = "", .isa = "", .reference = ""},
     .log.status = ADJ_ENOMEM};
 
+static adj_status check_ranges(gradcheck_report *r)
+{
+    const adj_gradcheck_opts *o = &r->opts;
+    const struct {
+        const char *name;
+        double value, max; /* the least is 0 */
+    } options[] = {{"order", o->order, 2},
+                   {"draws", o->draws, 1000},
+                   {"method", o->method, ADJ_GRADCHECK_RICHARDSON},
+                   {"rtol", o->rtol, INFINITY},
+                   {"atol", o->atol, INFINITY}};
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        if (!(options[i].value >= 0 && options[i].value <= options[i].max))
+            return log_fail(&r->log, ADJ_EARG,
+                            "gradcheck: %s is out of range (got %g, expected 0 to %g)",
+                            options[i].name, options[i].value, options[i].max);
+    return ADJ_OK;
+}
+
 static adj_status check_options(gradcheck_report *r, const adj_node *y)
 {
     if (y == NULL)
-        return log_fail(&r->log, ADJ_EARG, "gradcheck: the node is NULL");
+        return log_fail(&r->log, ADJ_EARG, "gradcheck: no node is given (expected 1 or more)");
     if (y->graph->status != ADJ_OK)
         return log_fail(&r->log, y->graph->status, "gradcheck: the graph has failed: %.400s",
                         y->graph->message);
@@ -85,15 +104,7 @@ static adj_status check_options(gradcheck_report *r, const adj_node *y)
     if (unread != NULL)
         return log_fail(&r->log, ADJ_EARG, "gradcheck: exec.%s is set (expected 0 or NULL)",
                         unread);
-    if (r->opts.order < 0 || r->opts.order > 2 || r->opts.draws < 0 || r->opts.draws > 1000 ||
-        (unsigned)r->opts.method > ADJ_GRADCHECK_RICHARDSON || !(r->opts.rtol >= 0) ||
-        !(r->opts.atol >= 0))
-        return log_fail(&r->log, ADJ_EARG,
-                        "gradcheck: an option is out of range (got order %d, draws %d, method "
-                        "%d, rtol %g, atol %g)",
-                        r->opts.order, r->opts.draws, (int)r->opts.method, r->opts.rtol,
-                        r->opts.atol);
-    return ADJ_OK;
+    return check_ranges(r);
 }
 
 gradcheck_report *gradcheck_open(const adj_node *y, const adj_gradcheck_opts *opts,
