@@ -1,14 +1,10 @@
 #!/usr/bin/env python3
 """Kernels of dense convolutions alone, cold: a Markdown table of {1x1, 3x3, 5x5} x stride {1, 2} x
 channels {16 .. 256}, to as many, of each direction in f32 and bf16, each with `--math fast`, too: the
-fastest of our own kernels and the fastest of oneDNN's in GFLOP/s, their ratio, and the faster one's share
-of the machine's multiply-add peak in that type (`adjoint version --machine`), by the median and by the least time, as
-the peak is: where neighbors work on the same cores these are far apart. Winograd's algorithm and, in f32, products of
-bf16 parts exceed the peak. A run of everything takes a quarter of an hour."""
+fastest of our own kernels and the fastest of oneDNN's in GFLOP/s, and their ratio. A run of everything takes a
+quarter of an hour."""
 import argparse
-import json
 import pathlib
-import subprocess
 
 import grid
 from programs import ROOT, Tool, say
@@ -34,38 +30,21 @@ def parse():
     return p.parse_args()
 
 
-def peaks(tool):
-    """GFLOP/s by type."""
-    text = subprocess.run([tool, "version", "--machine", "--json"], capture_output=True, text=True, check=True).stdout
-    found = json.loads(text)["machine"]["multiply_add"]
-    return {t: 1e-9 * found[t]["flops"] for t in ("f32", "bf16") if found[t]["flops"]}
-
-
-def row(c, direction, cells, peak):
-    def rates_by(time):
-        return {b: grid.gflop(c) / (1e-3 * cells[b][time]) for b in ("direct", "onednn") if b in cells}
-
-    def share(found):
-        return f"{100 * max(found.values(), default=0) / peak:.0f} %" if peak else ""
-
-    rates = rates_by("ms")
+def row(c, direction, cells):
+    rates = {b: grid.gflop(c) / (1e-3 * cells[b]["ms"]) for b in ("direct", "onednn") if b in cells}
     ratio = f"{rates['direct'] / rates['onednn']:.2f}" if len(rates) == 2 else ""
     name = f"{c['k']}x{c['k']} s{c['stride']} {c['channels']} {direction}"
     numbers = [f"{rates[b]:.0f}" if b in rates else "-" for b in ("direct", "onednn")]
-    implementation = cells.get("direct", {}).get("impl", "")
-    return (f"| {name} | {numbers[0]} | {numbers[1]} | {ratio} | {share(rates)} | {share(rates_by('min_ms'))} "
-            f"| {implementation} |")
+    return f"| {name} | {numbers[0]} | {numbers[1]} | {ratio} | {cells.get('direct', {}).get('impl', '')} |"
 
 
 def main():
     o = parse()
-    tool, peak = Tool(o.tool), peaks(o.tool)
-    print(f"Peaks: {', '.join(f'{t} {v:.0f} GFLOP/s' for t, v in peak.items())}; batch {o.batch}, "
-          f"{o.threads} threads.")
+    tool = Tool(o.tool)
+    print(f"Batch {o.batch}, {o.threads} threads.")
     for kind in o.type or TYPES:
         dtype, math = TYPES[kind]
-        print(f"\n{kind}\n\n| kernel | ours | oneDNN | ratio | best of peak | by least times | our implementation |\n"
-              "|---|---|---|---|---|---|---|")
+        print(f"\n{kind}\n\n| kernel | ours | oneDNN | ratio | our implementation |\n|---|---|---|---|---|")
         for k in o.kernel or (1, 3, 5):
             for stride in (1, 2):
                 for channels in o.channels or SIZES:
@@ -74,7 +53,7 @@ def main():
                     answer = tool.bench(*grid.arguments(c), "--math", math, "--all", "--backend", "onednn,direct",
                                         "--threads", str(o.threads), "--seconds", str(o.seconds))
                     for direction, cells in grid.summary(answer).items():
-                        print(row(c, direction, cells, peak.get(dtype)), flush=True)
+                        print(row(c, direction, cells), flush=True)
 
 
 if __name__ == "__main__":

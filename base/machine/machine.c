@@ -6,7 +6,7 @@
 #include "machine.h"
 #include "x86_features.h"
 
-enum { PATH = 320, LINE = 8192, MAX_PROCESSORS = 4096 };
+enum { PATH = 320, LINE = 8192 };
 static const size_t max_cache = (size_t)1 << 40;
 
 /* ---- files of one line ---- */
@@ -25,30 +25,6 @@ static int read_line(char line[LINE], const char *root, const char *path)
     if (text != NULL)
         text[strcspn(text, "\n")] = '\0';
     return text != NULL;
-}
-
-/* Returns how many numbers a list such as "0-3,8" holds, and the first and last of them; 0 if it
- * is malformed. */
-static int count_list(const char *list, long *first, long *last)
-{
-    long n = 0;
-    for (const char *at = list; *at != '\0';) {
-        char *end;
-        long a = strtol(at, &end, 10), b = a;
-        if (end == at || a < 0)
-            return 0;
-        *first = n == 0 ? a : *first;
-        if (*end == '-') {
-            at = end + 1;
-            b = strtol(at, &end, 10);
-        }
-        if (end == at || b < a || b - a >= MAX_PROCESSORS || (*end != ',' && *end != '\0'))
-            return 0;
-        n += b - a + 1;
-        *last = b;
-        at = *end == ',' ? end + 1 : end;
-    }
-    return n <= MAX_PROCESSORS ? (int)n : 0;
 }
 
 /* ---- the processor ---- */
@@ -89,52 +65,24 @@ static void keep_features(machine_facts *m, char *list)
     }
 }
 
-int machine_has(const machine_facts *m, const char *feature)
-{
-    size_t n = strlen(feature);
-    for (const char *p = m->features; n > 0 && (p = strstr(p, feature)) != NULL; p += n)
-        if ((p == m->features || p[-1] == ' ') && (p[n] == ' ' || p[n] == '\0'))
-            return 1;
-    return 0;
-}
-
-/* Counts cores: each is counted at the first of its threads. */
-static void count_cores(machine_facts *m, const char *root)
-{
-    char line[LINE];
-    long first = 0, last = 0, end;
-    if (read_line(line, root, "/sys/devices/system/cpu/online"))
-        m->processors = count_list(line, &first, &last);
-    for (long i = 0; i <= last && i < MAX_PROCESSORS && m->processors > 0; i++) {
-        char path[PATH];
-        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%ld/topology/thread_siblings_list",
-                 i);
-        int is_listed = read_line(line, root, path) && count_list(line, &first, &end) > 0;
-        m->cores += is_listed && first == i;
-    }
-}
-
 /* ---- caches ---- */
 
 static int read_cache(machine_cache *c, const char *root, int i)
 {
-    static const char *const names[] = {"level", "type", "size", "shared_cpu_list"};
-    enum { LEVEL, TYPE, SIZE, SHARED, N };
+    static const char *const names[] = {"level", "type", "size"};
+    enum { LEVEL, TYPE, SIZE, N };
     char value[N][LINE];
-    long first, last;
     for (int k = 0; k < N; k++) {
         char path[PATH];
         snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/%s", i, names[k]);
-        value[k][0] = '\0';
-        if (!read_line(value[k], root, path) && k != SHARED)
+        if (!read_line(value[k], root, path))
             return 0;
     }
     char *unit;
     unsigned long long size = strtoull(value[SIZE], &unit, 10); /* "512K" */
     const int shift = *unit == 'K' ? 10 : *unit == 'M' ? 20 : 0;
     *c = (machine_cache){.level = (int)strtol(value[LEVEL], NULL, 10),
-                         .bytes = size <= max_cache >> shift ? (size_t)size << shift : 0,
-                         .shared = count_list(value[SHARED], &first, &last)};
+                         .bytes = size <= max_cache >> shift ? (size_t)size << shift : 0};
     snprintf(c->type, sizeof c->type, "%.15s", value[TYPE]);
     return 1;
 }
@@ -165,7 +113,6 @@ machine_facts machine_look(const char *root)
         keep_features(&m, list);
     else
         (void)x86_features(sizeof m.features, m.features);
-    count_cores(&m, root);
     while (m.n_cache < MACHINE_CACHES && read_cache(&m.cache[m.n_cache], root, m.n_cache))
         m.n_cache++;
     return m;
