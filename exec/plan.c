@@ -107,7 +107,7 @@ static adj_status append_step(adj_exec *e, const step *s)
 }
 
 /* Appends a reorder from buffer `from` to a new buffer in layout. Returns the new buffer, or NONE
- * if that failed. One of the two layouts is plain, or both belong to one backend. */
+ * if that failed. One of the two layouts is plain. */
 static int reorder(adj_exec *e, int from, const adj_layout *layout, int backend)
 {
     const buffer *source = &e->plan.buffer[from];
@@ -143,9 +143,7 @@ static int want_buffer(adj_exec *e, const adj_node *value, const adj_layout *lay
         e->plan_is_wrong = 1;
         return NONE;
     }
-    /* Between backends only plain passes. */
-    const buffer *b = &e->plan.buffer[from];
-    if (layout != NULL && b->layout != NULL && b->backend != backend)
+    if (layout != NULL && e->plan.buffer[from].layout != NULL)
         from = reorder(e, from, NULL, NONE);
     return from != NONE ? reorder(e, from, layout, backend) : NONE;
 }

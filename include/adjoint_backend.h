@@ -131,8 +131,9 @@ typedef struct adj_backend {
     /* The remaining functions are NULL for a backend without layouts of its own. */
     size_t (*layout_bytes)(const adj_layout *l);     /* bytes of a value in that layout */
     const char *(*layout_name)(const adj_layout *l); /* for the plan's printout */
-    /* Prepares a reorder: the conversion of a value of that type from one layout to another (NULL:
-     * plain). Sets *state and the bytes of scratch. ADJ_ENOKERNEL: it cannot. */
+    /* Prepares a reorder: the conversion of a value of that type from plain (from is NULL) to a
+     * layout or from a layout to plain (to is NULL). Sets *state and the bytes of scratch.
+     * ADJ_ENOKERNEL: it cannot. */
     adj_status (*reorder_prepare)(void *backend, const adj_layout *from, const adj_layout *to,
                                   adj_type type, void **state, size_t *scratch);
     adj_status (*reorder_run)(void *state, const void *in, void *out,

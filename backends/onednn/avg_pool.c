@@ -54,7 +54,7 @@ static void free_descriptors(pool *c)
     md_free(&c->o->allocator, c->x);
 }
 
-static adj_status make_primitives(const pool *c, const_pd d, adj_prep *p)
+static adj_status make_primitive(const pool *c, const_pd d, adj_prep *p)
 {
     const implementation i = {.task = c->backward ? TASK_AVG_POOL_BACKWARD : TASK_AVG_POOL,
                               .geom = c->geom,
@@ -72,7 +72,7 @@ static adj_status make_primitives(const pool *c, const_pd d, adj_prep *p)
         return ADJ_ENOKERNEL;
     }
     p->in[0] = p->out[0] = NULL;
-    return primitives_prepare(c->o, c->node, d, c->backward ? backward : forward, p);
+    return primitive_prepare(c->o, c->node, d, c->backward ? backward : forward, p);
 }
 
 /* True if some element of x lies in several windows. */
@@ -99,7 +99,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     dnnl_status_t found = describe(&c);
     if (found == dnnl_success)
         found = query(&c);
-    status = found == dnnl_success ? make_primitives(&c, backward ? c.gradient : c.forward, p)
+    status = found == dnnl_success ? make_primitive(&c, backward ? c.gradient : c.forward, p)
                                    : onednn_refuse(found, n->op->name, p->why);
     /* Rows are distributed to threads, and the order of sums over windows depends on the thread. */
     p->sums_by_threads = backward && has_overlap(c.geom);
@@ -108,4 +108,4 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
 }
 
 const adj_kernel onednn_avg_pool = {
-    .name = "avg_pool", .prepare = prepare, .run = primitives_run, .drop = primitives_drop};
+    .name = "avg_pool", .prepare = prepare, .run = primitive_run, .drop = primitive_drop};

@@ -301,7 +301,7 @@ static adj_status agree(conv *c, const_pd d, adj_prep *p)
     return ADJ_OK;
 }
 
-static adj_status make_primitives(const conv *c, const_pd d, adj_prep *p)
+static adj_status make_primitive(const conv *c, const_pd d, adj_prep *p)
 {
     primitive_arg list[N_ROLE + 1] = {{0}};
     int n = 0;
@@ -314,7 +314,7 @@ static adj_status make_primitives(const conv *c, const_pd d, adj_prep *p)
                                     is_result ? 0 : (size_t)adj_group_in(c->group, c->value[r]),
                                     layout_in(c, d, (role)r)};
     }
-    return primitives_prepare(c->o, c->group->node[0], d, list, p);
+    return primitive_prepare(c->o, c->group->node[0], d, list, p);
 }
 
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *p)
@@ -337,7 +337,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     if (status == ADJ_OK)
         status = agree(&c, d, p);
     if (status == ADJ_OK)
-        status = make_primitives(&c, d, p);
+        status = make_primitive(&c, d, p);
     if (status == ADJ_OK) {
         p->seconds = c.offer[candidate].seconds;
         /* images, or the inner dimension of a product, are distributed to threads */
@@ -352,5 +352,5 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
 const adj_kernel onednn_conv = {.name = "convolution",
                                 .match = match,
                                 .prepare = prepare,
-                                .run = primitives_run,
-                                .drop = primitives_drop};
+                                .run = primitive_run,
+                                .drop = primitive_drop};

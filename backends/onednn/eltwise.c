@@ -21,8 +21,8 @@ static const struct {
 };
 enum { N_FUNCTION = sizeof functions / sizeof *functions };
 
-static adj_status make_primitives(onednn *o, const adj_group *g, int function, const_md data,
-                                  adj_prep *p)
+static adj_status make_primitive(onednn *o, const adj_group *g, int function, const_md data,
+                                 adj_prep *p)
 {
     const adj_node *n = g->node[0];
     eltwise_request r = {functions[function].kind, data, functions[function].alpha, 0};
@@ -43,10 +43,9 @@ static adj_status make_primitives(onednn *o, const adj_group *g, int function, c
     const_pd d = backward ? gradient : forward;
     if (made == dnnl_success && is_reference(d))
         made = dnnl_unimplemented;
-    adj_status status =
-        made == dnnl_success
-            ? primitives_prepare(o, n, d, backward ? backward_args : forward_args, p)
-            : onednn_refuse(made, n->op->name, p->why);
+    adj_status status = made == dnnl_success
+                            ? primitive_prepare(o, n, d, backward ? backward_args : forward_args, p)
+                            : onednn_refuse(made, n->op->name, p->why);
     if (gradient != NULL)
         dnnl_primitive_desc_destroy(gradient);
     if (forward != NULL)
@@ -74,7 +73,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     md data = NULL;
     int64_t elems = adj_shape_elems(n->type.shape), step = 1;
     dnnl_status_t made = md_new(&o->allocator, &data, 1, &elems, onednn_type(n->type.dtype), &step);
-    status = made == dnnl_success ? make_primitives(o, g, function, data, p)
+    status = made == dnnl_success ? make_primitive(o, g, function, data, p)
                                   : onednn_refuse(made, n->op->name, p->why);
     md_free(&o->allocator, data);
     if (status != ADJ_OK)
@@ -86,4 +85,4 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
 }
 
 const adj_kernel onednn_eltwise = {
-    .name = "eltwise", .prepare = prepare, .run = primitives_run, .drop = primitives_drop};
+    .name = "eltwise", .prepare = prepare, .run = primitive_run, .drop = primitive_drop};

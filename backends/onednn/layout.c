@@ -1,10 +1,8 @@
-/* layout.c - interned layouts and the reorders between them.
+/* layout.c - interned layouts and the reorders from and to plain memory.
  *
  * A layout is a pair of memory descriptors with the same logical dimensions (an activation's are
  * n, c, h, w whatever its shape in the graph): the memory itself, and plain row-major memory of
- * that value. So every layout can be reordered from and to plain memory. Two layouts whose plain
- * descriptors differ (one filter read as dense and as grouped) are converted through plain
- * memory. */
+ * that value. */
 #include <stdio.h>
 #include <string.h>
 
@@ -149,40 +147,31 @@ const char *layout_name(const adj_layout *l) { return l->name; }
 adj_status layout_reorder_prepare(void *backend, const adj_layout *from, const adj_layout *to,
                                   adj_type type, void **state, size_t *scratch)
 {
+    onednn *o = backend;
     const_md source = from != NULL ? from->memory : to->plain;
     const_md target = to != NULL ? to->memory : from->plain;
-    int by_plain = from != NULL && to != NULL && !layout_is_same(from->plain, to->plain);
-    primitive_arg in = {DNNL_ARG_FROM, AT_IN, 0, source}, out = {DNNL_ARG_TO, AT_OUT, 0, target};
-    dnnl_status_t status;
+    const primitive_arg args[] = {
+        {DNNL_ARG_FROM, AT_IN, 0, source}, {DNNL_ARG_TO, AT_OUT, 0, target}, {0}};
+    pd d = NULL;
 
     (void)type; /* the layouts have it */
     *state = NULL;
     *scratch = 0;
-    primitives *s = primitives_new(backend);
-    if (s == NULL)
-        return ADJ_ENOMEM;
-    if (by_plain) {
-        size_t at = primitives_scratch(scratch, dnnl_memory_desc_get_size(from->plain));
-        primitive_arg there = {DNNL_ARG_TO, AT_SCRATCH, at, from->plain};
-        primitive_arg back = {DNNL_ARG_FROM, AT_SCRATCH, at, to->plain};
-        status = primitives_add_reorder(s, &in, &there, scratch);
-        if (status == dnnl_success)
-            status = primitives_add_reorder(s, &back, &out, scratch);
-    } else {
-        status = primitives_add_reorder(s, &in, &out, scratch);
-    }
-    if (status != dnnl_success) {
-        primitives_drop(backend, s);
-        return status == dnnl_out_of_memory ? ADJ_ENOMEM : ADJ_EBACKEND;
-    }
-    *state = s;
-    return ADJ_OK;
+    dnnl_status_t status =
+        dnnl_reorder_primitive_desc_create(&d, source, o->engine, target, o->engine, o->attr);
+    if (status == dnnl_success)
+        status = primitive_new(o, d, args, state, scratch);
+    if (d != NULL)
+        dnnl_primitive_desc_destroy(d);
+    return status == dnnl_success         ? ADJ_OK
+           : status == dnnl_out_of_memory ? ADJ_ENOMEM
+                                          : ADJ_EBACKEND;
 }
 
 adj_status layout_reorder_run(void *state, const void *in, void *out, void *scratch)
 {
-    return primitives_run(&(adj_call){.state = state,
-                                      .in = (const void *const[]){in},
-                                      .out = (void *const[]){out},
-                                      .scratch = scratch});
+    return primitive_run(&(adj_call){.state = state,
+                                     .in = (const void *const[]){in},
+                                     .out = (void *const[]){out},
+                                     .scratch = scratch});
 }

@@ -70,7 +70,7 @@ static dnnl_status_t find(const matmul *m, int prefers_any, int candidate, pd *o
     return dnnl_unimplemented;
 }
 
-static adj_status make_primitives(const matmul *m, const_pd d, adj_prep *p)
+static adj_status make_primitive(const matmul *m, const_pd d, adj_prep *p)
 {
     const adj_group *g = m->group;
     const_md b = dnnl_primitive_desc_query_md(d, dnnl_query_weights_md, 0);
@@ -94,7 +94,7 @@ static adj_status make_primitives(const matmul *m, const_pd d, adj_prep *p)
         args[3] =
             (primitive_arg){DNNL_ARG_BIAS, AT_IN, (size_t)adj_group_in(g, m->bias), m->bias_plain};
     p->sums_by_threads = 1; /* with less than a block per thread, sums are split among threads */
-    return primitives_prepare(m->o, g->node[0], d, args, p);
+    return primitive_prepare(m->o, g->node[0], d, args, p);
 }
 
 static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_prep *p)
@@ -115,7 +115,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
     const int is_once = m.a != m.b && p->invariant >> adj_group_in(g, m.b) & 1;
     if (found == dnnl_success)
         found = find(&m, is_once, candidate, &d);
-    status = found == dnnl_success ? make_primitives(&m, d, p)
+    status = found == dnnl_success ? make_primitive(&m, d, p)
                                    : onednn_refuse(found, n->op->name, p->why);
     if (d != NULL)
         dnnl_primitive_desc_destroy(d);
@@ -126,5 +126,5 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
 const adj_kernel onednn_matmul = {.name = "matmul",
                                   .match = match,
                                   .prepare = prepare,
-                                  .run = primitives_run,
-                                  .drop = primitives_drop};
+                                  .run = primitive_run,
+                                  .drop = primitive_drop};

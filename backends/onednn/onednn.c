@@ -206,5 +206,5 @@ const adj_backend adj_backend_onednn = {
     .layout_name = layout_name,
     .reorder_prepare = layout_reorder_prepare,
     .reorder_run = layout_reorder_run,
-    .reorder_drop = primitives_drop,
+    .reorder_drop = primitive_drop,
 };

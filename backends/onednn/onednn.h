@@ -1,6 +1,6 @@
 /* onednn.h - declarations shared by the oneDNN backend.
  *
- * Everything is created while planning: prepare() creates primitives and memory objects; run()
+ * Everything is created while planning: prepare() creates a primitive and its memory objects; run()
  * only sets the memory objects' buffers and executes. */
 #ifndef ONEDNN_H
 #define ONEDNN_H
@@ -72,30 +72,26 @@ adj_status layout_reorder_prepare(void *backend, const adj_layout *from, const a
                                   adj_type type, void **state, size_t *scratch);
 adj_status layout_reorder_run(void *state, const void *in, void *out, void *scratch);
 
-/* ---- primitives.c: primitives that are ready to run ---- */
+/* ---- primitive.c: a primitive that is ready to run ---- */
 
 typedef enum { AT_IN, AT_OUT, AT_SCRATCH } place;
 typedef struct {
     int arg; /* DNNL_ARG_SRC, ...; 0 ends a list */
     place at;
-    size_t where; /* index in group->in or group->out, or offset in the scratch */
+    size_t where; /* index in group->in or group->out */
     const_md memory;
 } primitive_arg;
 
-typedef struct primitives primitives;
-/* Adds bytes to *scratch and returns their offset. */
-size_t primitives_scratch(size_t *scratch, size_t bytes);
-/* Returns an empty list; NULL if out of memory. */
-primitives *primitives_new(onednn *o);
-/* Appends a reorder between the memories of two arguments; adds its scratchpad to *scratch. */
-dnnl_status_t primitives_add_reorder(primitives *all, const primitive_arg *from,
-                                     const primitive_arg *to, size_t *scratch);
-adj_status primitives_run(const adj_call *c);
-void primitives_drop(void *backend, void *state); /* state may be NULL */
-/* Ends prepare(): creates the primitives that run d and stores them in p, with their scratch and
- * d's name. On failure returns a status and sets p->why. */
-adj_status primitives_prepare(onednn *o, const adj_node *n, const_pd d, const primitive_arg *args,
-                              adj_prep *p);
+/* Creates the primitive that runs d, for primitive_run, and sets *scratch to its bytes of scratch.
+ * On failure *state is NULL. */
+dnnl_status_t primitive_new(onednn *o, const_pd d, const primitive_arg *args, void **state,
+                            size_t *scratch);
+adj_status primitive_run(const adj_call *c);
+void primitive_drop(void *backend, void *state); /* state may be NULL */
+/* Ends prepare(): creates the primitive that runs d and stores it in p, with its scratch and d's
+ * name. On failure returns a status and sets p->why. */
+adj_status primitive_prepare(onednn *o, const adj_node *n, const_pd d, const primitive_arg *args,
+                             adj_prep *p);
 
 /* ---- quarantine.c ---- */
 

@@ -44,7 +44,7 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
         made = dnnl_unimplemented;
     const primitive_arg args[] = {
         {DNNL_ARG_FROM, AT_IN, 0, from}, {DNNL_ARG_TO, AT_OUT, 0, to}, {0}};
-    status = made == dnnl_success ? primitives_prepare(o, n, d, args, p)
+    status = made == dnnl_success ? primitive_prepare(o, n, d, args, p)
                                   : onednn_refuse(made, n->op->name, p->why);
     if (d != NULL)
         dnnl_primitive_desc_destroy(d);
@@ -55,4 +55,4 @@ static adj_status prepare(void *backend, const adj_group *g, int candidate, adj_
 }
 
 const adj_kernel onednn_transpose = {
-    .name = "transpose", .prepare = prepare, .run = primitives_run, .drop = primitives_drop};
+    .name = "transpose", .prepare = prepare, .run = primitive_run, .drop = primitive_drop};

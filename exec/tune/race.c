@@ -129,13 +129,13 @@ static int run_race(adj_exec *e, race *r, double deadline)
 
 /* ---- what stays ---- */
 
-/* Adds the seconds of a reorder between two layouts, by way of plain between two backends. */
+/* Adds the seconds of a reorder between two layouts, by way of plain. */
 static adj_status add_reorder(adj_exec *e, const adj_node *value, buffer from, buffer to,
                               double *seconds)
 {
     if (from.layout == to.layout || e->status != ADJ_OK)
         return e->status;
-    if (from.layout != NULL && to.layout != NULL && from.backend != to.backend) {
+    if (from.layout != NULL && to.layout != NULL) {
         add_reorder(e, value, from, (buffer){0}, seconds);
         return add_reorder(e, value, (buffer){0}, to, seconds);
     }
