@@ -284,7 +284,7 @@ static void keep_faster(adj_exec *e, step *s, step *other)
     other->kernel = NULL;
 }
 
-adj_status select_by_estimate(adj_exec *e, step *s)
+static adj_status select_by_estimate(adj_exec *e, step *s)
 {
     const int is_single = s->group.n_node == 1;
     const adj_op *op = s->group.node[0]->op;
