@@ -37,9 +37,7 @@ double nominal_copy(adj_type type);
 typedef struct {
     const adj_backend *backend;
     void *opened;
-    int index;    /* the caller's index of the backend */
-    int is_spare; /* 1: the group does not need the backend, which is skipped if it cannot be opened
-                   */
+    int index;                            /* the caller's index of the backend */
     const adj_group *group;               /* the group to compute */
     const adj_kernel *const *kernel_list; /* kernels of the backend not tried yet; NULL: all */
     const adj_kernel *kernel;

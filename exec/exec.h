@@ -15,13 +15,11 @@ typedef struct { /* "op=backend" of the options */
     int backend;
 } op_backend;
 
-typedef enum { BACKEND_UNTRIED, BACKEND_OPEN, BACKEND_FAILED } backend_state;
-
 typedef struct {                /* in order of preference */
     int n, fallback, preferred; /* indices of the last backend, the reference, and of the first */
     const adj_backend *list[MAX_BACKENDS + 1]; /* ended by NULL */
     void *opened[MAX_BACKENDS];
-    backend_state state[MAX_BACKENDS];
+    int is_open[MAX_BACKENDS];
     int n_op;
     op_backend *op;
 } exec_backends;

@@ -213,7 +213,7 @@ void adj_exec_free(adj_exec *e)
     for (int i = 0; i < e->plan.n_step; i++)
         drop_step(e, &e->plan.step[i]);
     for (int i = 0; i < e->backends.n; i++)
-        if (e->backends.state[i] == BACKEND_OPEN)
+        if (e->backends.is_open[i])
             e->backends.list[i]->close(e->backends.opened[i]);
     adj_graph_free(e->plan.graph);
     adj_release(&a, e->memory.arena.data);

@@ -51,8 +51,8 @@ ADJ_API exec_details adj_exec_details(const adj_exec *e);
 /* Returns the name of the layout of an operand or result of the i-th step's group ("plain":
  * row-major), or "" if value is neither. Valid as long as the executor. */
 ADJ_API const char *adj_exec_step_layout(const adj_exec *e, int i, const adj_node *value);
-/* Returns the first of the executor's backends from *i on that can be opened, sets *i to its index
- * and *opened to what its kernels are prepared with; NULL past the last. The executor closes it. */
-ADJ_API const adj_backend *adj_exec_next_backend(adj_exec *e, int *i, void **opened);
+/* Returns the executor's i-th backend and sets *opened to what its kernels are prepared with; NULL
+ * past the last, or if it cannot be opened. The executor closes it. */
+ADJ_API const adj_backend *adj_exec_backend_at(adj_exec *e, int i, void **opened);
 
 #endif

@@ -40,7 +40,7 @@ static adj_status step_failed(adj_exec *e, const step *s, adj_status status)
 void progress_backends(const adj_exec *e)
 {
     for (int i = 0; i < e->backends.n; i++)
-        if (e->backends.state[i] == BACKEND_OPEN && e->backends.list[i]->progress != NULL)
+        if (e->backends.is_open[i] && e->backends.list[i]->progress != NULL)
             e->backends.list[i]->progress(e->backends.opened[i]);
 }
 

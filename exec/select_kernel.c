@@ -92,52 +92,42 @@ int may_compute(const adj_exec *e, int backend, const adj_op *op)
     return first_backend(e, op) <= backend;
 }
 
-/* Opens backend i unless it is open. Returns 0 if it cannot be opened, with an error, or with a
- * warning for a spare backend, which the plan can do without. A spare backend that failed to open
- * is not tried again. */
-static int open_backend(adj_exec *e, int i, int is_spare)
+/* Opens backend i unless it is open. Returns 0 if it cannot be opened, with an error. */
+static int open_backend(adj_exec *e, int i)
 {
     exec_backends *b = &e->backends;
     char message[ADJ_WHY] = ""; /* a warning or, where it fails, the reason */
-    if (b->state[i] == BACKEND_OPEN || (b->state[i] == BACKEND_FAILED && is_spare))
-        return b->state[i] == BACKEND_OPEN;
+    if (b->is_open[i])
+        return 1;
     const adj_backend_opts opts = {.allocator = &e->region.allocator,
                                    .threads = e->opts.threads,
                                    .math = e->opts.math,
                                    .self = b->list[i],
                                    .message = message};
     const adj_status status = b->list[i]->open(&opts, &b->opened[i]);
-    const int is_open = status == ADJ_OK;
     message[ADJ_WHY - 1] = '\0';
-    b->state[i] = is_open ? BACKEND_OPEN : BACKEND_FAILED;
-    if (!is_open && message[0] == '\0')
-        snprintf(message, sizeof message, "%s", adj_status_name(status));
-    if (!is_open && !is_spare)
+    b->is_open[i] = status == ADJ_OK;
+    if (status != ADJ_OK)
         set_error(e, status, "adj_exec_new: backend %s cannot be opened (%s)", b->list[i]->name,
-                  message);
-    else if (status == ADJ_ENOMEM)
-        no_memory(e);
-    else if (e->warning[0] == '\0' && !is_open)
-        snprintf(e->warning, sizeof e->warning, "backend %s is skipped: it cannot be opened (%s)",
-                 b->list[i]->name, message);
+                  message[0] != '\0' ? message : adj_status_name(status));
     else if (e->warning[0] == '\0')
         snprintf(e->warning, sizeof e->warning, "%s", message);
-    return is_open;
+    return b->is_open[i];
 }
 
-const adj_backend *adj_exec_next_backend(adj_exec *e, int *i, void **opened)
+const adj_backend *adj_exec_backend_at(adj_exec *e, int i, void **opened)
 {
-    while (*i < e->backends.n && !open_backend(e, *i, 1))
-        ++*i;
-    *opened = *i < e->backends.n ? e->backends.opened[*i] : NULL;
-    return e->backends.list[*i]; /* the list ends with NULL */
+    if (i >= e->backends.n || !open_backend(e, i))
+        return NULL;
+    *opened = e->backends.opened[i];
+    return e->backends.list[i];
 }
 
 adj_status open_progressing(adj_exec *e)
 {
     for (int i = 0; i < e->backends.fallback && e->status == ADJ_OK; i++)
         if (e->backends.list[i]->progress != NULL)
-            (void)open_backend(e, i, 1);
+            (void)open_backend(e, i);
     return e->status;
 }
 
@@ -176,22 +166,16 @@ static int may_query(const adj_exec *e, const step *s, const candidate *c)
 
 adj_status next_group_kernel(adj_exec *e, const step *s, candidate *c)
 {
-    const int first = first_backend(e, s->group.node[0]->op);
     while (e->status == ADJ_OK) {
         while (c->backend != NULL && next_kernel(c))
             if (may_query(e, s, c))
                 return ADJ_OK;
-        int backend = c->backend != NULL ? c->index + 1 : first;
-        while (backend <= e->backends.fallback &&
-               !open_backend(e, backend, backend > first && c->is_spare) && e->status == ADJ_OK)
-            backend++;
-        if (backend > e->backends.fallback)
+        const int i = c->backend != NULL ? c->index + 1 : first_backend(e, s->group.node[0]->op);
+        if (i > e->backends.fallback)
             return ADJ_ENOKERNEL;
-        if (e->status == ADJ_OK)
-            *c = (candidate){.backend = e->backends.list[backend],
-                             .opened = e->backends.opened[backend],
-                             .index = backend,
-                             .is_spare = c->is_spare};
+        if (open_backend(e, i))
+            *c = (candidate){
+                .backend = e->backends.list[i], .opened = e->backends.opened[i], .index = i};
     }
     return e->status;
 }
@@ -300,10 +284,9 @@ static adj_status select_by_estimate(adj_exec *e, step *s)
         int refused = is_single && c.index != first && s->kernel == NULL && s->why == NULL;
         if (refused && set_why(e, s, why) != ADJ_OK)
             break;
-        if (prepare_wanted(e, &other, &c) == ADJ_OK) {
+        if (prepare_wanted(e, &other, &c) == ADJ_OK)
             keep_faster(e, s, &other);
-            c.is_spare = 1;
-        } else if (other.prep.why[0] != '\0')
+        else if (other.prep.why[0] != '\0')
             memcpy(why, other.prep.why, ADJ_WHY);
     }
     if (e->status != ADJ_OK) {

@@ -65,7 +65,6 @@ static adj_status enter_all(adj_exec *e, race *r, const step *s, double deadline
     while (!*late && next_group_kernel(e, s, &c) == ADJ_OK)
         while (!*late && r->n < MAX_CANDIDATES && enter(e, r, s, &c) == ADJ_OK) {
             c.number++;
-            c.is_spare = 1;
             *late = seconds_now() > deadline;
         }
     return e->status;

@@ -200,7 +200,7 @@ static int is_known(const adj_exec *e, const step *s, const tune_entry *x, int i
  * may be another one today, all are looked at if it is not there. ADJ_ENOKERNEL: it is nowhere. */
 static adj_status prepare_known(adj_exec *e, step *s, const tune_entry *x, int in_any_layout)
 {
-    candidate c = {.index = NONE, .is_spare = 1};
+    candidate c = {.index = NONE};
     adj_status status;
     do
         status = next_group_kernel(e, s, &c);
