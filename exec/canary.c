@@ -50,30 +50,15 @@ static int is_in_use(const slot *s, int step)
            (s->kept || (s->first != NONE && s->first <= step && s->last >= step));
 }
 
-/* Returns the nearest slot in use behind or before s, which a longer overrun would reach. */
-static const slot *neighbor(const plan *p, const slot *s, int is_behind, int step)
-{
-    const slot *nearest = NULL;
-    for (const slot *o = p->slot; o < p->slot + p->n_slot; o++)
-        if (is_in_use(o, step) && o != s && is_behind == (o->data > s->data) &&
-            (nearest == NULL || is_behind == (o->data < nearest->data)))
-            nearest = o;
-    return nearest;
-}
-
 static adj_status tell_overrun(adj_exec *e, int step, const slot *s, int is_behind)
 {
     const plan *p = &e->plan;
     const adj_node *n = p->buffer[p->step[step].out[0]].value;
     const char *where = is_behind ? "behind" : "before";
-    const slot *next = neighbor(p, s, is_behind, step);
-    char of[NAME], other[NAME] = "nothing in use";
+    char of[NAME];
     name_slot(e, s, of);
-    if (next != NULL)
-        name_slot(e, next, other);
-    return adj_exec_fail(e, ADJ_EBACKEND,
-                         "adj_run: step %d (%s, %s) wrote %s the %zu bytes of %s, towards %s", step,
-                         n->op->name, p->step[step].prep.impl, where, s->bytes, of, other);
+    return adj_exec_fail(e, ADJ_EBACKEND, "adj_run: step %d (%s, %s) wrote %s the %zu bytes of %s",
+                         step, n->op->name, p->step[step].prep.impl, where, s->bytes, of);
 }
 
 adj_status check_canaries(adj_exec *e, int step)

@@ -101,7 +101,7 @@ Test(checking, canaries_see_what_is_written_outside)
                      reach);
         expect_text(adj_exec_message(r.e), reach > 0 ? "wrote behind" : "wrote before");
         expect_text(adj_exec_message(r.e), "(relu, sloppy:first)");
-        expect_text(adj_exec_message(r.e), "the 20 bytes of relu, towards ");
+        expect_text(adj_exec_message(r.e), "the 20 bytes of relu");
         rig_free(&r);
     }
 }
