@@ -16,7 +16,7 @@ void progress_backends(const adj_exec *e);
 
 /* ---- verify.c: the proof that a plan computes its graph ---- */
 
-/* Fails with ADJ_EBACKEND if the proof fails; the message has the step, the values and the bytes.
+/* Fails with ADJ_EBACKEND if the proof fails; the message has the step and the values.
  * Requires: a bound plan. */
 adj_status verify_plan(adj_exec *e);
 

@@ -5,8 +5,6 @@
 #include "candidate.h"
 #include "walk.h"
 
-enum { LOCATION = 60 };
-
 /* ---- the map ---- */
 
 /* Returns range i of the map, by address. */
@@ -92,57 +90,31 @@ void name_step(const walk *w, int i, char text[NAME])
     snprintf(text, NAME, "step %d (%s%.80s)", i, kind[s->kind], name);
 }
 
-static int is_inside(const exec_area *a, uintptr_t start, uintptr_t end)
-{
-    return start >= (uintptr_t)a->data && end <= (uintptr_t)a->data + a->bytes;
-}
-
-/* Writes the position of the place, such as "arena offset 64". */
-static void name_location(const walk *w, const place *p, char text[LOCATION])
-{
-    const exec_memory *m = &w->e->memory;
-    const uintptr_t at = (uintptr_t)p->data - w->e->plan.gap;
-    const int is_kept = is_inside(&m->storage, at, at);
-    const exec_area *a = is_kept ? &m->storage : &m->arena;
-    if (is_inside(a, at, at))
-        snprintf(text, LOCATION, "%s offset %zu", is_kept ? "storage" : "arena",
-                 (size_t)(at - (uintptr_t)a->data));
-    else
-        snprintf(text, LOCATION, "an address outside the executor's memory");
-}
-
 /* Fails because the place does not hold the value that `reader` needs. */
 static adj_status fail_read(walk *w, const char *reader, const place *p)
 {
-    char value[NAME], other[NAME], writer[NAME] = "", where[LOCATION];
+    char value[NAME], other[NAME], writer[NAME] = "";
     const uintptr_t at = (uintptr_t)p->data, gap = w->e->plan.gap;
     const content *c = find_any(w, at - gap, at + p->bytes + gap);
     name_place(w->e, p, value);
-    name_location(w, p, where);
     if (c == NULL)
-        return set_error(w->e, ADJ_EBACKEND,
-                         "adj_exec_new: plan: %s reads %s before anything is written to its %zu "
-                         "bytes at %s",
-                         reader, value, p->bytes, where);
+        return set_error(w->e, ADJ_EBACKEND, "adj_exec_new: plan: %s reads %s before it is written",
+                         reader, value);
     const place there = {.value = c->value, .layout = c->layout, .backend = c->backend};
     name_place(w->e, &there, other);
     if (c->step != NONE)
         name_step(w, c->step, writer);
     return set_error(w->e, ADJ_EBACKEND,
-                     "adj_exec_new: plan: %s reads %s, but its %zu bytes at %s hold %s%s%s%s",
-                     reader, value, p->bytes, where, other,
-                     writer[0] != '\0' ? ", written by " : "", writer,
-                     c->run < w->run ? " in the run before" : "");
+                     "adj_exec_new: plan: %s reads %s, but its memory holds %s%s%s", reader, value,
+                     other, writer[0] != '\0' ? ", written by " : "", writer);
 }
 
 adj_status fail_step(walk *w, int i, const char *what, const place *p)
 {
-    char step[NAME], value[NAME], where[LOCATION];
+    char step[NAME], value[NAME];
     name_step(w, i, step);
     name_place(w->e, p, value);
-    name_location(w, p, where);
-    return set_error(w->e, ADJ_EBACKEND, "adj_exec_new: plan: %s %s %s (%zu bytes at %s)", step,
-                     what, value, p->bytes, where);
+    return set_error(w->e, ADJ_EBACKEND, "adj_exec_new: plan: %s %s %s", step, what, value);
 }
 
 /* ---- places ---- */
@@ -213,13 +185,18 @@ adj_status require(walk *w, const char *reader, const place *p)
     return is_held(w, p) ? ADJ_OK : fail_read(w, reader, p);
 }
 
+static int is_inside(const exec_area *a, uintptr_t start, uintptr_t end)
+{
+    return start >= (uintptr_t)a->data && end <= (uintptr_t)a->data + a->bytes;
+}
+
 adj_status hold(walk *w, const place *p, int step, int lasts)
 {
     const plan *plan = &w->e->plan;
     const exec_memory *m = &w->e->memory;
     const uintptr_t at = (uintptr_t)p->data, start = at - plan->gap,
                     end = at + (p->bytes + 63) / 64 * 64 + plan->gap;
-    const content c = {held_value(w, p), p->layout, p->backend, step, w->run, lasts};
+    const content c = {held_value(w, p), p->layout, p->backend, step, lasts};
     if (p->bytes == 0)
         return ADJ_OK;
     if (at % 64 != 0 || !(is_inside(&m->arena, start, end) || is_inside(&m->storage, start, end)))

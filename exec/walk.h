@@ -10,7 +10,6 @@ typedef struct {
     const adj_layout *layout;
     int backend; /* backend that defines the layout */
     int step;    /* step that wrote it; NONE: the value of a leaf */
-    int run;     /* run in which it was written */
     int lasts;   /* 1: stays the same in every run until a parameter is set */
 } content;
 

@@ -231,7 +231,7 @@ typedef struct {
 
 static const spoiled list[] = {
     {forward, ALONE, overlap, 0,
-     "(mul) reads sigmoid \"kept\", but its 256 bytes at arena offset 0 hold sqrt \"root\", "
+     "(mul) reads sigmoid \"kept\", but its memory holds sqrt \"root\", "
      "written by step 1 (sqrt \"root\")"},
     {forward, ALONE, overlap_partly, 0, "(mul) reads sigmoid \"kept\""},
     {forward, ALONE, off_by_bytes, 0, "not a multiple of 64: sqrt \"root\""},
@@ -239,23 +239,20 @@ static const spoiled list[] = {
     {forward, PLAIN, short_arena, 0, "outside the executor's memory: "},
     {forward, PLAIN, short_storage, 0, "outside the executor's memory: input \"x\""},
     {forward, PLAIN, short_slot, 0, "finds a slot of another size for sigmoid \"kept\""},
-    {forward, ALONE, missing, 0,
-     "(exp \"e\") reads sqrt \"root\" before anything is written to its 256 bytes at arena offset "
-     "256"},
-    {forward, ALONE, swapped, 0, "(exp \"e\") reads sqrt \"root\" before anything is written"},
+    {forward, ALONE, missing, 0, "(exp \"e\") reads sqrt \"root\" before it is written"},
+    {forward, ALONE, swapped, 0, "(exp \"e\") reads sqrt \"root\" before it is written"},
     {forward, ALONE, other_operand, 1, "(mul) reads sigmoid \"kept\", but"},
     {forward, PLAIN, unclaimed, 1,
      "(exp \"e\") writes its result over an operand that it may not overwrite: sqrt \"root\""},
     {forward, ALONE, in_place_of_input, 0,
-     "the next run reads input \"x\", but its 256 bytes at storage offset 0 hold sqrt \"root\", "
-     "written by step 1"},
+     "the next run reads input \"x\", but its memory holds sqrt \"root\", written by step 1"},
     {forward, PLAIN, lost_operand, 1, "(mul) is not given its operand exp \"e\""},
     {forward, ALONE, lost_fetch, 1, "a fetch reads mul"},
     {layouts, ALONE, wrong_layout, 1,
-     "(tanh \"magnitude\") reads exp \"e\", but its 256 bytes at arena offset 256 hold exp \"e\" "
+     "(tanh \"magnitude\") reads exp \"e\", but its memory holds exp \"e\" "
      "in turned, written by step 1 (reorder of exp \"e\")"},
     {layouts, ALONE, missing_reorder, 1,
-     "(tanh \"magnitude\") reads exp \"e\" in turned, but its 256 bytes at arena offset 0 hold exp "
+     "(tanh \"magnitude\") reads exp \"e\" in turned, but its memory holds exp "
      "\"e\", written by step 0"},
     {layouts, ALONE, scratch_over_operand, 1,
      "has its scratch over its operand exp \"e\" in turned"},
@@ -263,8 +260,7 @@ static const spoiled list[] = {
     {layouts, ALONE, short_scratch, 0, "finds a slot of another size for scratch"},
     {layouts, ALONE, no_scratch, 1, "outside the executor's memory: scratch"},
     {inference, ALONE, not_kept, 0,
-     "(mul) reads sigmoid \"packed\", but its 256 bytes at arena offset 512 hold exp, written by "
-     "step 3 (exp) in the run before"},
+     "(mul) reads sigmoid \"packed\", but its memory holds exp, written by step 3 (exp)"},
     {inference, PLAIN, too_invariant, 1,
      "(mul) runs only when a parameter has changed, but depends on a value that changes in every "
      "run: input \"x\""},
@@ -272,14 +268,13 @@ static const spoiled list[] = {
      "runs only when a parameter has changed, but depends on a value that changes in every run: "
      "param \"w\""},
     {train, PLAIN, updated_too_early, 1,
-     "(ema) reads param \"w\", but its 256 bytes at storage offset 0 hold sgd_step \"next\", "
-     "written by step"},
+     "(ema) reads param \"w\", but its memory holds sgd_step \"next\", written by step"},
     {train, PLAIN, not_copied, 1, "a fetch reads param \"w\", but"},
     {train, PLAIN, next_of_another, 1, "the update of param \"w\" reads sgd_step \"next\", but"},
     {train, PLAIN, leaf_of_another, 1, "assigns another leaf's next value to state \"mean\""},
     {train, PLAIN, next_overwritten, 1,
-     "the update of param \"w\" reads sgd_step \"next\", but its 256 bytes at storage offset 0 "
-     "hold param \"w\""},
+     "the update of param \"w\" reads sgd_step \"next\", but its memory "
+     "holds param \"w\""},
     {train, PLAIN, leaf_over_leaf, 0, "the first step reads param \"w\""},
     {train, PLAIN, fails_late, 0,
      "can fail after an update was computed in place of state \"mean\""},
