@@ -25,7 +25,7 @@ static adj_status make_primitive(onednn *o, const adj_group *g, int function, co
                                  adj_prep *p)
 {
     const adj_node *n = g->node[0];
-    eltwise_request r = {functions[function].kind, data, functions[function].alpha, 0};
+    eltwise_request r = {functions[function].kind, data, functions[function].alpha};
     pd_query q = {o->engine, o->attr};
     int backward = functions[function].backward;
     const primitive_arg forward_args[] = {

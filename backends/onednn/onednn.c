@@ -58,8 +58,7 @@ adj_status onednn_check(const adj_node *n, char *why)
 adj_status onednn_check_products(const onednn *o, const adj_node *n, char *why)
 {
     const int avx512 = dnnl_cpu_isa_avx512_core, bf16 = dnnl_cpu_isa_avx512_core_bf16;
-    const int isa = o->here.isa;
-    if (n->in[0]->type.dtype != ADJ_BF16 || (isa & avx512) != avx512 || (isa & bf16) == bf16)
+    if (n->in[0]->type.dtype != ADJ_BF16 || (o->isa & avx512) != avx512 || (o->isa & bf16) == bf16)
         return ADJ_OK;
     snprintf(why, ADJ_WHY, "%s: oneDNN emulates bf16 without avx512_bf16, which is slow",
              n->op->name);
@@ -172,7 +171,7 @@ static adj_status open_backend(const adj_backend_opts *opts, void **backend)
         return ADJ_ENOMEM;
     o->allocator = *opts->allocator;
     o->math = opts->math;
-    o->here = this_machine();
+    o->isa = (int)dnnl_get_effective_cpu_isa(); /* slow in a virtual machine: asked once */
     adj_status quarantine = set_quarantine(o, opts);
     if (quarantine != ADJ_OK) {
         close_backend(o);
@@ -191,6 +190,15 @@ static adj_status open_backend(const adj_backend_opts *opts, void **backend)
     return ADJ_OK;
 }
 
+/* "2.6.3 avx512_core": oneDNN's version and instruction set. */
+static void describe(char *text, size_t size)
+{
+    const dnnl_version_t *v = dnnl_version();
+    char isa[ISA_NAME];
+    isa_spell((int)dnnl_get_effective_cpu_isa(), isa);
+    snprintf(text, size, "%d.%d.%d %s", v->major, v->minor, v->patch, isa);
+}
+
 static const adj_kernel *const kernels[] = {
     &onednn_conv, &onednn_matmul, &onednn_avg_pool, &onednn_eltwise, &onednn_transpose, NULL,
 };
@@ -201,7 +209,7 @@ const adj_backend adj_backend_onednn = {
     .open = open_backend,
     .close = close_backend,
     .kernels = kernels,
-    .describe = machine_describe,
+    .describe = describe,
     .layout_bytes = layout_bytes,
     .layout_name = layout_name,
     .reorder_prepare = layout_reorder_prepare,

@@ -10,17 +10,12 @@
 #include "version.h"
 
 typedef struct {
-    int version; /* version of oneDNN: major*10000 + minor*100 + patch */
-    int isa;     /* a bit for each level; a higher level has all bits of the lower ones */
-} machine;
-
-typedef struct {
     adj_allocator allocator;
     dnnl_engine_t engine;
     dnnl_stream_t stream;
     dnnl_primitive_attr_t attr; /* the caller brings the scratchpad */
     adj_layout *layouts;        /* the interned layouts */
-    machine here;
+    int isa; /* a bit for each level; a higher level has all bits of the lower ones */
     int no_quarantine;
     adj_math math;
 } onednn;
@@ -110,17 +105,13 @@ typedef struct {
     const char *name; /* pd_name(); NULL for any implementation */
     int channels_last;
 } implementation;
-/* Queries the processor, which takes microseconds in a virtual machine: call once per backend. */
-machine this_machine(void);
 /* Returns why this implementation must not be run, or NULL if it may. */
 const char *quarantined(const onednn *o, const implementation *i);
-/* Returns why the built-in rows forbid the implementation on machine m, or NULL. */
-const char *known_fault(const implementation *i, machine m);
-/* Return the number of built-in rows, and whether that row applies to i on machine m. */
+/* Returns why the built-in rows forbid the implementation on an instruction set, or NULL. */
+const char *known_fault(const implementation *i, int isa);
+/* Return the number of built-in rows, and whether that row applies to i on an instruction set. */
 int n_known_fault(void);
-int is_known_fault(int row_number, const implementation *i, machine m);
-/* "2.6.3 avx512_core": oneDNN's version and instruction set. */
-void machine_describe(char *text, size_t size);
+int is_known_fault(int row_number, const implementation *i, int isa);
 
 extern const adj_kernel onednn_conv, onednn_matmul, onednn_avg_pool, onednn_eltwise,
     onednn_transpose;

@@ -1,20 +1,16 @@
 /* quarantine.c - problems that oneDNN is known to compute wrongly, and that are not run with it.
  *
- * A row applies to a class of problems (computation, types, shapes), a range of versions and an
- * instruction set. It covers every implementation of such a problem, since the fault was seen in
- * one and the others have not been shown to be right. If they have been, the row names the wrong
- * one. The caller continues with the next implementation or layout, and finally with another
- * backend. A row without a last version stays open until a version has been checked. tools/sweep
- * searches for further faults. */
+ * A row applies to a class of problems (computation, types, shapes) and an instruction set. It
+ * covers every implementation of such a problem, since the fault was seen in one and the others
+ * have not been shown to be right. If they have been, the row names the wrong one. The caller
+ * continues with the next implementation or layout, and finally with another backend. A row applies
+ * to every version: none has been shown to be right. tools/sweep searches for further faults. */
 #include <string.h>
 
 #include "onednn.h"
 
-enum { ANY_VERSION = 0, VERSION_2_0_0 = 20000 };
-
 typedef struct {
-    int first, last; /* versions, both included; ANY_VERSION for open */
-    int isa;         /* dnnl_cpu_isa_t; applies to CPUs that have it; 0 for any */
+    int isa; /* dnnl_cpu_isa_t; applies to CPUs that have it; 0 for any */
     task task;
     int half; /* only bf16 and f16 */
     int (*applies)(const implementation *i);
@@ -91,50 +87,26 @@ static const char fourth[] = "writes one tile of pixels too many";
 static const char below[] = "may crash where a window lies below the image";
 static const char rounds[] = "sums overlapping windows in the half type";
 static const row rows[] = {
-    {.first = VERSION_2_0_0,
-     .isa = dnnl_cpu_isa_avx2,
+    {.isa = dnnl_cpu_isa_avx2,
      .task = TASK_BACKWARD_WEIGHTS,
      .applies = copies_below_8,
      .reason = overrun},
-    {.first = VERSION_2_0_0,
-     .isa = dnnl_cpu_isa_avx512_core,
+    {.isa = dnnl_cpu_isa_avx512_core,
      .task = TASK_BACKWARD_WEIGHTS,
      .applies = copies_below_16,
      .reason = overrun},
-    {.first = VERSION_2_0_0,
-     .task = TASK_BACKWARD_WEIGHTS,
-     .half = 1,
-     .applies = dilates_rows,
-     .reason = unwritten},
-    {.first = VERSION_2_0_0,
-     .task = TASK_BACKWARD_WEIGHTS,
-     .half = 1,
-     .applies = steps_over_rows,
-     .reason = unwritten},
-    {.first = VERSION_2_0_0,
-     .task = TASK_FORWARD,
-     .half = 1,
-     .applies = adds_odd_inputs,
-     .reason = odd},
-    {.first = VERSION_2_0_0,
-     .task = TASK_BACKWARD_DATA,
-     .half = 1,
-     .applies = adds_odd_outputs,
-     .reason = odd},
-    {.first = VERSION_2_0_0,
-     .task = TASK_AVG_POOL_BACKWARD,
-     .half = 1,
-     .applies = windows_overlap,
-     .reason = rounds},
-    {.first = VERSION_2_0_0,
-     .isa = dnnl_cpu_isa_avx512_core_amx,
+    {.task = TASK_BACKWARD_WEIGHTS, .half = 1, .applies = dilates_rows, .reason = unwritten},
+    {.task = TASK_BACKWARD_WEIGHTS, .half = 1, .applies = steps_over_rows, .reason = unwritten},
+    {.task = TASK_FORWARD, .half = 1, .applies = adds_odd_inputs, .reason = odd},
+    {.task = TASK_BACKWARD_DATA, .half = 1, .applies = adds_odd_outputs, .reason = odd},
+    {.task = TASK_AVG_POOL_BACKWARD, .half = 1, .applies = windows_overlap, .reason = rounds},
+    {.isa = dnnl_cpu_isa_avx512_core_amx,
      .task = TASK_FORWARD,
      .half = 1,
      .applies = is_three_tiles,
      .reason = fourth,
      .only = "jit_1x1:avx512_core_amx"},
-    {.first = VERSION_2_0_0,
-     .isa = dnnl_cpu_isa_avx512_core_amx,
+    {.isa = dnnl_cpu_isa_avx512_core_amx,
      .task = TASK_FORWARD,
      .half = 1,
      .applies = steps_below_image,
@@ -142,43 +114,26 @@ static const row rows[] = {
      .only = "brgconv:"},
 };
 
-machine this_machine(void)
-{
-    const dnnl_version_t *v = dnnl_version();
-    return (machine){v->major * 10000 + v->minor * 100 + v->patch,
-                     (int)dnnl_get_effective_cpu_isa()};
-}
-
 int n_known_fault(void) { return (int)(sizeof rows / sizeof *rows); }
 
-int is_known_fault(int row_number, const implementation *i, machine m)
+int is_known_fault(int row_number, const implementation *i, int isa)
 {
     const row *r = &rows[row_number];
-    return m.version >= r->first && (r->last == ANY_VERSION || m.version <= r->last) &&
-           (m.isa & r->isa) == r->isa && i->task == r->task &&
+    return (isa & r->isa) == r->isa && i->task == r->task &&
            (!r->half || i->dtype == ADJ_BF16 || i->dtype == ADJ_F16) &&
            (r->only == NULL || i->name == NULL || strstr(i->name, r->only) != NULL) &&
            r->applies(i);
 }
 
-const char *known_fault(const implementation *i, machine m)
+const char *known_fault(const implementation *i, int isa)
 {
     for (int k = 0; k < n_known_fault(); k++)
-        if (is_known_fault(k, i, m))
+        if (is_known_fault(k, i, isa))
             return rows[k].reason;
     return NULL;
 }
 
 const char *quarantined(const onednn *o, const implementation *i)
 {
-    return o->no_quarantine ? NULL : known_fault(i, o->here);
-}
-
-void machine_describe(char *text, size_t size)
-{
-    machine m = this_machine();
-    char isa[ISA_NAME];
-    isa_spell(m.isa, isa);
-    snprintf(text, size, "%d.%d.%d %s", m.version / 10000, m.version / 100 % 100, m.version % 100,
-             isa);
+    return o->no_quarantine ? NULL : known_fault(i, o->isa);
 }

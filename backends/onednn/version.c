@@ -139,17 +139,16 @@ dnnl_status_t pd_pool_backward(const pd_query *q, const pool_request *r, const_p
 dnnl_status_t pd_eltwise(const pd_query *q, const eltwise_request *r, pd *out)
 {
     *out = NULL;
-    return dnnl_eltwise_forward_primitive_desc_create(out, q->engine, dnnl_forward_training,
-                                                      r->kind, r->data, r->data, r->alpha, r->beta,
-                                                      q->attr);
+    return dnnl_eltwise_forward_primitive_desc_create(
+        out, q->engine, dnnl_forward_training, r->kind, r->data, r->data, r->alpha, 0, q->attr);
 }
 
 dnnl_status_t pd_eltwise_backward(const pd_query *q, const eltwise_request *r, const_pd forward,
                                   pd *out)
 {
     *out = NULL;
-    return dnnl_eltwise_backward_primitive_desc_create(
-        out, q->engine, r->kind, r->data, r->data, r->data, r->alpha, r->beta, forward, q->attr);
+    return dnnl_eltwise_backward_primitive_desc_create(out, q->engine, r->kind, r->data, r->data,
+                                                       r->data, r->alpha, 0, forward, q->attr);
 }
 
 dnnl_status_t pd_matmul(const pd_query *q, const_md a, const_md b, const_md bias, const_md y,
@@ -291,8 +290,8 @@ dnnl_status_t pd_pool_backward(const pd_query *q, const pool_request *r, const_p
 dnnl_status_t pd_eltwise(const pd_query *q, const eltwise_request *r, pd *out)
 {
     dnnl_eltwise_desc_t d;
-    dnnl_status_t status = dnnl_eltwise_forward_desc_init(&d, dnnl_forward_training, r->kind,
-                                                          r->data, r->alpha, r->beta);
+    dnnl_status_t status =
+        dnnl_eltwise_forward_desc_init(&d, dnnl_forward_training, r->kind, r->data, r->alpha, 0);
     return fetch(q, status, &d, NULL, out);
 }
 
@@ -301,7 +300,7 @@ dnnl_status_t pd_eltwise_backward(const pd_query *q, const eltwise_request *r, c
 {
     dnnl_eltwise_desc_t d;
     dnnl_status_t status =
-        dnnl_eltwise_backward_desc_init(&d, r->kind, r->data, r->data, r->alpha, r->beta);
+        dnnl_eltwise_backward_desc_init(&d, r->kind, r->data, r->data, r->alpha, 0);
     return fetch(q, status, &d, forward, out);
 }
 
@@ -317,41 +316,30 @@ dnnl_status_t pd_matmul(const pd_query *q, const_md a, const_md b, const_md bias
 
 /* ---- instruction sets ---- */
 
-static const struct {
-    const char *name;
-    int bits;
-} isas[] = {
-    {"sse41", dnnl_cpu_isa_sse41},
-    {"avx", dnnl_cpu_isa_avx},
-    {"avx2", dnnl_cpu_isa_avx2},
-    {"avx2_vnni", dnnl_cpu_isa_avx2_vnni},
-    {"avx512_core", dnnl_cpu_isa_avx512_core},
-    {"avx512_core_vnni", dnnl_cpu_isa_avx512_core_vnni},
-    {"avx512_core_bf16", dnnl_cpu_isa_avx512_core_bf16},
-    {"avx512_core_amx", dnnl_cpu_isa_avx512_core_amx},
-#if DNNL_VERSION_MAJOR >= 3
-    {"avx2_vnni_2", dnnl_cpu_isa_avx2_vnni_2},
-    {"avx512_core_fp16", dnnl_cpu_isa_avx512_core_fp16},
-    {"avx512_core_amx_fp16", dnnl_cpu_isa_avx512_core_amx_fp16},
-#endif
-};
-enum { N_ISA = sizeof isas / sizeof *isas };
-#if defined(__x86_64__)
-enum { HAS_NAMES = 1 };
-#else /* these bits stand for other instruction sets, which dnnl.h does not name */
-enum { HAS_NAMES = 0 };
-#endif
-static const char unnamed[] = "isa_0x";
-
 void isa_spell(int isa, char name[ISA_NAME])
 {
-    for (int i = 0; i < N_ISA && HAS_NAMES; i++)
-        if (isa == isas[i].bits) {
+    snprintf(name, ISA_NAME, "isa_0x%x", (unsigned)isa);
+#if defined(__x86_64__) /* elsewhere these bits stand for sets that dnnl.h does not name */
+    static const struct {
+        const char *name;
+        int bits;
+    } isas[] = {
+        {"sse41", dnnl_cpu_isa_sse41},
+        {"avx", dnnl_cpu_isa_avx},
+        {"avx2", dnnl_cpu_isa_avx2},
+        {"avx2_vnni", dnnl_cpu_isa_avx2_vnni},
+        {"avx512_core", dnnl_cpu_isa_avx512_core},
+        {"avx512_core_vnni", dnnl_cpu_isa_avx512_core_vnni},
+        {"avx512_core_bf16", dnnl_cpu_isa_avx512_core_bf16},
+        {"avx512_core_amx", dnnl_cpu_isa_avx512_core_amx},
+#if DNNL_VERSION_MAJOR >= 3
+        {"avx2_vnni_2", dnnl_cpu_isa_avx2_vnni_2},
+        {"avx512_core_fp16", dnnl_cpu_isa_avx512_core_fp16},
+        {"avx512_core_amx_fp16", dnnl_cpu_isa_avx512_core_amx_fp16},
+#endif
+    };
+    for (size_t i = 0; i < sizeof isas / sizeof *isas; i++)
+        if (isa == isas[i].bits)
             snprintf(name, ISA_NAME, "%s", isas[i].name);
-            return;
-        }
-    if (isa == 0)
-        snprintf(name, ISA_NAME, "*");
-    else
-        snprintf(name, ISA_NAME, "%s%x", unnamed, (unsigned)isa);
+#endif
 }

@@ -69,7 +69,7 @@ dnnl_status_t pd_pool_backward(const pd_query *q, const pool_request *r, const_p
 typedef struct {
     dnnl_alg_kind_t kind;
     const_md data; /* descriptor of every operand and the result */
-    float alpha, beta;
+    float alpha;
 } eltwise_request;
 dnnl_status_t pd_eltwise(const pd_query *q, const eltwise_request *r, pd *out);
 dnnl_status_t pd_eltwise_backward(const pd_query *q, const eltwise_request *r, const_pd forward,
@@ -81,7 +81,7 @@ dnnl_status_t pd_matmul(const pd_query *q, const_md a, const_md b, const_md bias
 /* Instruction sets are bit sets: a higher one has all bits of the lower. */
 enum { ISA_NAME = 24 };
 /* Writes the name of dnnl_get_effective_cpu_isa()'s value; "isa_0x..." if it has no name here,
- * as on aarch64; "*" for none. */
+ * as on aarch64. */
 void isa_spell(int isa, char name[ISA_NAME]);
 
 #endif
