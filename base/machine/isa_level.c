@@ -1,10 +1,10 @@
 /* isa_level.c - see isa_level.h. */
 #include "isa_level.h"
 
-#include "x86_features.h"
-
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 /* Compilers have no feature name for AMX tiles. The emulator of the tests has them wherever it
  * has avx512_bf16. */
@@ -13,10 +13,11 @@ static int may_use_tiles(void)
 #if defined(EMULATED_TILES)
     return 1;
 #else
-    const unsigned bf16 = 1U << 22, tile = 1U << 24; /* bits of register d of CPUID leaf 7 */
+    const unsigned bf16 = 1U << 22, tile = 1U << 24;    /* bits of register d of CPUID leaf 7 */
+    const long ask_permission = 0x1023, tile_data = 18; /* ARCH_REQ_XCOMP_PERM, XTILEDATA */
     unsigned a, b, c, d;
     return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & bf16) != 0 && (d & tile) != 0 &&
-           x86_allow_tiles();
+           syscall(SYS_arch_prctl, ask_permission, tile_data) == 0;
 #endif
 }
 

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "machine.h"
-#include "x86_features.h"
 
 enum { PATH = 320, LINE = 8192 };
 static const size_t max_cache = (size_t)1 << 40;
@@ -49,10 +48,13 @@ static int cpuinfo(const char *root, const char *key, size_t size, char *value)
     return found;
 }
 
-/* Stores the words of the list that are relevant instruction sets. */
+/* Stores the words of the list that are instruction sets of kernels. */
 static void keep_features(machine_facts *m, char *list)
 {
-    static const char known[] = " asimd asimdhp fphp asimdfhm i8mm bf16 sve sve2 svebf16 sme ";
+    static const char known[] =
+        " sse4_2 avx f16c fma avx2 avx_vnni avx512f avx512dq avx512bw avx512vl avx512_vnni "
+        "avx512_bf16 avx512_fp16 amx_tile amx_int8 amx_bf16 "
+        "asimd asimdhp fphp asimdfhm i8mm bf16 sve sve2 svebf16 sme ";
     char *next = NULL;
     size_t used = 0;
     for (char *word = strtok_r(list, " \t", &next); word != NULL;
@@ -109,10 +111,9 @@ machine_facts machine_look(const char *root)
     machine_facts m = {.name = "unknown processor"};
     char list[LINE];
     (void)cpuinfo(root, "model name", sizeof m.name, m.name);
-    if (cpuinfo(root, "Features", sizeof list, list)) /* the key on 64-bit ARM */
+    if (cpuinfo(root, "flags", sizeof list, list) ||  /* the key on x86 */
+        cpuinfo(root, "Features", sizeof list, list)) /* on 64-bit ARM */
         keep_features(&m, list);
-    else
-        (void)x86_features(sizeof m.features, m.features);
     while (m.n_cache < MACHINE_CACHES && read_cache(&m.cache[m.n_cache], root, m.n_cache))
         m.n_cache++;
     return m;
