@@ -140,7 +140,7 @@ Test(selection, time_depends_on_the_runs)
                    "adj_exec_new: tune_runs is wrong (got -1, expected 0 or more)");
 }
 
-/* A step that a tenth of a second was too short for is timed only with clearly more. */
+/* A step that a tenth of a second was too short for is timed only with 1.5 times as much. */
 Test(selection, too_little_time_is_cached)
 {
     static char late[4096];
