@@ -314,8 +314,7 @@ import_fn import_quantize, import_dequantize;
 import_fn import_reduce, import_arg_max, import_nll_loss, import_softmax_cross_entropy;
 import_fn import_resize, import_upsample;
 import_fn import_split_to_sequence, import_sequence_construct, import_sequence_empty,
-    import_sequence_insert, import_sequence_erase, import_sequence_at, import_sequence_length,
-    import_concat_from_sequence;
+    import_sequence_insert, import_sequence_at, import_concat_from_sequence;
 import_fn import_slice, import_gather, import_gather_nd, import_pad;
 int fold_all(call *n, operation o);
 /* Applies a function to each element of a known operand. */

@@ -118,33 +118,12 @@ int import_sequence_insert(call *n)
     return 1;
 }
 
-int import_sequence_erase(call *n)
-{
-    const value *v = in_sequence(n);
-    int64_t at;
-    if (v == NULL || !place_in(n, 1, v->n_part, v->n_part - 1, v->n_part, &at))
-        return 0;
-    if (v->n_part < 1)
-        return refuse(n, "the sequence is empty");
-    if (!new_sequence(n, v->n_part - 1, v->elem))
-        return 0;
-    for (int64_t i = 0; i + 1 < v->n_part; i++)
-        n->out[0].part[i] = v->part[i + (i >= at)];
-    return 1;
-}
-
 int import_sequence_at(call *n)
 {
     const value *v = in_sequence(n);
     int64_t at;
     return v != NULL && place_in(n, 1, v->n_part, -1, v->n_part, &at) &&
            (at >= 0 || refuse(n, "its position is missing")) && give_at(n, 0, v->part[at], v->elem);
-}
-
-int import_sequence_length(call *n)
-{
-    const value *v = in_sequence(n);
-    return v != NULL && give_int(n, v->n_part);
 }
 
 /* Joins the elements along an axis, or along a new one. */
