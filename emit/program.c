@@ -1,7 +1,6 @@
 /* program.c - see program.h. */
 #include "program.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,34 +40,8 @@ void unit_close(unit *u)
     free(u->names.name);
 }
 
-/* True if an identifier may be a keyword, a type or a macro: a single word, capitals, or a name
- * that ends as such names do. */
-static int is_risky(const char *name)
-{
-    static const char *const ends[] = {"_t",  "_cast",  "_local", "_assert",
-                                       "_eq", "_await", "_yield", "_return"};
-    int has_lower = 0;
-    const size_t n = strlen(name);
-    for (const char *c = name; *c != '\0'; c++)
-        has_lower |= islower((unsigned char)*c) != 0;
-    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
-        if (n >= strlen(ends[i]) && strcmp(name + n - strlen(ends[i]), ends[i]) == 0)
-            return 1;
-    return !has_lower || strchr(name, '_') == NULL;
-}
-
-/* Names an array after a text and a suffix. */
-static int name_array(unit *u, const char *from, const char *suffix, char to[IDENTIFIER])
-{
-    name_list probe = {0};
-    const int fits = new_name(&probe, from, suffix, to);
-    free(probe.name);
-    const expression safe =
-        is_risky(to) ? expr("%s_%.120s", u->prefix, from) : expr("%.150s", from);
-    return fits && new_name(&u->names, safe.s, suffix, to);
-}
-
-/* Adds a copy of the data as an array; label and suffix as in its comment and its name. */
+/* Adds a copy of the data as an array; label and suffix as in its comment and its name. The name
+ * begins with the prefix, so that it is no keyword, type or macro. */
 static array *add_array(unit *u, const char *label, adj_type type, const void *data,
                         const char *from, const char *suffix)
 {
@@ -82,7 +55,8 @@ static array *add_array(unit *u, const char *label, adj_type type, const void *d
         return NULL;
     u->n_array++;
     memcpy(a->data, data, adj_type_bytes(type));
-    return name_array(u, from, suffix, a->name) ? a : NULL;
+    const expression name = expr("%s_%.120s", u->prefix, from);
+    return new_name(&u->names, name.s, suffix, a->name) ? a : NULL;
 }
 
 static array *find_leaf(const unit *u, const adj_node *leaf)

@@ -200,7 +200,7 @@ Test(emit_round, training)
     scoped(compiled_free) compiled c = compile_net(&n, &o, "-O1 -DNET_TEST");
     cr_expect(has_text(&c.folder, "conv1_w_int8[") && has_text(&c.folder, "fc2_w_int8["));
     cr_expect_not(has_text(&c.folder, "logits_w_int8"));
-    cr_expect_not(has_text(&c.folder, "static const float fc2_w["));
+    cr_expect_not(has_text(&c.folder, "static const float net_fc2_w["));
     int (*step)(const float *, const int32_t *, float, float *);
     *(void **)&step = symbol_of(c.library, "net_train_step");
     static float x[2 * 1024];

@@ -117,9 +117,9 @@ Test(emit_training, the_last_layer)
     scoped(trained_free) trained n = trained_new(training_on(
         logits, &(adj_optimizer_opts){.momentum = 0.9, .trained = head, .n_trained = 2}));
     expect_steps("the last layer", &n, 1e-5);
-    shell(n.c.folder.s, "grep -q '^static const float block1_conv1_w' net.c && "
-                        "grep -q '^static float logits_w' net.c && "
-                        "grep -q '^static float logits_w_momentum' net.c && "
+    shell(n.c.folder.s, "grep -q '^static const float net_block1_conv1_w' net.c && "
+                        "grep -q '^static float net_logits_w' net.c && "
+                        "grep -q '^static float net_logits_w_momentum' net.c && "
                         "! grep -E '^static void (conv|block).*(backprop|grad)' net.c");
 }
 
@@ -179,8 +179,7 @@ static void *visible(const temporary *folder)
 static const void *array_of(void *library, const adj_node *leaf)
 {
     char name[100];
-    snprintf(name, sizeof name, "%s%s", strchr(adj_node_name(leaf), '/') != NULL ? "" : "net_",
-             adj_node_name(leaf));
+    snprintf(name, sizeof name, "net_%s", adj_node_name(leaf));
     for (char *c = name; *c != '\0'; c++)
         *c = *c == '/' ? '_' : *c;
     return symbol_of(library, name);
