@@ -61,8 +61,7 @@ typedef struct {
     const adj_op *op;
     void (*write)(function *f); /* writes the body; NULL: write_elementwise */
     /* Elementwise ops: the value of an element; %a, %b, ... are the elements of the operands, %0,
-     * %1, ... the op's numbers, %A, %B, ... 1 minus them. instead: that where the last number
-     * is 0 or a choice is not the first; NULL: the same. */
+     * %1, ... the op's numbers, %A, %B, ... 1 minus them. instead: that of gelu's form tanh. */
     const char *expression, *instead;
     const char *operands; /* names of the parameters: "x w" */
     const char *result;   /* NULL: "y" */

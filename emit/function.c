@@ -88,24 +88,13 @@ static double number_of(const adj_node *n, int i)
     return value;
 }
 
-/* True if the last of the op's numbers is 0, or a choice is not the first. */
-static int takes_instead(const adj_node *n)
-{
-    const adj_attr *a = n->op->schema != NULL ? n->op->schema->attr : NULL;
-    double last = 1;
-    int64_t choice = 0;
-    for (int k = 0; a != NULL && k < ADJ_ATTRS && a[k].name != NULL; k++)
-        if (a[k].kind == ADJ_ATTR_REAL)
-            memcpy(&last, (const char *)n->attrs + a[k].offset, sizeof last);
-        else if (a[k].kind == ADJ_ATTR_CHOICE && choice == 0)
-            memcpy(&choice, (const char *)n->attrs + a[k].offset, sizeof choice);
-    return last == 0 || choice != 0;
-}
-
+/* gelu alone has two forms. */
 static const char *expression_of(const adj_node *n)
 {
     const writer *w = writer_of(n->op);
-    return w->instead != NULL && takes_instead(n) ? w->instead : w->expression;
+    const int is_tanh =
+        n->op == &adj_op_gelu && ((const adj_gelu_attrs *)n->attrs)->form == ADJ_GELU_TANH;
+    return is_tanh ? w->instead : w->expression;
 }
 
 /* True if the expression reads operand i more than once. */
