@@ -24,39 +24,16 @@ int memory_end(memory *m)
     return closed && !failed;
 }
 
-static void write_held(text *t, int depth)
-{
-    for (int i = 0; i < t->n_held; i++)
-        fprintf(t->f, "%*s%s\n", 4 * (depth + i), "", t->held[i]);
-    t->n_held = 0;
-}
-
 void put(text *t, const char *format, ...)
 {
-    char line[LINE];
     va_list args;
+    t->depth -= format[0] == '}';
+    fprintf(t->f, "%*s", 4 * t->depth, "");
     va_start(args, format);
-    c_vsnprintf(line, sizeof line, format, args);
+    vfprintf(t->f, format, args);
     va_end(args);
-    const size_t n = strlen(line);
-    const int opens = n > 0 && line[n - 1] == '{', closes = line[0] == '}';
-    if (closes && t->n_held == 2) {
-        t->depth--;
-        t->held[0][strlen(t->held[0]) - 2] = '\0'; /* " {" */
-        write_held(t, t->depth);
-        return;
-    }
-    if (!opens && !closes && t->n_held == 1) {
-        memcpy(t->held[t->n_held++], line, sizeof line);
-        return;
-    }
-    write_held(t, t->depth - (t->n_held > 0));
-    t->depth -= closes;
-    if (opens)
-        memcpy(t->held[t->n_held++], line, sizeof line);
-    else
-        fprintf(t->f, "%*s%s\n", 4 * t->depth, "", line);
-    t->depth += opens;
+    fputc('\n', t->f);
+    t->depth += format[strlen(format) - 1] == '{';
 }
 
 void put_loop_to(text *t, const char *variable, const char *end)

@@ -18,16 +18,13 @@ int memory_open(memory *m);
 /* Completes the text, which the caller frees; returns 0 when out of memory. */
 int memory_end(memory *m);
 
-enum { LINE = 1024 };
 typedef struct {
     FILE *f;
-    int depth;  /* open braces */
-    int n_held; /* lines that are not written yet: one that opens a block, a statement */
-    char held[2][LINE];
+    int depth; /* open braces */
 } text;
 
-/* Writes a line, indented by the open braces. A line that begins with } closes one, a line that
- * ends with { opens one. Braces around a single statement are left out. */
+/* Writes a line, indented by the open braces. A format that begins with } closes one, a format that
+ * ends with { opens one. */
 void put(text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Opens a loop over 0 to n - 1. */
 void put_loop(text *t, const char *variable, int64_t n);
