@@ -26,13 +26,13 @@ int memory_end(memory *m)
 
 void put(text *t, const char *format, ...)
 {
+    char line[1024];
     va_list args;
-    t->depth -= format[0] == '}';
-    fprintf(t->f, "%*s", 4 * t->depth, "");
     va_start(args, format);
-    vfprintf(t->f, format, args);
+    c_vsnprintf(line, sizeof line, format, args);
     va_end(args);
-    fputc('\n', t->f);
+    t->depth -= format[0] == '}';
+    fprintf(t->f, "%*s%s\n", 4 * t->depth, "", line);
     t->depth += format[strlen(format) - 1] == '{';
 }
 
