@@ -8,7 +8,6 @@
 
 #include "adjoint_mpi.h"
 #include "command.h"
-#include "terminal.h"
 #include "mpirun.h"
 
 #define LIBRARY "libadjoint_mpi.so.0.3"
@@ -120,43 +119,6 @@ int mpirun_join(double patience, mpirun_group *g)
     if (ranks_rank(g->ranks) > 0 && freopen("/dev/null", "w", stdout) == NULL)
         return complain(EXIT_FAILED, "/dev/null cannot be opened");
     return CONTINUE;
-}
-
-typedef struct {
-    int64_t pid;
-    char host[56];
-} place;
-
-static void say_places(const place all[], int n)
-{
-    char *text = NULL;
-    size_t size = 0;
-    FILE *f = or_exit(open_memstream(&text, &size));
-    fprintf(f, "%d ranks, processes", n);
-    for (int i = 0; i < n; i++)
-        fprintf(f, "%s %lld%s%s", i > 0 ? "," : "", (long long)all[i].pid,
-                i + 1 == n || strcmp(all[i].host, all[i + 1].host) != 0 ? " on " : "",
-                i + 1 == n || strcmp(all[i].host, all[i + 1].host) != 0 ? all[i].host : "");
-    if (fclose(f) == 0)
-        say_wrapped("%s", text);
-    fflush(stdout);
-    free(text);
-}
-
-int mpirun_introduce(const mpirun_group *g)
-{
-    const int n = ranks_size(g->ranks);
-    place mine = {.pid = getpid()};
-    adj_error error = {0};
-    if (n == 1)
-        return CONTINUE;
-    gethostname(mine.host, sizeof mine.host - 1);
-    place *all = allocate(n, sizeof *all);
-    const adj_status status = g->ranks->all_gather(g->group, &mine, sizeof mine, all, &error);
-    if (status == ADJ_OK && ranks_rank(g->ranks) == 0)
-        say_places(all, n);
-    free(all);
-    return status == ADJ_OK ? CONTINUE : complain(EXIT_FAILED, "%s", error.message);
 }
 
 int mpirun_leave(mpirun_group *g, int status, int agreed)

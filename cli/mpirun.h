@@ -26,10 +26,6 @@ int mpirun_join(double patience, mpirun_group *g);
  * well; else a failure ends them. Returns the exit status. */
 int mpirun_leave(mpirun_group *g, int status, int agreed);
 
-/* Prints on the first rank which process each rank is, as MPICH's mpirun names a dead process by
- * its number alone. All ranks call it. Exit status or CONTINUE. */
-int mpirun_introduce(const mpirun_group *g);
-
 /* Returns the rank assigned by mpirun, before joining; 0 for a single process or the first. */
 int mpirun_rank_here(void);
 /* Returns the number of threads for one of the processes that mpirun has started on this machine.

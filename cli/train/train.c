@@ -401,8 +401,6 @@ int command_train(int argc, char **argv)
     int status = parse_train(&o, argc, argv);
     if (status == CONTINUE)
         status = mpirun_join(o.rank_timeout, &t.group);
-    if (status == CONTINUE)
-        status = mpirun_introduce(&t.group);
     if (status == CONTINUE && o.resume)
         status = checkpoint_open(&o, &resumed);
     if (status == CONTINUE) {
