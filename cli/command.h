@@ -58,8 +58,6 @@ typedef struct option {
     /* Not NULL: the value is a list of these items, such as "adamw,clip=1". The array ends with an
      * item without a name. Names have no dashes; "" is the item that is written without a name. */
     const struct option *items;
-    /* Not NULL: the option does not exist, and this message says why. It is not listed. */
-    const char *instead;
     /* Another option of the command, without which, or beside which, this one has no effect: it is
      * then refused. NULL: none. */
     const char *needs, *excludes;

@@ -168,8 +168,7 @@ void print_help(const usage *u)
            u->arguments != NULL ? u->arguments : "", option_at(u, 0) != NULL ? " [OPTION]..." : "");
     print_words(stdout, u->summary, 0);
     for (int i = 0; (o = option_at(u, i)) != NULL; i++)
-        if (o->instead == NULL)
-            print_remark(stdout, option_text(o, left), o->help);
+        print_remark(stdout, option_text(o, left), o->help);
     print_remark(stdout, "--help", "prints this help");
     print_surroundings(stdout, u);
 }
@@ -246,15 +245,14 @@ static void print_bash(const usage *u)
     const option *o = NULL;
     printf("    *:%s)\n        case $before in\n", u->command);
     for (int i = 0; (o = option_at(u, i)) != NULL; i++)
-        if (o->instead == NULL && o->flag == NULL)
+        if (o->flag == NULL)
             print_bash_value(o);
     fputs("        *) words='", stdout);
     const char *name = NULL;
     for (int i = 0; u->names != NULL && (name = u->names(i)) != NULL; i++)
         printf("%s ", name);
     for (int i = 0; (o = option_at(u, i)) != NULL; i++)
-        if (o->instead == NULL)
-            printf("%s ", o->name);
+        printf("%s ", o->name);
     puts("--help' ;;\n        esac\n        ;;");
 }
 
@@ -328,8 +326,7 @@ static void print_zsh(const usage *u)
     const option *o = NULL;
     printf("    %s)\n        _arguments '--help[prints this help]'", u->command);
     for (int i = 0; (o = option_at(u, i)) != NULL; i++)
-        if (o->instead == NULL)
-            print_zsh_option(o);
+        print_zsh_option(o);
     const char *name = NULL;
     for (int i = 0; u->names != NULL && (name = u->names(i)) != NULL; i++)
         printf("%s%s", i == 0 ? " \\\n            '1:NAME:(" : " ", name);

@@ -45,8 +45,7 @@ static int unknown(const usage *u, const char *name)
     char otherwise[64];
     int n = 0;
     for (int i = 0; i < MAX_OPTIONS && option_at(u, i) != NULL; i++)
-        if (option_at(u, i)->instead == NULL)
-            names[n++] = option_at(u, i)->name;
+        names[n++] = option_at(u, i)->name;
     find_inside(u, name, inside);
     if (inside[0] != '\0')
         return complain(EXIT_USAGE, "unknown option %s (did you mean %s?)", name, inside);
@@ -215,7 +214,7 @@ static const option *find_option(const usage *u, const char *name, size_t length
     for (int i = 0; (o = meant_at(u, i)) != NULL; i++) {
         if (begins(o, name, length) && strlen(o->name) == length)
             return *n = 1, o;
-        if (length > 2 && begins(o, name, length) && o->instead == NULL) {
+        if (length > 2 && begins(o, name, length)) {
             found = o;
             ++*n;
         }
@@ -228,7 +227,7 @@ static int ambiguous(const usage *u, const char *name, size_t length, int n)
     char list[512] = "";
     const option *o = NULL;
     for (int i = 0; (o = meant_at(u, i)) != NULL; i++) {
-        if (!begins(o, name, length) || o->instead != NULL)
+        if (!begins(o, name, length))
             continue;
         c_append(list, sizeof list, "%s%s", o->name, n > 2 ? ", " : n == 2 ? " or " : "");
         n--;
@@ -256,8 +255,6 @@ static int is_value(const usage *u, const char *next)
 /* Stores option o of argv[*i]. Its value follows equals (NULL: no "="), or is the next word. */
 static int take_option(const usage *u, const option *o, char **argv, int *i, char *equals)
 {
-    if (o->instead != NULL)
-        return complain(EXIT_USAGE, "%s: %s", o->name, o->instead);
     if (o->flag != NULL) {
         if (equals != NULL)
             return complain(EXIT_USAGE, "%s: takes no value", o->name);

@@ -53,8 +53,6 @@ static int read_options(compare_opts *o, int argc, char **argv)
          .real = &o->seconds, .range = {0.1, 1e4}},
         {"--shrink", "SECONDS", "time limit for shrinking a failing case; 0: off; default: 20",
          .real = &o->shrink, .range = {0, 1e5}},
-        {"--precision", "", "",
-         .instead = "set it per configuration: --configs naive:f64,onednn:mixed:bf16"},
         {"--all", "", "one line per node instead of per op", .flag = &o->all},
         {"--json", "FILE", JSON_HELP, .text = &o->json, .bare = "-"},
         {"--junit", "FILE", "writes JUnit XML for CI; - is standard output", .text = &o->junit},

@@ -34,9 +34,6 @@ static int parse(gradcheck_opts *o, int argc, char **argv)
         {"--backend", "NAME", BACKEND_HELP "; " EMITTED_HELP, .text = &o->backend,
          .names = checked_backend_name_at},
         {"--impl", "WORD", "only implementations whose name contains WORD", .text = &o->impl},
-        {"--precision", "", "",
-         .instead = "not available; --dtype checks half-type kernels, and adjoint compare "
-                    "--configs naive:f64,onednn:bf16:mixed checks mixed precision"},
         {"--method", "NAME", "auto (default), adjoint, directional, elementwise or richardson",
          .text = &o->method, .words = methods},
         {"--order", "N", "derivatives up to this order, 1 (default) or 2", .integer = &o->order,

@@ -49,8 +49,6 @@ static int parse(run_opts *o, int argc, char **argv)
          .flag = &o->grad},
         {"--backend", "NAME", BACKEND_HELP, .text = &o->backend, .names = backend_name_at},
         {"--threads", "N", THREADS_HELP, .integer = &o->threads, .range = {1, 1024}},
-        {"--dtype", "", "",
-         .instead = "not available; the tensors in the file have their element types"},
         {0},
     };
     const remark examples[] = {

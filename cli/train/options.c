@@ -125,9 +125,6 @@ static const option options[] = {
      "s per plan; without the option: short, without MODE: full",
      .text = &given.tune, .words = "off short full", .bare = "full"},
     {"--precision", "P", PRECISION_HELP, .text = &given.precision, .words = PRECISION_WORDS},
-    {"--dtype", "", "",
-     .instead =
-         "not available; training keeps f32 parameters, and --precision sets the type in between"},
     {"--math", "MODE", MATH_HELP, .text = &given.math, .words = MATH_WORDS},
     /* files */
     {"--weights", "FILE", "initial weights file, safetensors or .npz; - is standard input",
