@@ -5,7 +5,7 @@
  * The bytes were written by PyTorch 2.15 (torch.save of Linear(2, 3).state_dict(), the same
  * with _use_new_zipfile_serialization=False, torch.jit.script(...).save), pickle.dump, Keras 3.15
  * (save to .keras and .h5), TensorFlow 2.21 (saved_model.save, Checkpoint.write, TFLiteConverter),
- * onnx.save with and without a producer's name, Pillow, gzip, and numpy.savez of nothing. */
+ * onnx.save with and without a producer's name, gzip, and numpy.savez of nothing. */
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <string.h>
@@ -50,9 +50,6 @@ static const start starts[] = {
     {BYTES("\211HDF\15\12\32\12\0\0\0\0\0\10\10\0"), "HDF5", keras},
     {BYTES("\10\16:e\12\21\12\1x\12\1w\22\1y\"\6MatMul\22"), "an ONNX model", onnx},
     {BYTES("\10\16\22\7pytorch:e\12\21\12\1x\12\1w\22\1y"), "an ONNX model", onnx},
-    {BYTES("\211PNG\15\12\32\12\0\0\0\15IHDR"), "a PNG image", NULL},
-    {BYTES("\377\330\377\340\0\20JFIF\0\1\1\0\0\1"), "a JPEG image", NULL},
-    {BYTES("RIFF$\0\0\0WEBPVP8 "), "a WEBP image", NULL},
     {BYTES("\37\213\10\10cV\13k\2\377x\0\313H\315\311"), "gzip", "gunzip"},
     {BYTES("\10\1\22\357V\12\271\14\22\211\14\12^\12\20AssignVariableOp\22"),
      "a TensorFlow SavedModel", "model.variables"},
@@ -60,19 +57,17 @@ static const start starts[] = {
      "the index of a TensorFlow checkpoint", "tf.train.load_checkpoint"},
     {BYTES("\34\0\0\0TFL3\24\0 \0\34\0\30\0"), "a TensorFlow Lite model", "export from the model"},
     {BYTES("GGUF\3\0\0\0\0\0\0\0\0\0\0\0"), "GGUF", "export as safetensors"},
-    {BYTES("\177ELF\2\1\1\0\0\0\0\0\0\0\0\0"), "an ELF program", NULL},
     {BYTES("version https:"
            "//git-lfs.github.com/spec/v1\noid sha256:4d7a"),
      "a pointer of Git LFS", "git lfs pull"},
-    {BYTES(" {\"a\": [1, 2, 3]}\n"), "JSON text", NULL},
+    {BYTES(" {\"a\": [1, 2, 3]}\n"), "text", NULL},
     {BYTES("hello, world\n"), "text", NULL},
     {BYTES("a\n"), "text", NULL},
     {BYTES("\200\2}q\0."), "a Python pickle", "numpy.savez"},
-    {BYTES("\1\2\3\4\5"), "a few bytes", NULL},
-    {BYTES("\1\2\3\4\5\6\7\10\11\377zz"), "bytes 01 02 03 04 05 06 07 08 09 ff", NULL},
-    {BYTES("\1\0\0\0\0\0\0\0z\0"), "bytes 01 00 00 00 00 00 00 00 7a 00", NULL},
-    {BYTES("\1\0\0\0\1\0\0\0{\0"), "bytes 01 00 00 00 01 00 00 00 7b 00", NULL},
-    {BYTES("\0\0\0\0\0\0\0\0"), "a few bytes", NULL},
+    {BYTES("\1\2\3\4\5"), "an unknown kind", NULL},
+    {BYTES("\1\0\0\0\0\0\0\0z\0"), "an unknown kind", NULL},
+    {BYTES("\1\0\0\0\1\0\0\0{\0"), "an unknown kind", NULL},
+    {BYTES("\0\0\0\0\0\0\0\0"), "an unknown kind", NULL},
     {BYTES(""), "an empty file", NULL},
 };
 
@@ -86,14 +81,12 @@ static const start numpys[] = {
 };
 
 /* Whole archives as Python's zipfile writes them: with PyTorch's padding, with Keras's first name,
- * those of PyTorch and Keras packed again with another member first, and with another name. */
+ * and with another name. */
 static const struct {
     const char *file, *is, *cure;
 } archives[] = {
     {"torch.zip", "a PyTorch archive", torch},
     {"keras.zip", "a Keras 3 .keras archive", keras},
-    {"torch_repacked.zip", "a PyTorch archive", torch},
-    {"keras_repacked.zip", "a Keras 3 .keras archive", keras},
     {"text.zip", "a zip archive without .npy files", "unpack it"},
     {"empty.zip", "a zip archive without .npy files", NULL},
 };
@@ -137,20 +130,6 @@ Test(file_kind, first_bytes)
     for (size_t i = 0; i < sizeof starts / sizeof *starts; i++) {
         put_file(path.s, starts[i].bytes, starts[i].n);
         expect_refused(starts[i].is, starts[i].cure, path.s);
-    }
-}
-
-/* The headers of GNU and POSIX tar, 512 bytes: a name, the mode at 100, the magic at 257. */
-Test(file_kind, tar)
-{
-    static const char *const magic[] = {"ustar  ", "ustar\00000"};
-    const file_name path = in_folder(&here, "w");
-    for (size_t i = 0; i < 2; i++) {
-        char header[512] = "a.txt";
-        memcpy(header + 100, "0000644", 8);
-        memcpy(header + 257, magic[i], 8);
-        put_file(path.s, header, sizeof header);
-        expect_refused("a tar archive", "unpack it with tar", path.s);
     }
 }
 
