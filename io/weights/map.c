@@ -265,10 +265,8 @@ adj_status map_open(weight_map *m, const char *map, adj_graph *g, const adj_tens
 {
     static const adj_tensors none;
     *m = (weight_map){0};
-    if (!map_is_builtin(map)) {
-        const adj_status status = map_read(m, map, error);
-        return status == ADJ_OK && theirs != NULL ? map_find_prefix(m, theirs, error) : status;
-    }
+    if (!map_is_builtin(map))
+        return map_read(m, map, error);
     if (g == NULL)
         return adj_error_set(error, ADJ_EARG, "map %s: requires a model (--model NAME)", map);
     return map_name(m, strcmp(map, "keras") == 0, g, theirs != NULL ? theirs : &none, error);

@@ -68,8 +68,4 @@ typedef struct {
  * theirs NULL: to the first candidates. ADJ_EARG if the file has two complete sets. */
 adj_status map_find_names(weight_map *m, names all[], int keras, const adj_tensors *theirs,
                           adj_error *error);
-/* Puts in front of the entries' names the prefix that at least half of them have in the file, where
- * the file has such a name. ADJ_EARG if two prefixes do. */
-adj_status map_find_prefix(weight_map *m, const adj_tensors *theirs, adj_error *error);
-
 #endif

@@ -152,28 +152,6 @@ static adj_status find_prefix(search *s, int n, const names all[], adj_error *er
     return status;
 }
 
-adj_status map_find_prefix(weight_map *m, const adj_tensors *theirs, adj_error *error)
-{
-    search s = {.theirs = theirs};
-    prefixes p = {0};
-    char name[MAP_NAME];
-    int ok = vote(&p, "", 0, -1);
-
-    for (int i = 0; i < m->n; i++)
-        for (int j = 0; ok && j < m->entry[i].n_theirs; j++)
-            ok = vote_for(&p, &s, m->entry[i].theirs[j], i);
-    const adj_status status = choose_prefix(&s, m->n, &p, ok, error);
-    free(p.list);
-    for (int i = 0; status == ADJ_OK && i < m->n; i++)
-        for (int j = 0; j < m->entry[i].n_theirs; j++) {
-            char *theirs_name = m->entry[i].theirs[j];
-            if (snprintf(name, sizeof name, "%s%s", s.prefix, theirs_name) < MAP_NAME &&
-                adj_tensors_find(theirs, name) >= 0)
-                memcpy(theirs_name, name, sizeof name);
-        }
-    return status;
-}
-
 /* ---- one parameter ---- */
 
 /* Replaces name by the name of the only tensor that ends with it. Returns 0 if there is none or

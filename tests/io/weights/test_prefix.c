@@ -58,22 +58,6 @@ Test(prefix, pytorch)
     }
 }
 
-/* A map file's names behind a prefix, as a built-in map's. */
-Test(prefix, map_file)
-{
-    const file_name map = in_folder(&here, "names.map");
-    adj_error error = {0};
-    scoped(net_free) small_net n = net_of(ADJ_NHWC, ADJ_F32);
-    FILE *lines = fopen(map.s, "w");
-    cr_assert_eq(adj_weights_print_map(lines, n.g, "pytorch", &error), ADJ_OK, "%s", error.message);
-    fclose(lines);
-    for (int wrapped = 0; wrapped < 2; wrapped++) {
-        add_torch(wrapped ? "module." : "");
-        put_all();
-        expect_torch_weights(map.s, ADJ_NHWC);
-    }
-}
-
 /* If names occur twice, those without a prefix are used; two prefixes are refused. */
 Test(prefix, two_sets)
 {
