@@ -64,24 +64,9 @@ typedef struct {
     size_t n, at;      /* the file, and where libpng is in it */
     size_t stored_row; /* bytes of a row in the file, before deflate */
     int passes;        /* over the rows: 7 of Adam7, else 1 */
-    int lacks_memory;  /* libpng got none */
     image *result;
     char message[128]; /* libpng's, of its error */
 } reader;
-
-static png_voidp on_malloc(png_structp png, png_alloc_size_t n)
-{
-    reader *r = png_get_mem_ptr(png);
-    void *p = malloc(n);
-    r->lacks_memory |= p == NULL;
-    return p;
-}
-
-static void on_free(png_structp png, png_voidp p)
-{
-    (void)png;
-    free(p);
-}
 
 static void on_error(png_structp png, png_const_charp message)
 {
@@ -183,8 +168,10 @@ static adj_status decode_steps(reader *r, const io_place *p)
     adj_status status = is_read ? allocate(r, p) : ADJ_OK;
     if (status != ADJ_OK)
         return status;
-    if (!is_read || !try_step(r, read_rows))
-        return r->lacks_memory ? io_out_of_memory(p) : io_refuse(p, ADJ_EIO, "%s", r->message);
+    if (!is_read || !try_step(r, read_rows)) {
+        const int lacks_memory = strstr(r->message, "emory") != NULL; /* "Insufficient memory" */
+        return lacks_memory ? io_out_of_memory(p) : io_refuse(p, ADJ_EIO, "%s", r->message);
+    }
     if (r->result->floats != NULL)
         widen(r->result);
     return ADJ_OK;
@@ -195,8 +182,7 @@ static adj_status decode_png(const uint8_t *bytes, size_t n, const io_place *p, 
 {
     (void)size; /* libpng reads the same header */
     reader r = {.bytes = bytes, .n = n, .result = result};
-    r.png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, &r, on_error, on_warning, &r, on_malloc,
-                                     on_free);
+    r.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &r, on_error, on_warning);
     r.info = r.png != NULL ? png_create_info_struct(r.png) : NULL;
     if (r.info != NULL)
         png_set_read_fn(r.png, &r, on_read);
