@@ -76,29 +76,26 @@ static int check(const output_file *f)
     return is_replaced(f) ? CONTINUE : hold_pipe(f);
 }
 
-static int identify(const output_file *f, int partial, adj_file_id *id)
+static int identify(const output_file *f, adj_file_id *id)
 {
     adj_error error;
-    if (adj_file_identify(f->path, partial, id, &error) != ADJ_OK)
+    if (adj_file_identify(f->path, id, &error) != ADJ_OK)
         return complain(EXIT_FAILED, "%s: %s", f->option, error.message);
     return CONTINUE;
 }
 
-/* Fails if the file is the other one or the other's temporary file. */
+/* Fails if the file is the other one. */
 static int compare(const output_file *f, const output_file *other)
 {
     adj_file_id id, of_other;
     if (is_device(f->path) || (f->kind == INPUT && other->kind == INPUT))
         return CONTINUE;
-    int names = is_replaced(other) ? 2 : 1;
-    int status = identify(f, 0, &id);
-    for (int partial = 0; partial < names && status == CONTINUE; partial++) {
-        status = identify(other, partial, &of_other);
-        if (status == CONTINUE && memcmp(&id, &of_other, sizeof id) == 0)
-            status =
-                complain(EXIT_USAGE, "%s and %s name the same file (%s%s)", other->option,
-                         f->option, f->path, partial ? ", the temporary name of the first" : "");
-    }
+    int status = identify(f, &id);
+    if (status == CONTINUE)
+        status = identify(other, &of_other);
+    if (status == CONTINUE && memcmp(&id, &of_other, sizeof id) == 0)
+        status = complain(EXIT_USAGE, "%s and %s name the same file (%s)", other->option, f->option,
+                          f->path);
     return status;
 }
 
@@ -179,11 +176,8 @@ int check_outputs(int n, const output_file file[])
         if (refuse_standard(file[i].option, file[i].path) != CONTINUE)
             return EXIT_USAGE;
         for (int k = 0; k < i && status == CONTINUE; k++)
-            if (is_file(&file[k])) {
+            if (is_file(&file[k]))
                 status = compare(&file[i], &file[k]);
-                if (status == CONTINUE && is_replaced(&file[i]))
-                    status = compare(&file[k], &file[i]);
-            }
     }
     for (int i = 0; i < n && status == CONTINUE; i++) {
         if (file[i].kind == INPUT || !is_file(&file[i]))

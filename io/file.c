@@ -111,46 +111,29 @@ adj_status adj_file_replace(const char *path, int (*write)(FILE *f, void *user),
     return status == ADJ_OK ? ADJ_OK : io_refuse(&p, status, "%s", why);
 }
 
-/* Sets id to the numbers of an existing file, else to those of its folder and the name there.
- * Truncates target. */
-static adj_status identify(const io_place *p, char *target, int there, struct stat s,
-                           adj_file_id *id)
-{
-    memset(id, 0, sizeof *id);
-    if (!there) {
-        const char *slash = strrchr(target, '/'), *name = slash != NULL ? slash + 1 : target;
-        snprintf(id->name, sizeof id->name, "%s", name);
-        if (stat(dirname(target), &s) != 0)
-            return system_error(p);
-    }
-    id->device = (uint64_t)s.st_dev;
-    id->number = (uint64_t)s.st_ino;
-    return ADJ_OK;
-}
-
-adj_status adj_file_identify(const char *path, int partial, adj_file_id *id, adj_error *error)
+adj_status adj_file_identify(const char *path, adj_file_id *id, adj_error *error)
 {
     const io_place p = {"", path, error};
-    struct stat s = {0};
+    struct stat s;
     if (path == NULL || id == NULL)
         return adj_error_set(error, ADJ_EARG, "expected a file name");
     if (path[0] == '\0')
         return io_refuse(&p, ADJ_EARG, "the file's name is empty");
-    int there = !partial && stat(path, &s) == 0;
-    if (!partial && !there && errno != ENOENT)
-        return system_error(&p);
-    char *target = new_file_target(path), *name = target;
-    if (target != NULL && partial) {
-        if (asprintf(&name, "%s.partial", target) < 0)
-            name = NULL;
+    memset(id, 0, sizeof *id);
+    if (stat(path, &s) != 0) {
+        char *target = errno == ENOENT ? new_file_target(path) : NULL;
+        if (target == NULL)
+            return system_error(&p);
+        const char *slash = strrchr(target, '/');
+        snprintf(id->name, sizeof id->name, "%s", slash != NULL ? slash + 1 : target);
+        const int has_folder = stat(dirname(target), &s) == 0; /* dirname truncates target */
         free(target);
-        there = name != NULL && lstat(name, &s) == 0;
+        if (!has_folder)
+            return system_error(&p);
     }
-    if (name == NULL)
-        return system_error(&p);
-    adj_status status = identify(&p, name, there, s, id);
-    free(name);
-    return status;
+    id->device = (uint64_t)s.st_dev;
+    id->number = (uint64_t)s.st_ino;
+    return ADJ_OK;
 }
 
 /* Checks that the file can be opened for writing; a file created by that is removed again. A pipe

@@ -51,10 +51,8 @@ typedef struct { /* identity of a file: equal (memcmp) for all its names, spelli
     uint64_t device, number;
     char name[256]; /* "", or the name in that folder if the file does not exist */
 } adj_file_id;
-/* Sets *id to the identity of the file; with partial 1 that of the FILE.partial of
- * adj_file_replace. */
-ADJ_API adj_status adj_file_identify(const char *path, int partial, adj_file_id *id,
-                                     adj_error *error);
+/* Sets *id to the identity of the file. */
+ADJ_API adj_status adj_file_identify(const char *path, adj_file_id *id, adj_error *error);
 
 /* ---- random numbers ---- */
 

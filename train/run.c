@@ -183,8 +183,8 @@ static adj_status check_paths(const adj_trainer *t, adj_error *error)
     adj_file_id best, checkpoint;
     adj_status status = ADJ_OK;
     if (ranks_rank(t->ranks.ranks) == 0 && paths[0] != NULL && paths[1] != NULL &&
-        adj_file_identify(paths[0], 0, &best, NULL) == ADJ_OK &&
-        adj_file_identify(paths[1], 0, &checkpoint, NULL) == ADJ_OK &&
+        adj_file_identify(paths[0], &best, NULL) == ADJ_OK &&
+        adj_file_identify(paths[1], &checkpoint, NULL) == ADJ_OK &&
         memcmp(&best, &checkpoint, sizeof best) == 0)
         status = adj_error_set(error, ADJ_EARG,
                                "fit: checkpoint.best and checkpoint.path are the same file (got "

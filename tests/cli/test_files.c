@@ -25,9 +25,6 @@ Test(files, refused_before_the_work, .timeout = 300)
     cr_expect(stat("file", &s) == 0 && s.st_size == 8);
 }
 
-/* A file that exists under the name of another's new one is not emptied before it is noticed. */
-Test(files, partial_is_not_emptied) { expect_rows("partial is not emptied"); }
-
 /* No file gets the number of a stream that is closed: nothing is printed into it. */
 Test(files_of_train, closed_streams)
 {
