@@ -71,16 +71,16 @@ adj_status array_take_labels(dataset *d, const file_array *a, const char *format
 
 int64_t array_read_bytes(const array_stream *s, int64_t n, uint8_t **data)
 {
-    enum { FIRST_CHUNK = 1 << 16 };
-    int64_t have = 0, room = FIRST_CHUNK;
+    enum { FIRST = 1 << 16, LARGEST = 1 << 30 };
+    int64_t have = 0, chunk = FIRST;
 
-    for (int64_t want = 0; have == want && have < n; room *= 2) {
-        want = room < n ? room : n;
-        uint8_t *grown = realloc(*data, (size_t)want);
+    for (int64_t got = 0, want = 0; have < n && got == want; chunk *= chunk < LARGEST ? 2 : 1) {
+        want = n - have < chunk ? n - have : chunk;
+        uint8_t *grown = realloc(*data, (size_t)(have + want));
         if (grown == NULL)
             return -1;
         *data = grown;
-        const int64_t got = s->read(s->from, grown + have, want - have);
+        got = s->read(s->from, grown + have, want);
         have += got > 0 ? got : 0;
     }
     return have;

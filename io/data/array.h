@@ -28,13 +28,15 @@ adj_status array_take_labels(dataset *d, const file_array *a, const char *format
                              int64_t header);
 
 typedef struct {
-    int64_t (*read)(void *from, void *to, int64_t n); /* fewer at the end, -1: corrupt */
+    /* Reads n bytes, at most 2^30; returns how many: fewer at the end, -1: corrupt. */
+    int64_t (*read)(void *from, void *to, int64_t n);
     void *from;
     const char *name; /* for messages */
 } array_stream;
 
-/* Reads n bytes into *data, to be freed in every case, in chunks of doubling size: a wrong header
- * costs at most twice the data in memory. Returns how many there were, or -1 if memory is short. */
+/* Reads n bytes into *data, to be freed in every case, in chunks that double up to 2^30: a wrong
+ * header costs at most twice the data in memory. Returns how many there were, or -1 if memory is
+ * short. */
 int64_t array_read_bytes(const array_stream *s, int64_t n, uint8_t **data);
 
 /* ---- NumPy ---- */

@@ -81,9 +81,9 @@ static void inflate_some(unzip *u)
     }
 }
 
-/* Reads up to n bytes; n fits z.avail_out. */
-static int64_t read_piece(unzip *u, void *to, int64_t n)
+int64_t unzip_read(void *from, void *to, int64_t n)
 {
+    unzip *u = from;
     u->z.next_out = to;
     u->z.avail_out = (uInt)n;
     while (u->z.avail_out > 0 && has_input(u) && u->wrong == NULL) {
@@ -95,17 +95,6 @@ static int64_t read_piece(unzip *u, void *to, int64_t n)
     if (u->z.avail_out > 0 && u->inside && u->wrong == NULL)
         u->wrong = "the compressed file ends early";
     return n - u->z.avail_out;
-}
-
-int64_t unzip_read(void *from, void *to, int64_t n)
-{
-    enum { PIECE = 1 << 30 };
-    int64_t got = 0, want = 0;
-    for (int64_t more = 0; got < n && more == want; got += more) {
-        want = n - got < PIECE ? n - got : PIECE;
-        more = read_piece(from, (char *)to + got, want);
-    }
-    return got;
 }
 
 /* ---- zip ---- */
@@ -132,10 +121,9 @@ int zipped_has(zip_t *archive, const char *name)
 
 int64_t zipped_read(void *file, void *to, int64_t n)
 {
-    enum { PIECE = 1 << 30 };
     int64_t got = 0, more = 1;
     while (got < n && more > 0) {
-        more = zip_fread(file, (char *)to + got, (zip_uint64_t)(n - got < PIECE ? n - got : PIECE));
+        more = zip_fread(file, (char *)to + got, (zip_uint64_t)(n - got));
         got += more > 0 ? more : 0;
     }
     return more < 0 ? -1 : got;

@@ -25,7 +25,8 @@ typedef struct {
 
 /* Opens a regular file. On failure *u is NULL and *why a message without the file's name. */
 adj_status unzip_open(const char *path, unzip **u, const char **why);
-/* Reads up to n bytes from an unzip *; returns fewer at the end of the data or on an error. */
+/* Reads up to n bytes, at most 2^30, from an unzip *; returns fewer at the end of the data or on an
+ * error. */
 int64_t unzip_read(void *from, void *to, int64_t n);
 void unzip_close(unzip *u);
 
@@ -37,8 +38,8 @@ void unzip_close(unzip *u);
 zip_t *zipped_open(const char *path, adj_error *error);
 /* Returns 1 if the archive has a member of this name, 0 if not, -1 if memory is short. */
 int zipped_has(zip_t *archive, const char *name);
-/* The read function of an array_stream, from a zip_file_t. It reads in pieces, since libzip
- * miscounts a read of 2^32 bytes. */
+/* The read function of an array_stream, from a zip_file_t. libzip miscounts a read of 2^32 bytes,
+ * so n is at most 2^30. */
 int64_t zipped_read(void *file, void *to, int64_t n);
 
 #endif
