@@ -358,7 +358,7 @@ adj_status adj_trainer_resume(adj_trainer *t, const char *path, adj_error *error
 
     if (t == NULL || path == NULL)
         return adj_error_set(error, ADJ_EARG, "checkpoint: expected a trainer and a file's name");
-    adj_status status = adj_safetensors_read(path, &file);
+    adj_status status = adj_tensors_read(path, &file);
     if (status != ADJ_OK)
         adj_error_set(error, status, "%s", file->message);
     else if ((status = restore(t, file, &why)) != ADJ_OK)

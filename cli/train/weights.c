@@ -114,7 +114,7 @@ int checkpoint_open(train_opts *o, adj_tensors **file)
     int status = CONTINUE;
     const char *model = o->model;
 
-    if (adj_safetensors_read(o->checkpoint, file) != ADJ_OK)
+    if (adj_tensors_read(o->checkpoint, file) != ADJ_OK)
         return complain(EXIT_FAILED, "--resume: %s", (*file)->message);
     if (is_onnx_file(model))
         o->model = onnx_name(model); /* as in the checkpoint */
@@ -144,7 +144,7 @@ void checkpoint_say_replaced(const train_opts *o)
     adj_tensors *file = NULL;
     if (o->checkpoint == NULL || o->resume || access(o->checkpoint, F_OK) != 0)
         return;
-    const int is_checkpoint = adj_safetensors_read(o->checkpoint, &file) == ADJ_OK &&
+    const int is_checkpoint = adj_tensors_read(o->checkpoint, &file) == ADJ_OK &&
                               adj_tensors_metadata(file, "checkpoint") != NULL;
     adj_tensors_free(file);
     if (!is_checkpoint)

@@ -21,8 +21,6 @@ typedef struct {
 #define FROM_KERAS                                                                                 \
     "export with numpy.savez(\"w.npz\", **{v.path: v.numpy() for v in model.weights})"
 
-#define TO_SAFETENSORS "convert it with adjoint convert IN OUT.safetensors"
-
 /* Files that begin with these bytes from offset at on. */
 static const struct {
     size_t at, n;
@@ -30,7 +28,6 @@ static const struct {
     kind kind;
 } signatures[] = {
     {0, 14, "\200\2\212\nl\374\234F\371 j\250P\31", {"an old PyTorch pickle", FROM_TORCH}},
-    {0, 6, "\x93NUMPY", {"a NumPy array", TO_SAFETENSORS}},
     {0, 8, "\x89HDF\r\n\x1a\n", {"HDF5, as Keras writes .h5", FROM_KERAS}},
     {0,
      9,
@@ -55,11 +52,11 @@ static const kind empty = {"an empty file", ""}, text = {"text", ""},
                                  "export with numpy.savez(\"w.npz\", **{v.name: v.numpy() for v in "
                                  "model.variables})"},
                   zip = {"a zip archive without .npy files", "unpack it"},
-                  npz = {"a NumPy archive", TO_SAFETENSORS},
                   torch_zip = {"a PyTorch archive", FROM_TORCH},
                   keras_zip = {"a Keras 3 .keras archive", FROM_KERAS};
 
-/* Returns the kind of an archive, by its first member, or NULL if the archive ends before. */
+/* Returns the kind of an archive, by its first member; NULL for NumPy's, and if the archive ends
+ * before. */
 static const kind *zip_kind(const uint8_t *start, size_t n)
 {
     const size_t length = start[ZIP_NAME_LENGTH] | (size_t)start[ZIP_NAME_LENGTH + 1] << 8;
@@ -71,7 +68,7 @@ static const kind *zip_kind(const uint8_t *start, size_t n)
     if (memcmp(name + length, "FB", 2) == 0) /* PyTorch's padding, an extra field */
         return &torch_zip;
     if (length > 4 && memcmp(name + length - 4, ".npy", 4) == 0)
-        return &npz;
+        return NULL;
     const int is_metadata = length == 13 && memcmp(name, "metadata.json", 13) == 0,
               is_config = length == 11 && memcmp(name, "config.json", 11) == 0;
     return is_metadata || is_config ? &keras_zip : &zip;
@@ -127,39 +124,26 @@ static const kind *find_kind(const uint8_t start[START + 1], size_t n)
     return is_text(start, n) ? &text : guess_kind(start, n);
 }
 
-static int write_sentence(const char *name, const uint8_t start[START + 1], size_t n,
-                          const char *expected, char message[ADJ_MESSAGE])
-{
-    const kind *k = find_kind(start, n);
-
-    if (k == NULL || (k == &npz && strstr(expected, ".npz") != NULL)) /* a damaged one */
-        return 0;
-    snprintf(message, ADJ_MESSAGE, "%.200s: not a file of tensors (got %s, expected %s)%s%s", name,
-             k->is, expected, k->cure[0] != '\0' ? "; " : "", k->cure);
-    return 1;
-}
-
-int file_kind_sentence(const char *path, const char *expected, char message[ADJ_MESSAGE])
+/* Writes a sentence that names the file, its kind and how its tensors are exported. Returns 0,
+ * without a sentence, if the file cannot be read or is a damaged one of the readers' kinds. */
+static int write_sentence(const char *path, char message[ADJ_MESSAGE])
 {
     uint8_t start[START + 1] = {0};
     const char *why;
     const int64_t n = io_read_start(path, start, START, &why);
-    return n >= 0 && write_sentence(path, start, (size_t)n, expected, message);
-}
+    const kind *k = n >= 0 ? find_kind(start, (size_t)n) : NULL;
 
-int memory_kind_sentence(const void *bytes, size_t n, char message[ADJ_MESSAGE])
-{
-    uint8_t start[START + 1] = {0};
-
-    n = n < START ? n : START;
-    memcpy(start, bytes, n);
-    return write_sentence("memory", start, n, "safetensors", message);
+    if (k == NULL)
+        return 0;
+    snprintf(message, ADJ_MESSAGE,
+             "%.200s: not a file of tensors (got %s, expected safetensors, .npz, .npy or IDX)%s%s",
+             path, k->is, k->cure[0] != '\0' ? "; " : "", k->cure);
+    return 1;
 }
 
 /* ---- the readers' kinds ---- */
 
 enum { MAX_ARRAYS = 100000 };
-static const char kinds[] = "safetensors, .npz, .npy or IDX";
 
 /* Writes "file" for "folder/file.npy". */
 static void name_after(const char *path, const char *ending, char name[256])
@@ -280,7 +264,7 @@ adj_status adj_tensors_read(const char *path, adj_tensors **out)
     if (can_read && !is_npy && !is_zip && !is_idx) {
         adj_status status = adj_safetensors_read(path, out);
         if (status == ADJ_EIO && list_of(*out)->header == NULL)
-            (void)file_kind_sentence(path, kinds, (*out)->message);
+            (void)write_sentence(path, (*out)->message);
         return status;
     }
     tensor_list *list = tensors_alloc(out);
@@ -305,7 +289,7 @@ adj_status adj_tensors_read(const char *path, adj_tensors **out)
     }
     if (error.status != ADJ_OK) {
         t->n = 0; /* adj_tensors_free frees them */
-        if (can_read || !file_kind_sentence(path, kinds, t->message))
+        if (can_read || !write_sentence(path, t->message))
             snprintf(t->message, sizeof t->message, "%s", error.message);
     }
     return error.status;

@@ -347,8 +347,6 @@ adj_status adj_safetensors_read(const char *path, adj_tensors **out)
         return fail(t, ADJ_EIO, NO_OFFSET, "%s", why);
     adj_status status = read_input(t, &in);
     close(in.fd);
-    if (status == ADJ_EIO && t->header == NULL) /* maybe another program's file */
-        (void)file_kind_sentence(path, "safetensors", t->public.message);
     return status;
 }
 
@@ -363,8 +361,5 @@ adj_status adj_tensors_from_memory(const void *bytes, size_t n, adj_tensors **ou
     if (bytes == NULL || n > INT64_MAX)
         return fail(t, ADJ_EARG, NO_OFFSET, "expected the bytes of a file (got %s of %zu bytes)",
                     bytes == NULL ? "NULL" : "a buffer", n);
-    adj_status status = read_input(t, &in);
-    if (status == ADJ_EIO && t->header == NULL)
-        (void)memory_kind_sentence(bytes, n, t->public.message);
-    return status;
+    return read_input(t, &in);
 }

@@ -54,13 +54,4 @@ adj_status tensors_add_unreadable(adj_tensors *t, const char *name, const char *
 /* Copies all metadata to a list that has none. */
 adj_status tensors_copy_metadata(adj_tensors *to, const adj_tensors *from, adj_error *error);
 
-/* ---- files of no format of the readers, recognized by their first bytes (open.c) ---- */
-
-/* Writes a sentence that names the file, its kind, the expected kinds ("safetensors") and how its
- * tensors are exported. Returns 0, without a sentence, if the file cannot be read or is a damaged
- * one of those kinds. */
-int file_kind_sentence(const char *path, const char *expected, char message[ADJ_MESSAGE]);
-/* Writes the sentence for n bytes in memory, where only safetensors are expected. */
-int memory_kind_sentence(const void *bytes, size_t n, char message[ADJ_MESSAGE]);
-
 #endif

@@ -69,8 +69,8 @@ adj_status __wrap_adj_compare_with(adj_graph *g, const adj_compare_opts *o, cons
     return __real_adj_compare_with(NULL, NULL, NULL, out);
 }
 
-adj_status __wrap_adj_safetensors_read(const char *path, adj_tensors **t);
-adj_status __wrap_adj_safetensors_read(const char *path, adj_tensors **t)
+adj_status __wrap_adj_tensors_read(const char *path, adj_tensors **t);
+adj_status __wrap_adj_tensors_read(const char *path, adj_tensors **t)
 {
     must(path != NULL);
     return adj_tensors_from_memory("", 0, t); /* fails: there is no header */

@@ -86,9 +86,7 @@ static adj_tensors *read_bytes(const file_bytes *file, size_t n, adj_status expe
     cr_expect_eq(read_twice(file, n, &t), expected, "%s", t->message);
     if (expected != ADJ_OK) {
         expect_text(t->message, "x.safetensors");
-        cr_expect(strstr(t->message, "offset ") != NULL ||
-                      strstr(t->message, "not a file of tensors") != NULL,
-                  "%s", t->message);
+        expect_text(t->message, "offset ");
         cr_expect_eq(t->n, 0);
         cr_expect_eq(adj_tensors_find(t, "a"), -1);
         cr_expect_null(adj_tensors_metadata(t, "k"));
@@ -256,12 +254,12 @@ typedef struct {
     "{\"a\":{\"dtype\":\"F32\",\"shape\":" shape ",\"data_offsets\":" offsets "}}"
 
 static const lie lies[] = {
-    {"got an unknown kind", "", 0},
+    {"not JSON", "", 0},
     {"not JSON", "{", 0},
     {"not JSON", "{\"a\":1,\"a\":2}", 0}, /* duplicate keys */
     {"not JSON", "{\"a\\u0000b\":1}", 0},
     {"not JSON", "{}x", 0},
-    {"got an unknown kind", "\xff\xfe{}", 0},
+    {"not JSON", "\xff\xfe{}", 0},
     {"not an object", "[]", 0},
     {"not an object", "{\"a\":[]}", 0},
     {"not an object", "{\"__metadata__\":1}", 0},
@@ -362,9 +360,6 @@ Test(safetensors, no_bytes_in_memory)
         cr_expect(t->n == 0 && t->n_metadata == 0 && adj_tensors_metadata(t, "k") == NULL);
     }
     cr_expect_eq(adj_tensors_from_memory("", 0, NULL), ADJ_EARG);
-    const file_bytes numpy = {"\x93NUMPY\1\0v\0", 10};
-    scoped(release_tensors) adj_tensors *t = read_bytes(&numpy, numpy.n, ADJ_EIO);
-    expect_text(t->message, "not a file of tensors (got a NumPy array");
 }
 
 /* ---- checksums ---- */
