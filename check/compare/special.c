@@ -68,6 +68,9 @@ void make_special(const adj_node *n, int k, adj_dtype as, special_kind kind, adj
         if (isfinite(x) && (min < 0 || x > 0 || (min == 0 && x == 0)))
             adj_store(dtype, v, i, x);
     }
+    const int is_max = n->op == &adj_op_max_pool || n->op == &adj_op_reduce_max;
+    for (int64_t i = count / 4 * 3; i < count && kind == WITH_INFINITIES && is_max; i++)
+        adj_store(dtype, v, i, -INFINITY); /* whole windows */
     for (int i = 0; i < 3 && i < count && kind == WITH_INFINITIES; i++) {
         const int64_t at = (i * count + count / 2) / 3;
         adj_store(dtype, v, at, none[i]);

@@ -148,16 +148,25 @@ static void compare_bits(const trial *t, adj_exec *e, outcome *o)
         o->info[i].repeats &= has_same_bits(t, e, o, i);
 }
 
-/* Describes the step that computes each fetch. */
+/* True if the step computes fetch i rather than another node that it needs, such as a transpose. */
+static int is_better(const trial *t, adj_step_info step, int i, const fetch_info *f, int is_own)
+{
+    const int has_op = strcmp(step.op, t->fetch[i]->op->name) == 0;
+    return has_op != is_own ? has_op : step.flop >= f->flop;
+}
+
+/* Describes the step that computes each fetch. Of a node alone, the largest step with its op. */
 static void describe(const trial *t, const adj_exec *e, outcome *o)
 {
-    for (int s = 0; s < adj_exec_step_count(e); s++) {
-        adj_step_info step = adj_exec_step_at(e, s);
-        for (int i = 0; i < t->n_fetch; i++) {
-            fetch_info *f = &o->info[i];
+    for (int i = 0; i < t->n_fetch; i++) {
+        fetch_info *f = &o->info[i];
+        int is_own = 0;
+        for (int s = 0; s < adj_exec_step_count(e); s++) {
+            adj_step_info step = adj_exec_step_at(e, s);
             if (step.n_node == 0 || (step.node != t->fetch[i] && t->n_fetch > 1) ||
-                step.flop < f->flop)
-                continue; /* a node alone: its largest step, be it between transposes */
+                !is_better(t, step, i, f, is_own))
+                continue;
+            is_own = strcmp(step.op, t->fetch[i]->op->name) == 0;
             f->step = s;
             f->flop = step.flop;
             f->bytes = step.bytes;

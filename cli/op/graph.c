@@ -64,6 +64,9 @@ int compared_repeat(const compared_opts *o, char *line, size_t size)
     "prelu prelu_grad"
 #define GROUP_NORM "group_norm group_norm_grad group_norm_grad_sums"
 #define RESIZE "resize resize_grad"
+#define SOFTMAX                                                                                    \
+    "softmax log_softmax softmax_cross_entropy softmax_cross_entropy_grad "                        \
+    "sparse_softmax_cross_entropy sparse_softmax_cross_entropy_grad"
 
 /* Sets of options; op: names of the ops that use the set. */
 static const struct {
@@ -75,21 +78,49 @@ static const struct {
     {CONV, "2,9,8,4", "3,2,4,6",
      "padding=EXPLICIT,explicit_paddings=0,0,2,1,0,3,0,0,dilations=1,1,3,1"},
     {CONV, "2,4,9,8", "3,2,4,6", "strides=1,1,2,2,data_format=NCHW"},
+    {CONV, "2,4,7,6", "3,3,4,4",
+     "padding=EXPLICIT,explicit_paddings=0,0,0,0,2,1,0,3,data_format=NCHW"},
+    {CONV, "2,11,8,4", "3,3,4,4", "strides=1,3,3,1"},
+    {CONV, "2,9,10,3", "3,3,3,8", "strides=1,2,2,1,dilations=1,2,2,1"},
+    {CONV, "2,9,41,3", "3,3,3,24", "strides=1,2,2,1"},
+    {CONV, "1,3,3,3", "3,3,3,4",
+     "padding=EXPLICIT,explicit_paddings=0,0,1,1,1,1,0,0,dilations=1,2,2,1"}, /* one pixel */
+    {CONV, "2,6,7,4", "1,1,4,6", "padding=EXPLICIT,explicit_paddings=0,0,0,1,0,2,0,0"},
+    {CONV, "2,6,7,3", "1,1,3,2", "padding=EXPLICIT,explicit_paddings=0,0,0,0,1,1,0,0"},
+    {CONV, "2,6,6,300", "3,3,300,3", NULL},
     {"conv2d conv2d_backprop_input conv2d_backprop_filter", "2,9,8,4", "3,3,2,6", NULL},
+    {"conv2d conv2d_backprop_input conv2d_backprop_filter", "2,9,8,4", "3,3,2,6",
+     "dilations=1,2,2,1"},
+    {"conv2d conv2d_backprop_input conv2d_backprop_filter", "2,13,13,16", "3,3,16,16", NULL},
+    {"conv2d conv2d_backprop_input conv2d_backprop_filter", "2,12,12,16", "3,3,16,16",
+     "padding=EXPLICIT,explicit_paddings=0,0,1,1,2,0,0,0"},
+    {"conv2d conv2d_backprop_input conv2d_backprop_filter", "2,40,40,16", "3,3,16,4", NULL},
     {POOL, "2,9,8,3", NULL, "ksize=1,3,2,1,strides=1,2,1,1"},
     {POOL, "2,9,8,3", NULL, "ksize=1,2,3,1,strides=1,1,2,1,padding=VALID"},
     {POOL, "2,3,9,8", NULL, "ksize=1,1,3,3,strides=1,1,2,2,data_format=NCHW"},
+    {POOL, "2,14,14,3", NULL, "ksize=1,2,2,1,strides=1,5,5,1,padding=VALID"},
+    {POOL, "2,8,9,3", NULL, "ksize=1,2,2,1,strides=1,2,2,1"},
+    {"max_pool max_pool_grad max_pool_grad_grad", "2,4,4,7", NULL, "ksize=1,1,1,3,strides=1,1,1,3"},
     {RESIZE, "2,5,4,3", NULL, "height=9,width=7,mode=nearest,coordinates=asymmetric"},
     {RESIZE, "2,5,4,3", NULL, "height=9,width=7,coordinates=align_corners"},
     {RESIZE, "2,5,4,3", NULL, "height=3,width=3,coordinates=asymmetric"},
+    {RESIZE, "2,5,4,3", NULL, "height=1,width=1,coordinates=align_corners"},
+    {RESIZE, "2,3,3,1500", NULL, "height=5,width=4"},
     {RESIZE, "2,3,5,4", NULL,
      "height=9,width=7,mode=nearest,coordinates=align_corners,data_format=NCHW"},
     {"batch_norm batch_norm_grad_sums", NULL, NULL, "stats=0"}, /* running statistics */
     {"batch_norm batch_norm_grad_sums", NULL, NULL, "stats=2"}, /* statistics of another tensor */
+    {"batch_norm", NULL, NULL, "epsilon=0.5,stats=0"},
     {"batch_norm_grad", NULL, NULL, "sums=1"},
     {CHANNELS, "2,3,5,4", NULL, "data_format=NCHW"},
+    {CHANNELS, "2,4,4", NULL, "data_format=NCHW"},
+    {CHANNELS, "2,3,3,3,4", NULL, NULL},
+    {CHANNELS, "2,4,3,3,4", NULL, "data_format=NCHW"},
     {GROUP_NORM, "2,4,3,6", NULL, "epsilon=0.5,groups=3"},
     {GROUP_NORM, "2,6,4,3", NULL, "groups=2,data_format=NCHW"},
+    {GROUP_NORM, "2,6,5", NULL, "groups=2,data_format=NCHW"},
+    {GROUP_NORM, "100,12", NULL, "groups=3"},
+    {GROUP_NORM, "2,3,2,2,6", NULL, "groups=3"},
     {"prelu_grad_slope", "2,3,5,4", NULL, "slopes=3,data_format=NCHW"},
     {"prelu_grad_slope", "2,5,4,3", NULL, "slopes=1"},
     {"matmul", "3,4", "4,5", "transpose_a=0"},
@@ -98,6 +129,9 @@ static const struct {
     {"matmul", "4,3", "5,4", "transpose_a=1,transpose_b=1"},
     {REDUCE, "2,3,4,5", NULL, "axes=1,2,keep_dims=1"},
     {REDUCE, "11,3,4,5", NULL, "axes=1,3"},
+    {REDUCE, "2,2,2,2,3", NULL, "axes=4"},
+    {REDUCE, "2,3,2,3,4", NULL, "axes=1,3"},
+    {"transpose", "2,3,2,3,4", NULL, "perm=4,2,0,3,1"},
     {"argmax", "2,3,4,5", NULL, "axis=1"},
     {"pad", "2,3,4,5", NULL, "before=0,1,2,0,after=1,0,0,3"},
     {"slice", "4,5,6", NULL, "begin=1,0,2,size=2,5,3"},
@@ -110,6 +144,8 @@ static const struct {
     {"reshape", "2,3,4", NULL, "shape=4,6"},
     {"softmax log_softmax", "2,3,4,5", NULL, NULL},
     {"softmax log_softmax", "3,70", NULL, NULL},
+    {SOFTMAX, "32,511", NULL, NULL},
+    {"softmax_cross_entropy sparse_softmax_cross_entropy", NULL, NULL, "smoothing=0"},
     {BINARY, "3,25,20", "3,25,20", NULL},
     {BINARY, "2,3,4", "3,1", NULL},
     {BINARY, "1,5", "3,1,1,5", NULL},
