@@ -321,6 +321,50 @@ static adj_status add_values(compared *c, adj_node *y, int with_gradients)
     return status;
 }
 
+/* ---- operands that rewriting rules look at ---- */
+
+enum { FILLS = 4, SCALED = FILLS, TRANSPOSED, TRANSPOSED_ALIKE, WAYS };
+
+/* Returns an operand of x's type: a constant, a multiple of x, or another input transposed. */
+static adj_node *seen_by_rules(compared *c, adj_node *x, int k, int way)
+{
+    static const double fills[FILLS] = {-1, 0, 1, 2};
+    const adj_type t = adj_node_type(x);
+    const int rank = (int)t.shape.rank, turn = way == TRANSPOSED ? k + 1 : 1;
+    adj_shape shape = {.rank = rank};
+    int perm[ADJ_MAX_RANK];
+    char name[24];
+    if (!adj_is_float(t.dtype))
+        return x;
+    if (way < FILLS)
+        return adj_fill(c->m.graph, t.dtype, t.shape, fills[way]);
+    if (way == SCALED)
+        return adj_scale(x, 2);
+    for (int i = 0; i < rank; i++) {
+        perm[i] = (i + turn) % rank;
+        shape.dim[perm[i]] = t.shape.dim[i];
+    }
+    snprintf(name, sizeof name, "t%d", adj_graph_node_count(c->m.graph));
+    return adj_transpose(adj_input(c->m.graph, name, t.dtype, shape), rank, perm);
+}
+
+/* Adds an op that has rules, over operands that they look at: one of them a constant or a multiple,
+ * or all of them transposes. */
+static adj_status add_behind(compared *c, adj_node *y, int with_gradients)
+{
+    adj_node *in[MAX_ROOTS_OF_OP];
+    adj_status status = ADJ_OK;
+    for (int way = 0; y->op->simplify != NULL && y->n_in < MAX_ROOTS_OF_OP && way < WAYS; way++)
+        for (int k = 0; k < (way > SCALED ? 1 : y->n_in) && status == ADJ_OK && has_room(c); k++) {
+            for (int i = 0; i < y->n_in; i++)
+                in[i] = way > SCALED || i == k ? seen_by_rules(c, y->in[i], i, way) : y->in[i];
+            adj_node *v = adj_node_new(c->m.graph, y->op, y->n_in, in, y->attrs);
+            c->n_variant++;
+            status = v != NULL ? add_node(c, v, with_gradients) : adj_graph_status(c->m.graph);
+        }
+    return status;
+}
+
 /* Builds the op in a graph of its own, with its gradients if it has any, and its variants. */
 static adj_status open_op(compared *c, const compared_opts *o, int with_gradients)
 {
@@ -332,6 +376,8 @@ static adj_status open_op(compared *c, const compared_opts *o, int with_gradient
     adj_node *y = c->root[0];
     if (status == ADJ_OK && o->sets && op_args_given(&o->op, "--dtype") == NULL)
         status = add_values(c, y, with_gradients);
+    if (status == ADJ_OK && o->sets)
+        status = add_behind(c, y, with_gradients);
     for (int i = 0; o->sets && status == ADJ_OK && op_attribute_set(&o->op, i, &set); i++)
         status = add_variant(c, &set, with_gradients);
     for (int i = 0; i < o->neighbors && status == ADJ_OK && op_neighbor(y, i, &near); i++)
