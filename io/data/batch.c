@@ -90,41 +90,50 @@ static int64_t image_at(const batch *b, int64_t i)
     return b->order != NULL ? b->order[at] : at;
 }
 
-static adj_status read_image(const batch *b, int64_t i, float *room, adj_error *error)
+/* Returns 0 if the image at place i cannot be read. */
+static int read_image(const batch *b, int64_t i, float *room, adj_error *error)
 {
     float *x = b->x + i * size_elems(b->fit.to);
-    if (room == NULL)
-        return adj_error_set(error, ADJ_ENOMEM, "batch: out of memory");
-    const adj_status status = io_read_fitted(b->d, image_at(b, i), &b->fit, room, x, error);
-    if (status == ADJ_OK)
-        io_normalize(x, b->fit.to, b->mean, b->deviation);
-    else if (error->status != status) /* a source that gave no sentence */
-        adj_error_set(error, status, "batch: an image cannot be read");
-    return status;
+
+    if (io_read_fitted(b->d, image_at(b, i), &b->fit, room, x, error) != ADJ_OK)
+        return 0;
+    io_normalize(x, b->fit.to, b->mean, b->deviation);
+    return 1;
 }
 
-/* Reads n images in threads. The message is that of the first image that cannot be read. */
-static adj_status read_images(const batch *b, int64_t n, adj_error *error)
+/* Returns room for an image of the data set, to be freed. */
+static float *new_room(const batch *b)
 {
-    int64_t first = n; /* image that cannot be read */
-    adj_error why = {0};
-#pragma omp parallel if (n * size_elems(b->fit.to) > 1 << 16)
+    return malloc((size_t)size_elems(b->fit.from) * sizeof(float));
+}
+
+/* Reads n images in threads; returns 0 if one of them cannot be read. */
+static int read_in_threads(const batch *b, int64_t n)
+{
+    int failed = 0;
+#pragma omp parallel if (n * size_elems(b->fit.to) > 1 << 16) reduction(| : failed)
     {
-        float *room = malloc((size_t)size_elems(b->fit.from) * sizeof *room);
+        float *room = new_room(b);
 #pragma omp for
-        for (int64_t i = 0; i < n; i++) {
-            adj_error own = {0};
-            if (read_image(b, i, room, &own) == ADJ_OK)
-                continue;
-#pragma omp critical(io_batch)
-            if (i < first) {
-                first = i;
-                why = own;
-            }
-        }
+        for (int64_t i = 0; i < n; i++)
+            failed |= room == NULL || !read_image(b, i, room, NULL);
         free(room);
     }
-    return first == n ? ADJ_OK : adj_error_set(error, why.status, "%s", why.message);
+    return !failed;
+}
+
+/* Reads n images in order, so that the message is always that of the first failing image. */
+static int read_serially(const batch *b, int64_t n, adj_error *error)
+{
+    float *room = new_room(b);
+    int is_good = room != NULL;
+
+    if (!is_good)
+        adj_error_set(error, ADJ_ENOMEM, "batch: out of memory");
+    for (int64_t i = 0; is_good && i < n; i++)
+        is_good = read_image(b, i, room, error);
+    free(room);
+    return is_good;
 }
 
 int64_t adj_batch(const adj_dataset *d, const int64_t *order, int64_t first, adj_shape shape,
@@ -159,9 +168,9 @@ int64_t adj_batch(const adj_dataset *d, const int64_t *order, int64_t first, adj
         adj_error_set(error, ADJ_ENOMEM, "batch: out of memory");
         return -1;
     }
-    const adj_status status = read_images(&b, n, error);
+    const int is_read = read_in_threads(&b, n) || read_serially(&b, n, error);
     io_fitting_close(&b.fit);
-    return status == ADJ_OK ? b.real : -1;
+    return is_read ? b.real : -1;
 }
 
 /* ---- evaluation ---- */
