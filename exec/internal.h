@@ -26,8 +26,8 @@ typedef struct adj_exec_internal {
     /* Parameters and states that these assign change between runs, though the plan does not assign
      * them: what follows from them is computed in every run. NULL: none. */
     const adj_updates *varying;
-    /* > 0: expected number of runs of the plan. Tuning then takes at most about 2 % of their time.
-     */
+    /* > 0: expected number of runs of the plan. Measuring a step then takes at most 2 % of the time
+     * of the step in all these runs. */
     int64_t tune_runs;
 } adj_exec_internal;
 

@@ -268,7 +268,7 @@ static void keep_faster(adj_exec *e, step *s, step *other)
     other->kernel = NULL;
 }
 
-static adj_status select_by_estimate(adj_exec *e, step *s)
+adj_status select_by_estimate(adj_exec *e, step *s)
 {
     const int is_single = s->group.n_node == 1;
     const adj_op *op = s->group.node[0]->op;

@@ -29,6 +29,8 @@ adj_status open_progressing(adj_exec *e);
 /* Selects the kernel of the described step and prepares it. ADJ_ENOKERNEL: no backend computes
  * these nodes together. */
 adj_status select_kernel(adj_exec *e, step *s);
+/* Selects the kernel with the least estimated time and prepares it. */
+adj_status select_by_estimate(adj_exec *e, step *s);
 /* True if a backend before the last one, the reference, has a kernel for n by itself. of: the
  * executor, which may have no plan yet. An error is recorded by the executor and counts as false.
  */

@@ -6,12 +6,12 @@
  *   backend TAB kernel TAB candidate TAB microseconds TAB implementation TAB key
  *   end 17
  *
- * If there was no time to time a group, backend and kernel are "-", and the microseconds are those
- * that were too few. A selection has the same lines without the header. Either is used as a whole
- * or ignored as a whole. It only determines which candidate is prepared: the one with the given
- * implementation and layouts or, for operands in other layouts, with the given implementation. The
- * candidate's number only says where to look first. So a forged file can do no more than select
- * slow kernels. */
+ * If there was no time to time a group, backend and kernel are "-", the microseconds are those of
+ * the untuned kernel, and the implementation field has the number of seconds that was too short. A
+ * selection has the same lines without the header. Either is used as a whole or ignored as a whole.
+ * It only determines which candidate is prepared: the one with the given implementation and layouts
+ * or, for operands in other layouts, with the given implementation. The candidate's number only
+ * says where to look first. So a forged file can do no more than select slow kernels. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -95,18 +95,21 @@ static const char *read_entry(tuner *t, char *line, tune_origin origin, adj_stat
     double us = c_strtod(field[3], &end);
     if (candidate < 0 || *end != '\0' || !(us >= 0 && us < 1e12))
         return "has a number out of range";
-    const int is_late = strcmp(field[1], "-") == 0;
+    const int is_late = strcmp(field[0], "-") == 0 && strcmp(field[1], "-") == 0;
+    const double too_few = is_late ? c_strtod(field[4], &end) : 0;
+    if (is_late && (*end != '\0' || !(too_few > 0 && too_few < 1e7)))
+        return "has a number out of range";
     tune_entry *entry = new_entry(t);
     if (entry == NULL)
         *status = ADJ_ENOMEM;
     else /* the strings are the text's, which the region keeps */
         *entry = (tune_entry){.key = field[5],
-                              .backend = field[0],
+                              .backend = is_late ? NULL : field[0],
                               .kernel = is_late ? NULL : field[1],
                               .candidate = (int)candidate,
-                              .impl = field[4],
-                              .seconds = is_late ? 0 : 1e-6 * us,
-                              .too_few = is_late ? 1e-6 * us : 0,
+                              .impl = is_late ? "" : field[4],
+                              .seconds = 1e-6 * us,
+                              .too_few = too_few,
                               .origin = origin};
     return NULL;
 }
@@ -240,7 +243,7 @@ adj_status tune_read(adj_exec *e)
 static void write_entry(FILE *f, const tune_entry *x)
 {
     if (x->kernel == NULL)
-        c_fprintf(f, "-\t-\t0\t%.9g\t-\t%s\n", 1e6 * x->too_few, x->key);
+        c_fprintf(f, "-\t-\t0\t%.1f\t%.9g\t%s\n", 1e6 * x->seconds, x->too_few, x->key);
     else
         c_fprintf(f, "%s\t%s\t%d\t%.1f\t%s\t%s\n", x->backend, x->kernel, x->candidate,
                   1e6 * x->seconds, x->impl, x->key);

@@ -113,7 +113,7 @@ void tune_header(const adj_exec *e, char header[TUNE_HEADER])
 {
     writer w = {.text = header, .size = TUNE_HEADER - 1};
     const machine_facts machine = machine_look("");
-    put(&w, TUNE_BEGIN " 5, library %d", ADJ_VERSION);
+    put(&w, TUNE_BEGIN " 4, library %d", ADJ_VERSION);
     end_line(&w);
     put(&w, "cpu %s", machine.name);
     end_line(&w);

@@ -4,7 +4,8 @@
  * reference. They run alternately, so that a disturbance affects all of them. Each one counts with
  * its minimum time plus the reorders at its borders: of operands that are not present in its
  * layouts, and of results back to plain. The untuned candidate wins unless another is faster by
- * more than the noise. */
+ * more than the noise. If the plan will run only a few times, the untuned candidate runs first, and
+ * its time limits the time for the others (tune.c). */
 #include <math.h>
 #include <string.h>
 
@@ -28,6 +29,13 @@ typedef struct {
     timed_candidate *list;
 } race;
 
+static adj_status open_race(adj_exec *e, race *r, int places)
+{
+    *r = (race){.region = {.allocator = e->region.allocator}};
+    r->list = region_alloc(&r->region, (size_t)places, sizeof *r->list);
+    return r->list != NULL ? ADJ_OK : no_memory(e);
+}
+
 static void close_race(adj_exec *e, race *r)
 {
     for (int i = 0; i < r->n; i++)
@@ -35,14 +43,23 @@ static void close_race(adj_exec *e, race *r)
     region_free(&r->region);
 }
 
-/* Prepares the candidate in the next place, with arrays of its own. ADJ_ENOKERNEL: it refuses, or
- * is the reference's and another backend has one. */
-static adj_status enter(adj_exec *e, race *r, const step *s, candidate *c)
+/* Returns the next place in the race: s with arrays of its own, to be prepared; NULL: out of
+ * memory.
+ */
+static timed_candidate *new_candidate(adj_exec *e, race *r, const step *s)
 {
     timed_candidate *t = &r->list[r->n];
     *t = (timed_candidate){.s = *s, .best = HUGE_VAL};
     t->s.call.message = e->run.message;
-    if (alloc_operands(e, &r->region, &t->s, s->n_in, s->n_out) != ADJ_OK)
+    return alloc_operands(e, &r->region, &t->s, s->n_in, s->n_out) == ADJ_OK ? t : NULL;
+}
+
+/* Prepares the candidate in the next place. ADJ_ENOKERNEL: it refuses, or is the reference's and
+ * another backend has one. */
+static adj_status enter(adj_exec *e, race *r, const step *s, candidate *c)
+{
+    timed_candidate *t = new_candidate(e, r, s);
+    if (t == NULL)
         return e->status;
     const adj_status status = prepare_step(e, &t->s, c);
     if (status == ADJ_OK && is_fallback(e, c->index) && r->n > 0) {
@@ -59,9 +76,8 @@ static adj_status enter_all(adj_exec *e, race *r, const step *s, double deadline
 {
     candidate c = {.index = NONE};
     *late = 0;
-    *r = (race){.region = {.allocator = e->region.allocator}};
-    if ((r->list = region_alloc(&r->region, MAX_CANDIDATES, sizeof *r->list)) == NULL)
-        return no_memory(e);
+    if (open_race(e, r, MAX_CANDIDATES) != ADJ_OK)
+        return e->status;
     while (!*late && next_group_kernel(e, s, &c) == ADJ_OK)
         while (!*late && r->n < MAX_CANDIDATES && enter(e, r, s, &c) == ADJ_OK) {
             c.number++;
@@ -178,20 +194,58 @@ static adj_status keep_fastest(adj_exec *e, const race *r, tune_entry *winner)
     return e->status == ADJ_OK && best != NULL ? keep_winner(e, best, winner) : e->status;
 }
 
+/* ---- how much time there is ---- */
+
+/* Times a run of what would be taken without timing, HUGE_VAL: of none; and preparing it. */
+static adj_status time_usual(adj_exec *e, const step *s, double *run, double *preparing)
+{
+    race r;
+    const double start = seconds_now();
+    *run = HUGE_VAL;
+    timed_candidate *t = open_race(e, &r, 1) == ADJ_OK ? new_candidate(e, &r, s) : NULL;
+    if (t != NULL && select_by_estimate(e, &t->s) == ADJ_OK) {
+        r.n = 1;
+        *preparing = seconds_now() - start;
+        if (make_room(e, &r) == ADJ_OK)
+            for (int i = 0; i < 2; i++) /* the first has new memory */
+                *run = fmin(*run, tune_run(e, &t->s));
+    }
+    close_race(e, &r);
+    return e->status;
+}
+
+/* Returns the seconds that a race for the group may take; 0: it has no use. Of a group that no
+ * kernel takes x->seconds stays 0. */
+static double allow(adj_exec *e, const step *s, tune_entry *x)
+{
+    const tuner *t = e->planning->tuner;
+    double run = HUGE_VAL, preparing = 0;
+    if (t->runs == HUGE_VAL)
+        return budget_for(e, &s->group, HUGE_VAL);
+    if (time_usual(e, s, &run, &preparing) != ADJ_OK || run == HUGE_VAL)
+        return 0;
+    const double seconds = budget_for(e, &s->group, run), min = 2 * (preparing + 2 * run);
+    x->seconds = run;
+    x->too_few = seconds > min ? seconds : min;
+    return seconds > min ? seconds : 0;
+}
+
 adj_status tune_race(adj_exec *e, const step *s, tune_entry *winner, int *late)
 {
+    tuner *t = e->planning->tuner;
     race r = {.n = 0};
-    const double start = seconds_now(), seconds = budget_for(e, &s->group);
-    enter_all(e, &r, s, start + seconds / 2, late);
+    const double start = seconds_now(), seconds = allow(e, s, winner);
+    const int is_refused = seconds == 0 && winner->seconds == 0 && s->group.n_node > 1;
+    *late = seconds == 0 && !is_refused;
+    if (seconds > 0 && e->status == ADJ_OK)
+        enter_all(e, &r, s, start + seconds / 2, late);
     if (!*late && e->status == ADJ_OK && r.n == 1)
         r.list[0].best = 0; /* it was not timed, and need not be */
     else if (!*late && e->status == ADJ_OK && r.n > 1 && make_room(e, &r) == ADJ_OK)
         *late = !run_race(e, &r, start + seconds);
-    if (*late)
-        winner->too_few = seconds;
-    else if (e->status == ADJ_OK && r.n > 0)
+    if (!*late && e->status == ADJ_OK && r.n > 0)
         keep_fastest(e, &r, winner);
     close_race(e, &r);
-    e->planning->tuner->spent += seconds_now() - start;
+    t->spent += seconds_now() - start;
     return e->status;
 }

@@ -7,8 +7,9 @@
  * The time of the whole plan is divided among the groups that are still undecided: half of it by
  * their work, half equally, as preparing candidates takes time however small the group is. So time
  * remains for the last groups, and what one group does not use goes to the others. Groups of equal
- * work are timed and counted once. If the number of runs of the plan is known, the limit is at most
- * a small fraction of the nominal time of all these runs: timing could not save more. */
+ * work are timed and counted once. If the number of runs of the plan is known, the limit is also a
+ * small fraction of the group's time in all these runs: timing could not save more. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,9 +22,10 @@ static const double default_seconds = 5;
 
 /* ---- time limits ---- */
 
-static const double part_of_runs = 0.02, least_seconds = 1e-4;
+static const double part_of_runs = 0.02;
+enum { FEWEST_RUNS = 4 }; /* two candidates, twice each */
 
-/* Returns about the seconds that one run takes on two cores. */
+/* About what one run takes, in seconds: only the ratio counts, between groups of one graph. */
 static double work_of(int n, const adj_node *const node[])
 {
     double seconds = 0;
@@ -52,38 +54,38 @@ static int is_same_work(const node_group *a, const node_group *b)
     return same;
 }
 
-/* Counts the groups to decide, and limits the time to a part of the plan's runs. runs: their
- * number; 0: unknown. Requires: groups. */
+/* Counts the groups to decide. runs: number of runs of the plan; 0: unknown. Requires: groups. */
 static void budget_open(adj_exec *e, int64_t runs)
 {
     tuner *t = e->planning->tuner;
-    double run = 0;
+    t->runs = runs > 0 ? (double)runs * part_of_runs : HUGE_VAL;
     for (int i = 0; i < e->planning->n_group && budget_is_open(t); i++) {
         const node_group *g = &e->planning->group[i];
-        const double work = work_of(g->n, g->node);
         int k = 0;
-        if (g->n == 1 && (g->node[0]->op->flags & ADJ_OP_VIEW))
-            continue;
-        run += work;
         while (k < i && !is_same_work(&e->planning->group[k], g))
             k++;
-        t->work_left += k < i ? 0 : work;
-        t->groups_left += k == i;
+        int is_view = g->n == 1 && (g->node[0]->op->flags & ADJ_OP_VIEW);
+        if (k < i || is_view)
+            continue;
+        t->work_left += work_of(g->n, g->node);
+        t->groups_left++;
     }
-    const double limit = part_of_runs * (double)runs * run * 2 / e->opts.threads;
-    if (runs > 0 && limit < t->seconds)
-        t->seconds = limit;
 }
 
-int budget_is_open(const tuner *t) { return t->may_time && t->seconds - t->spent > least_seconds; }
+int budget_is_open(const tuner *t)
+{
+    return t->may_time && t->spent < t->seconds && t->runs >= FEWEST_RUNS;
+}
 
-double budget_for(const adj_exec *e, const adj_group *g)
+double budget_for(const adj_exec *e, const adj_group *g, double untuned)
 {
     const tuner *t = e->planning->tuner;
     const double left = t->seconds - t->spent, work = work_of(g->n_node, g->node);
     const double by_work = t->work_left > work ? work / t->work_left : 1;
     const double equal = t->groups_left > 1 ? 1.0 / t->groups_left : 1;
-    return left * (by_work + equal) / 2;
+    const double share = left * (by_work + equal) / 2;
+    const double gain = t->runs == HUGE_VAL ? HUGE_VAL : t->runs * untuned;
+    return share < gain ? share : gain;
 }
 
 /* Removes a decided group from the count. */
@@ -173,7 +175,7 @@ void tune_close(adj_exec *e)
     if (e->status == ADJ_OK)
         tune_write(e);
     e->details.timed_seconds = t->spent;
-    if (t->left > 0 && e->internal.tune_runs == 0 && e->warning[0] == '\0')
+    if (t->left > 0 && t->runs == HUGE_VAL && e->warning[0] == '\0')
         c_snprintf(e->warning, sizeof e->warning,
                    "tune: %g seconds were too short; up to %d steps keep their default kernels",
                    t->seconds, t->left);
@@ -258,11 +260,18 @@ static adj_status take_known(adj_exec *e, step *s, const char *key)
 /* True if there is no winner, or none that can be prepared: a file may be forged, or a kernel
  * refuse the layouts that are there. A race that an earlier plan had no time for needs a larger
  * time limit than that plan's. */
-static int is_open(const adj_exec *e, const step *s, const tune_entry *x)
+static int is_open(adj_exec *e, const step *s, const tune_entry *x)
 {
     const double clearly_more = 1.5;
-    return x == NULL || x->kernel != NULL ||
-           (!x->is_met && budget_for(e, &s->group) > clearly_more * x->too_few);
+    tuner *t = e->planning->tuner;
+    if (x == NULL || x->kernel != NULL)
+        return 1;
+    if (x->is_met)
+        return 0;
+    const int is_worth_it =
+        t->runs == HUGE_VAL || budget_for(e, &s->group, x->seconds) > clearly_more * x->too_few;
+    t->left += t->may_time && !is_worth_it;
+    return is_worth_it;
 }
 
 /* Records the fastest candidate, or that there is none or was no time. */

@@ -23,7 +23,7 @@ typedef struct { /* the winner for a key; strings live in the tuner's region */
     const char *impl; /* the implementation and, for plain operands, the layouts that the candidate
                          must have */
     double seconds;   /* seconds of a run without reorders; 0: unknown */
-    double too_few;   /* without a kernel: seconds that were too short for timing; 0: no kernel */
+    double too_few;   /* without a kernel: seconds that were too short for timing; 0: unknown */
     tune_origin origin;
     int is_met; /* 1: the plan has such a group */
     int used;   /* 1: used in this plan */
@@ -51,7 +51,8 @@ struct tuner {
     tune_entry *entry;
     reorder_cost *cost;    /* list of the reorders that were timed */
     double seconds, spent; /* time limit of the plan; time used */
-    double work_left;      /* work of the groups still to be decided, see tune.c */
+    double runs;      /* number of runs whose time limits the measurement; HUGE_VAL: no limit */
+    double work_left; /* work of the groups still to be decided, see tune.c */
     int groups_left;
     int left;                    /* steps that were not timed because time ran out */
     exec_area area[N_TUNE_AREA]; /* memory that grows on demand */
@@ -89,8 +90,9 @@ adj_status tune_add(tuner *t, const tune_entry *entry);
 
 /* True if time is left for timing a group. */
 int budget_is_open(const tuner *t);
-/* Returns the time limit for timing a group. */
-double budget_for(const adj_exec *e, const adj_group *g);
+/* Returns the time limit for timing a group. untuned: seconds of its untuned kernel; HUGE_VAL:
+ * unknown. */
+double budget_for(const adj_exec *e, const adj_group *g, double untuned);
 
 /* ---- race.c: times the candidates for one group ---- */
 

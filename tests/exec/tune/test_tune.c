@@ -143,7 +143,7 @@ Test(tune, other_machines_and_versions)
     size_t n;
     plan(tuned(), 64);
     scoped(release) char *text = read_text(&n);
-    expect_ignored_with(text, "tune 5", "tune 4", "another CPU or another version");
+    expect_ignored_with(text, "tune 4", "tune 3", "another CPU or another version");
     expect_ignored_with(text, "cpu ", "cpu X", "another CPU or another version");
     expect_ignored_with(text, "backend planted 1.0.0", "backend planted 0.9.0",
                         "another CPU or another version");
@@ -182,6 +182,9 @@ Test(tune, truncated_and_hostile)
     expect_ignored_with(text, "two\t1\t", "two\t99999999999999999999\t", "out of range");
     expect_ignored_with(text, "\tfast:1", "nan\tfast:1", "out of range");
     expect_ignored_with(text, "two\t1\t", "two\t1\tinf\tx\ty\nplanted\ttwo\t1\t", "out of range");
+    expect_ignored_with(text, "end 1\n", "-\t-\t0\t1\tx\tk\nend 2\n", "out of range");
+    expect_ignored_with(text, "end 1\n", "-\t-\t0\t1\t-1\tk\nend 2\n", "out of range");
+    expect_ignored_with(text, "end 1\n", "-\t-\t0\t1\tnan\tk\nend 2\n", "out of range");
     memcpy(hostile, text, n);
     hostile[n / 2] = '\0';
     expect_ignored(hostile, n, "not text");
