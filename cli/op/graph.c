@@ -87,7 +87,7 @@ static const struct {
      "padding=EXPLICIT,explicit_paddings=0,0,1,1,1,1,0,0,dilations=1,2,2,1"}, /* one pixel */
     {CONV, "2,6,7,4", "1,1,4,6", "padding=EXPLICIT,explicit_paddings=0,0,0,1,0,2,0,0"},
     {CONV, "2,6,7,3", "1,1,3,2", "padding=EXPLICIT,explicit_paddings=0,0,0,0,1,1,0,0"},
-    {CONV, "2,6,6,300", "3,3,300,3", NULL},
+    {CONV, "2,8,8,300", "3,3,300,3", NULL},
     {"conv2d conv2d_backprop_input conv2d_backprop_filter", "2,9,8,4", "3,3,2,6", NULL},
     {"conv2d conv2d_backprop_input conv2d_backprop_filter", "2,9,8,4", "3,3,2,6",
      "dilations=1,2,2,1"},
@@ -105,7 +105,7 @@ static const struct {
     {RESIZE, "2,5,4,3", NULL, "height=9,width=7,coordinates=align_corners"},
     {RESIZE, "2,5,4,3", NULL, "height=3,width=3,coordinates=asymmetric"},
     {RESIZE, "2,5,4,3", NULL, "height=1,width=1,coordinates=align_corners"},
-    {RESIZE, "2,3,3,1500", NULL, "height=5,width=4"},
+    {RESIZE, "2,3,3,1700", NULL, NULL},
     {RESIZE, "2,3,5,4", NULL,
      "height=9,width=7,mode=nearest,coordinates=align_corners,data_format=NCHW"},
     {"batch_norm batch_norm_grad_sums", NULL, NULL, "stats=0"}, /* running statistics */
@@ -299,28 +299,6 @@ static adj_status add_op(compared *c, const op_args *args, int with_gradients)
 
 static int has_room(const compared *c) { return c->n_root + MAX_ROOTS_OF_OP <= MAX_ROOTS; }
 
-/* Adds a variant if its options can be built and there is room. */
-static adj_status add_variant(compared *c, const op_args *args, int with_gradients)
-{
-    if (!op_is_possible(args) || !has_room(c))
-        return ADJ_OK;
-    c->n_variant++;
-    return add_op(c, args, with_gradients);
-}
-
-/* Adds the op with other values of its attributes over the same operands. */
-static adj_status add_values(compared *c, adj_node *y, int with_gradients)
-{
-    adj_status status = ADJ_OK;
-    adj_node *v;
-    for (int next = 0; status == ADJ_OK && has_room(c) && (v = adj_node_variant(y, &next)) != NULL;)
-        if (adj_position(c->n_root, (const adj_node *const *)c->root, v) < 0) {
-            c->n_variant++;
-            status = add_node(c, v, with_gradients);
-        }
-    return status;
-}
-
 /* ---- operands that rewriting rules look at ---- */
 
 enum { FILLS = 4, SCALED = FILLS, TRANSPOSED, TRANSPOSED_ALIKE, WAYS };
@@ -365,6 +343,33 @@ static adj_status add_behind(compared *c, adj_node *y, int with_gradients)
     return status;
 }
 
+/* Adds a variant if its options can be built and there is room; has_rules: also over the operands
+ * that rules look at. */
+static adj_status add_variant(compared *c, const op_args *args, int with_gradients, int has_rules)
+{
+    if (!op_is_possible(args) || !has_room(c))
+        return ADJ_OK;
+    c->n_variant++;
+    const int root = c->n_root;
+    adj_status status = add_op(c, args, with_gradients);
+    if (status == ADJ_OK && has_rules)
+        status = add_behind(c, c->root[root], with_gradients);
+    return status;
+}
+
+/* Adds the op with other values of its attributes over the same operands. */
+static adj_status add_values(compared *c, adj_node *y, int with_gradients)
+{
+    adj_status status = ADJ_OK;
+    adj_node *v;
+    for (int next = 0; status == ADJ_OK && has_room(c) && (v = adj_node_variant(y, &next)) != NULL;)
+        if (adj_position(c->n_root, (const adj_node *const *)c->root, v) < 0) {
+            c->n_variant++;
+            status = add_node(c, v, with_gradients);
+        }
+    return status;
+}
+
 /* Builds the op in a graph of its own, with its gradients if it has any, and its variants. */
 static adj_status open_op(compared *c, const compared_opts *o, int with_gradients)
 {
@@ -379,9 +384,9 @@ static adj_status open_op(compared *c, const compared_opts *o, int with_gradient
     if (status == ADJ_OK && o->sets)
         status = add_behind(c, y, with_gradients);
     for (int i = 0; o->sets && status == ADJ_OK && op_attribute_set(&o->op, i, &set); i++)
-        status = add_variant(c, &set, with_gradients);
+        status = add_variant(c, &set, with_gradients, 1);
     for (int i = 0; i < o->neighbors && status == ADJ_OK && op_neighbor(y, i, &near); i++)
-        status = add_variant(c, &near.args, with_gradients);
+        status = add_variant(c, &near.args, with_gradients, 0);
     return status;
 }
 
