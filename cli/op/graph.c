@@ -100,7 +100,7 @@ static const struct {
     {POOL, "2,3,9,8", NULL, "ksize=1,1,3,3,strides=1,1,2,2,data_format=NCHW"},
     {POOL, "2,14,14,3", NULL, "ksize=1,2,2,1,strides=1,5,5,1,padding=VALID"},
     {POOL, "2,8,9,3", NULL, "ksize=1,2,2,1,strides=1,2,2,1"},
-    {"max_pool max_pool_grad max_pool_grad_grad", "2,4,4,7", NULL, "ksize=1,1,1,3,strides=1,1,1,3"},
+    {"max_pool max_pool_grad max_pool_grad_grad", "2,4,4,6", NULL, "ksize=1,1,1,3,strides=1,1,1,3"},
     {RESIZE, "2,5,4,3", NULL, "height=9,width=7,mode=nearest,coordinates=asymmetric"},
     {RESIZE, "2,5,4,3", NULL, "height=9,width=7,coordinates=align_corners"},
     {RESIZE, "2,5,4,3", NULL, "height=3,width=3,coordinates=asymmetric"},
@@ -145,7 +145,7 @@ static const struct {
     {"softmax log_softmax", "2,3,4,5", NULL, NULL},
     {"softmax log_softmax", "3,70", NULL, NULL},
     {SOFTMAX, "32,511", NULL, NULL},
-    {"softmax_cross_entropy sparse_softmax_cross_entropy", NULL, NULL, "smoothing=0"},
+    {"softmax_cross_entropy sparse_softmax_cross_entropy", "17,12", NULL, "smoothing=0"},
     {BINARY, "3,25,20", "3,25,20", NULL},
     {BINARY, "2,3,4", "3,1", NULL},
     {BINARY, "1,5", "3,1,1,5", NULL},
@@ -308,7 +308,7 @@ static adj_node *seen_by_rules(compared *c, adj_node *x, int k, int way)
 {
     static const double fills[FILLS] = {-1, 0, 1, 2};
     const adj_type t = adj_node_type(x);
-    const int rank = (int)t.shape.rank, turn = way == TRANSPOSED ? k + 1 : 1;
+    const int rank = (int)t.shape.rank, is_other = way == TRANSPOSED && k % 2 == 1 && rank > 1;
     adj_shape shape = {.rank = rank};
     int perm[ADJ_MAX_RANK];
     char name[24];
@@ -318,10 +318,14 @@ static adj_node *seen_by_rules(compared *c, adj_node *x, int k, int way)
         return adj_fill(c->m.graph, t.dtype, t.shape, fills[way]);
     if (way == SCALED)
         return adj_scale(x, 2);
-    for (int i = 0; i < rank; i++) {
-        perm[i] = (i + turn) % rank;
-        shape.dim[perm[i]] = t.shape.dim[i];
+    for (int i = 0; i < rank; i++)
+        perm[i] = (i + 1) % rank;
+    if (is_other) { /* begins like the permutation of the operand before */
+        perm[rank - 1] = perm[rank - 2];
+        perm[rank - 2] = 0;
     }
+    for (int i = 0; i < rank; i++)
+        shape.dim[perm[i]] = t.shape.dim[i];
     snprintf(name, sizeof name, "t%d", adj_graph_node_count(c->m.graph));
     return adj_transpose(adj_input(c->m.graph, name, t.dtype, shape), rank, perm);
 }
