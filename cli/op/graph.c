@@ -105,7 +105,7 @@ static const struct {
     {RESIZE, "2,5,4,3", NULL, "height=9,width=7,coordinates=align_corners"},
     {RESIZE, "2,5,4,3", NULL, "height=3,width=3,coordinates=asymmetric"},
     {RESIZE, "2,5,4,3", NULL, "height=1,width=1,coordinates=align_corners"},
-    {RESIZE, "2,3,3,1700", NULL, NULL},
+    {RESIZE, "2,3,3,1500", NULL, NULL},
     {RESIZE, "2,3,5,4", NULL,
      "height=9,width=7,mode=nearest,coordinates=align_corners,data_format=NCHW"},
     {"batch_norm batch_norm_grad_sums", NULL, NULL, "stats=0"}, /* running statistics */
