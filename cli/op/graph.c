@@ -127,6 +127,7 @@ static adj_status add_values(compared *c, adj_node *y, int with_gradients)
 /* Builds the op in a graph of its own, with its gradients if it has any, and its variants. */
 static adj_status open_op(compared *c, const compared_opts *o, int with_gradients)
 {
+    const int has_rules = o->sets && !o->no_gradients; /* gradcheck makes leaves of operands */
     op_args set;
     op_line near;
     c->n_root = c->n_variant = 0;
@@ -135,10 +136,10 @@ static adj_status open_op(compared *c, const compared_opts *o, int with_gradient
     adj_node *y = c->root[0];
     if (status == ADJ_OK && o->sets && op_args_given(&o->op, "--dtype") == NULL)
         status = add_values(c, y, with_gradients);
-    if (status == ADJ_OK && o->sets)
+    if (status == ADJ_OK && has_rules)
         status = add_behind(c, y, with_gradients);
     for (int i = 0; o->sets && status == ADJ_OK && op_attribute_set(&o->op, i, &set); i++)
-        status = add_variant(c, &set, with_gradients, 1);
+        status = add_variant(c, &set, with_gradients, has_rules);
     for (int i = 0; i < o->neighbors && status == ADJ_OK && op_neighbor(y, i, &near); i++)
         status = add_variant(c, &near.args, with_gradients, 0);
     return status;
