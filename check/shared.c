@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/c_locale.h"
-#include "check/compare/compare.h"
+#include "check/shared.h"
 
 adj_status log_fail(check_log *l, adj_status status, const char *format, ...)
 {
@@ -32,6 +32,22 @@ const char *log_text(check_log *l, const char *format, ...)
     if (kept == NULL)
         log_no_memory(l);
     return kept != NULL ? kept : "";
+}
+
+double ulp_of(adj_dtype dtype, double v)
+{
+    const adj_dtype_traits *of = adj_traits_of(dtype);
+    if (of->unit == 0)
+        return 1;
+    uint64_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    int e = (int)(bits >> 52 & 0x7ff) - 1023;
+    e = (e > of->min_exponent ? e : of->min_exponent) - of->significand + 1;
+    if (e < -1022)
+        return ldexp(1, e);
+    bits = (uint64_t)(e + 1023) << 52; /* for every element: ldexp is a call */
+    memcpy(&v, &bits, sizeof v);
+    return v;
 }
 
 /* Computed from the spacing of the type's numbers, not by the library's conversion. */

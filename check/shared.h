@@ -25,6 +25,8 @@ const char *log_text(check_log *l, const char *format, ...) __attribute__((forma
 double max_magnitude(const double *v, int64_t n);
 /* Largest finite magnitude of a node's operand k that has this type; 0 for integers. */
 double max_of_operand(const adj_node *n, int k, adj_dtype dtype, const void *v);
+/* Returns one ulp of v in the type; subnormal numbers have the smallest one. */
+double ulp_of(adj_dtype dtype, double v);
 /* Returns v rounded to the type. */
 double rounded(adj_dtype dtype, double v);
 

@@ -146,9 +146,7 @@ struct expectation {
     char origin[96];
 };
 
-/* result_error.c. Returns one ulp of v in the type; subnormal numbers share the smallest one. */
-double ulp_of(adj_dtype dtype, double v);
-/* Returns the error statistics of values against expected ones. */
+/* result_error.c. Returns the error statistics of values against expected ones. */
 adj_compare_error measure_error(adj_type type, const void *value, const expectation *x);
 /* Returns the norm of value - expected, relative to the norm of expected. */
 double norm_apart(adj_type type, const void *value, adj_dtype dtype, const void *expected);

@@ -5,22 +5,6 @@
 
 #include "compare.h"
 
-double ulp_of(adj_dtype dtype, double v)
-{
-    const adj_dtype_traits *of = adj_traits_of(dtype);
-    if (of->unit == 0)
-        return 1;
-    uint64_t bits;
-    memcpy(&bits, &v, sizeof bits);
-    int e = (int)(bits >> 52 & 0x7ff) - 1023;
-    e = (e > of->min_exponent ? e : of->min_exponent) - of->significand + 1;
-    if (e < -1022)
-        return ldexp(1, e);
-    bits = (uint64_t)(e + 1023) << 52; /* for every element: ldexp is a call */
-    memcpy(&v, &bits, sizeof v);
-    return v;
-}
-
 enum { SEEN = 256, MIN_BIASED = 128 };
 
 typedef struct {
