@@ -1,6 +1,7 @@
 /* predict.c - adjoint predict: classifies images with weights from a file. Images are read by
  * OpenMP's threads, a batch at a time; one that cannot be read is reported, and the others go on.
  */
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +30,6 @@ typedef struct {
     adj_predictor *p;
     const adj_model_card *card;
     adj_image_opts input;
-    input_file standard; /* the image -, if it is given */
     /* buffers for ADJ_PREDICT_BATCH images */
     float *pixels, *probabilities;
     adj_error error[ADJ_PREDICT_BATCH];
@@ -40,11 +40,45 @@ typedef struct {
 
 /* ---- images ---- */
 
+/* Reads all of standard input into *bytes, which the caller frees. */
+static adj_status read_input(unsigned char **bytes, size_t *n, adj_error *error)
+{
+    const size_t limit = (size_t)1 << 29; /* largest size of an image file */
+    size_t room = 0, got = 1;
+
+    *bytes = NULL;
+    for (*n = 0; got > 0 && *n <= limit; *n += got) {
+        if (*n == room) {
+            room = room > 0 ? 2 * room : 1 << 16;
+            unsigned char *more = realloc(*bytes, room);
+            if (more == NULL)
+                return adj_error_set(error, ADJ_ENOMEM, "standard input: out of memory");
+            *bytes = more;
+        }
+        errno = 0;
+        got = fread(*bytes + *n, 1, room - *n, stdin);
+    }
+    if (ferror(stdin))
+        return adj_error_set(error, ADJ_EIO, "standard input: %s", strerror(errno));
+    if (*n > limit)
+        return adj_error_set(error, ADJ_EIO,
+                             "standard input: too long for an image (expected at most %zu bytes)",
+                             limit);
+    return ADJ_OK;
+}
+
 static adj_status read_image(const work *w, const char *path, float *pixels, int *resized,
                              adj_error *error)
 {
-    return adj_image_read(is_stdout(path) ? w->standard.name : path, &w->input, pixels, resized,
-                          error);
+    if (strcmp(path, "-") != 0)
+        return adj_image_read(path, &w->input, pixels, resized, error);
+    size_t n = 0;
+    unsigned char *bytes = NULL;
+    adj_status status = read_input(&bytes, &n, error);
+    if (status == ADJ_OK)
+        status = adj_image_decode(bytes, n, "standard input", &w->input, pixels, resized, error);
+    free(bytes);
+    return status;
 }
 
 /* ---- output of one image ---- */
@@ -108,7 +142,7 @@ static int64_t keep_good(work *w, const string_list *paths, int64_t first, int64
     int64_t n = 0;
     for (int64_t i = 0; i < count; i++) {
         if (w->error[i].status != ADJ_OK) {
-            complain_of_files(1, &w->standard, "", w->error[i].message, "");
+            complain(EXIT_OK, "%s", w->error[i].message);
             w->failed = 1;
             continue;
         }
@@ -290,7 +324,7 @@ static int check_saliency(const predict_opts *o, const file_list *files)
 
 static int predict(predict_opts *o, int n, const char *const image[])
 {
-    work w = {.o = o, .standard = {.option = "IMAGE"}};
+    work w = {.o = o};
     file_list files = {0};
     int status = CONTINUE;
 
@@ -299,13 +333,8 @@ static int predict(predict_opts *o, int n, const char *const image[])
     if (files.left_out > 0)
         complain(EXIT_OK, "note: left out %lld file%s with other endings (expected %s)",
                  (long long)files.left_out, files.left_out > 1 ? "s" : "", IMAGE_ENDINGS);
-    for (int64_t i = 0; i < files.paths.n; i++)
-        if (is_stdout(strings_at(&files.paths, i)))
-            w.standard.path = "-";
     if (o->saliency != NULL)
         status = check_saliency(o, &files);
-    if (status == CONTINUE)
-        status = open_inputs(1, &w.standard);
     if (status == CONTINUE)
         status = open_work(&w, o);
     if (status == CONTINUE)

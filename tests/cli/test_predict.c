@@ -81,8 +81,13 @@ Test(predict, json)
                            1e-6);
 }
 
-/* An image; nothing; a folder, which can be opened and not be read. */
-Test(predict, standard_input) { expect_rows("standard input"); }
+/* An image; a folder, which can be opened and not be read; longer than an image may be: a file with
+ * a hole. */
+Test(predict, standard_input)
+{
+    cr_assert_eq(truncate("Thumbs.db", ((off_t)1 << 29) + 1), 0);
+    expect_rows("standard input");
+}
 
 Test(predict, what_is_missing)
 {
