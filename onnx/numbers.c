@@ -191,8 +191,8 @@ static elements listed_elements(const elem_row *row, const Onnx__TensorProto *t)
 
 /* ---- external data ---- */
 
-/* Returns the path of a file in the model's folder for free(); NULL, with errno, if there is none.
- * *is_inside: 0 if it leads out of the folder or through a link, which resolving changes. */
+/* Returns the path of a file in the model's folder, links resolved, for free(); NULL, with errno,
+ * if there is none. *is_inside: 0 if it leads out of the folder. */
 static char *resolve(import *f, const char *location, int *is_inside)
 {
     const size_t bytes = strlen(f->folder) + strlen(location) + 1;
@@ -203,10 +203,7 @@ static char *resolve(import *f, const char *location, int *is_inside)
         file = realpath(path, NULL);
     }
     const size_t n = file != NULL && strcmp(folder, "/") != 0 ? strlen(folder) : 0;
-    while (strncmp(location, "./", 2) == 0)
-        location += 2;
-    *is_inside = file == NULL || (strncmp(file, folder, n) == 0 && file[n] == '/' &&
-                                  strcmp(file + n + 1, location) == 0);
+    *is_inside = file == NULL || (strncmp(file, folder, n) == 0 && file[n] == '/');
     free(folder);
     return file;
 }
@@ -242,10 +239,9 @@ static uint8_t *read_external(import *f, const Onnx__TensorProto *t, int64_t byt
     struct stat s = {0};
     uint8_t *data = NULL;
     if (!is_inside)
-        import_fail(
-            f, ADJ_EIO,
-            "tensor \"%s\": external data is outside of the model's folder or a link (got \"%s\")",
-            name, location != NULL ? location : "");
+        import_fail(f, ADJ_EIO,
+                    "tensor \"%s\": external data is outside of the model's folder (got \"%s\")",
+                    name, location != NULL ? location : "");
     else if (!is_offset)
         import_fail(f, ADJ_EIO, "tensor \"%s\": offset of external data (got \"%s\")", name, from);
     else if (path == NULL || stat(path, &s) != 0)
