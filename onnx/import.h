@@ -117,7 +117,6 @@ Onnx__ModelProto *read_model(import *f);
 int elem_is_float(int elem);
 /* True for integers and truth values. */
 int elem_is_integer(int elem);
-/* Returns the name that onnx.proto gives the type: "FLOAT16". */
 const char *elem_name(int elem);
 /* Sets the least and the largest integer of 8 or 16 bits; returns 0 for other types. */
 int elem_limits(int elem, double *low, double *high);

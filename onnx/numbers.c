@@ -1,17 +1,19 @@
 /* numbers.c - tensors of the file as numbers: typed fields, raw data, external data. */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-#include "base/c_locale.h"
 #include "import.h"
 
 /* Element types: where their values stand in a TensorProto, and how wide they are in raw data. */
 typedef enum { FIELD_FLOAT, FIELD_DOUBLE, FIELD_INT32, FIELD_INT64, FIELD_UINT64 } tensor_field;
 typedef struct {
+    const char *name;
     size_t bytes;
     int elem;
     tensor_field field;
@@ -22,19 +24,19 @@ typedef struct {
 
 #define ELEM(name) ONNX__TENSOR_PROTO__DATA_TYPE__##name
 static const elem_row elems[] = {
-    {4, ELEM(FLOAT), FIELD_FLOAT, 1, 1, ADJ_F32, ADJ_ELEM_F32},
-    {8, ELEM(DOUBLE), FIELD_DOUBLE, 1, 1, ADJ_F64, ADJ_ELEM_F64},
-    {2, ELEM(FLOAT16), FIELD_INT32, 1, 1, ADJ_F16, ADJ_ELEM_F16},
-    {2, ELEM(BFLOAT16), FIELD_INT32, 1, 1, ADJ_BF16, ADJ_ELEM_BF16},
-    {4, ELEM(INT32), FIELD_INT32, 0, 1, ADJ_I32, ADJ_ELEM_I32},
-    {1, ELEM(INT8), FIELD_INT32, 0, 1, ADJ_I32, ADJ_ELEM_I8},
-    {1, ELEM(UINT8), FIELD_INT32, 0, 0, ADJ_I32, ADJ_ELEM_U8},
-    {2, ELEM(INT16), FIELD_INT32, 0, 1, ADJ_I32, ADJ_ELEM_I16},
-    {2, ELEM(UINT16), FIELD_INT32, 0, 0, ADJ_I32, ADJ_ELEM_U16},
-    {4, ELEM(UINT32), FIELD_UINT64, 0, 0, ADJ_I32, ADJ_ELEM_U32},
-    {8, ELEM(INT64), FIELD_INT64, 0, 1, ADJ_I32, ADJ_ELEM_I64},
-    {8, ELEM(UINT64), FIELD_UINT64, 0, 0, ADJ_I32, ADJ_ELEM_U64},
-    {1, ELEM(BOOL), FIELD_INT32, 0, 0, ADJ_I32, ADJ_ELEM_BOOL},
+    {"float", 4, ELEM(FLOAT), FIELD_FLOAT, 1, 1, ADJ_F32, ADJ_ELEM_F32},
+    {"double", 8, ELEM(DOUBLE), FIELD_DOUBLE, 1, 1, ADJ_F64, ADJ_ELEM_F64},
+    {"float16", 2, ELEM(FLOAT16), FIELD_INT32, 1, 1, ADJ_F16, ADJ_ELEM_F16},
+    {"bfloat16", 2, ELEM(BFLOAT16), FIELD_INT32, 1, 1, ADJ_BF16, ADJ_ELEM_BF16},
+    {"int32", 4, ELEM(INT32), FIELD_INT32, 0, 1, ADJ_I32, ADJ_ELEM_I32},
+    {"int8", 1, ELEM(INT8), FIELD_INT32, 0, 1, ADJ_I32, ADJ_ELEM_I8},
+    {"uint8", 1, ELEM(UINT8), FIELD_INT32, 0, 0, ADJ_I32, ADJ_ELEM_U8},
+    {"int16", 2, ELEM(INT16), FIELD_INT32, 0, 1, ADJ_I32, ADJ_ELEM_I16},
+    {"uint16", 2, ELEM(UINT16), FIELD_INT32, 0, 0, ADJ_I32, ADJ_ELEM_U16},
+    {"uint32", 4, ELEM(UINT32), FIELD_UINT64, 0, 0, ADJ_I32, ADJ_ELEM_U32},
+    {"int64", 8, ELEM(INT64), FIELD_INT64, 0, 1, ADJ_I32, ADJ_ELEM_I64},
+    {"uint64", 8, ELEM(UINT64), FIELD_UINT64, 0, 0, ADJ_I32, ADJ_ELEM_U64},
+    {"bool", 1, ELEM(BOOL), FIELD_INT32, 0, 0, ADJ_I32, ADJ_ELEM_BOOL},
 };
 
 static const elem_row *find_elem(int elem)
@@ -59,9 +61,23 @@ int elem_is_integer(int elem)
 
 const char *elem_name(int elem)
 {
-    const ProtobufCEnumValue *v =
-        protobuf_c_enum_descriptor_get_value(&onnx__tensor_proto__data_type__descriptor, elem);
-    return v != NULL ? v->name : "unknown";
+    static const char *const others[] = {[8] = "string",
+                                         [14] = "complex64",
+                                         [15] = "complex128",
+                                         [17] = "float8e4m3fn",
+                                         [18] = "float8e4m3fnuz",
+                                         [19] = "float8e5m2",
+                                         [20] = "float8e5m2fnuz",
+                                         [21] = "uint4",
+                                         [22] = "int4",
+                                         [23] = "float4e2m1",
+                                         [24] = "float8e8m0",
+                                         [25] = "uint2",
+                                         [26] = "int2"};
+    const elem_row *row = find_elem(elem);
+    const int is_other = elem >= 0 && elem < (int)(sizeof others / sizeof *others);
+    const char *other = is_other ? others[elem] : NULL;
+    return row != NULL ? row->name : other != NULL ? other : "unknown";
 }
 
 int32_t elem_of(adj_dtype dtype)
@@ -191,71 +207,99 @@ static elements listed_elements(const elem_row *row, const Onnx__TensorProto *t)
 
 /* ---- external data ---- */
 
-/* Returns the path of a file in the model's folder, links resolved, for free(); NULL, with errno,
- * if there is none. *is_inside: 0 if it leads out of the folder. */
-static char *resolve(import *f, const char *location, int *is_inside)
+/* True if the path stays in its folder: relative, without "..". */
+static int stays_inside(const char *path)
 {
-    const size_t bytes = strlen(f->folder) + strlen(location) + 1;
-    char *path = import_alloc(f, (int64_t)bytes, 1);
-    char *folder = realpath(f->folder, NULL), *file = NULL;
-    if (path != NULL && folder != NULL) {
-        c_snprintf(path, bytes, "%s%s", f->folder, location);
-        file = realpath(path, NULL);
+    if (path[0] == '/' || path[0] == '\0')
+        return 0;
+    for (const char *part = path; part != NULL; part = strchr(part, '/')) {
+        part += *part == '/';
+        if (part[0] == '.' && part[1] == '.' && (part[2] == '/' || part[2] == '\0'))
+            return 0;
     }
-    const size_t n = file != NULL && strcmp(folder, "/") != 0 ? strlen(folder) : 0;
-    *is_inside = file == NULL || (strncmp(file, folder, n) == 0 && file[n] == '/');
-    free(folder);
-    return file;
+    return 1;
 }
 
-/* Reads bytes of a file into new memory; NULL if there are fewer, or when out of memory. */
-static uint8_t *read_part(const char *path, int64_t offset, int64_t bytes)
+/* Opens a file in the model's folder. No part of its path may be a symbolic link. */
+static int open_inside(import *f, const char *path)
 {
-    FILE *file = fopen(path, "rbe");
-    uint8_t *data = file != NULL ? malloc(bytes > 0 ? (size_t)bytes : 1) : NULL;
-    if (data != NULL && (fseeko(file, offset, SEEK_SET) != 0 ||
-                         fread(data, 1, (size_t)bytes, file) != (size_t)bytes)) {
-        free(data);
-        data = NULL;
+    int folder = open(f->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (const char *part = path; folder >= 0;) {
+        const char *slash = strchr(part, '/');
+        const size_t n = slash != NULL ? (size_t)(slash - part) : strlen(part);
+        const int flags = O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
+        char name[256] = "";
+        int next = -1;
+        if (n >= sizeof name)
+            errno = ENAMETOOLONG;
+        else if (n == 0)
+            next = dup(folder);
+        else
+            next =
+                openat(folder, strncpy(name, part, n), flags | (slash != NULL ? O_DIRECTORY : 0));
+        const int why = errno;
+        close(folder);
+        errno = why;
+        if (slash == NULL)
+            return next;
+        folder = next;
+        part = slash + 1;
     }
-    if (file != NULL)
-        fclose(file);
-    return data;
+    return -1;
+}
+
+static int read_all(int fd, uint8_t *to, int64_t n, int64_t offset)
+{
+    while (n > 0) {
+        const ssize_t got = pread(fd, to, (size_t)n, offset);
+        if (got <= 0)
+            return 0;
+        to += got;
+        n -= got;
+        offset += got;
+    }
+    return 1;
 }
 
 /* Reads the bytes of a tensor whose data is in a file of its own. */
 static uint8_t *read_external(import *f, const Onnx__TensorProto *t, int64_t bytes)
 {
-    const char *location = entry_of(t->n_external_data, t->external_data, "location");
+    const char *path = entry_of(t->n_external_data, t->external_data, "location");
     const char *from = entry_of(t->n_external_data, t->external_data, "offset");
     const char *name = t->name != NULL ? t->name : "";
-    const int is_relative = location != NULL && location[0] != '/';
+    if (path == NULL || !stays_inside(path)) {
+        import_fail(f, ADJ_EIO,
+                    "tensor \"%s\": external data is outside of the model's folder (got \"%s\")",
+                    name, path != NULL ? path : "");
+        return NULL;
+    }
     char *end = NULL;
     errno = 0;
     const long long offset = from != NULL ? strtoll(from, &end, 10) : 0;
-    const int is_offset = errno == 0 && offset >= 0 && (end == NULL || *end == '\0');
-    int is_inside = 0;
-    char *path = is_relative ? resolve(f, location, &is_inside) : NULL;
+    const int fd = open_inside(f, path);
     struct stat s = {0};
     uint8_t *data = NULL;
-    if (!is_inside)
-        import_fail(f, ADJ_EIO,
-                    "tensor \"%s\": external data is outside of the model's folder (got \"%s\")",
-                    name, location != NULL ? location : "");
-    else if (!is_offset)
+    if (errno == ERANGE || (end != NULL && *end != '\0') || offset < 0)
         import_fail(f, ADJ_EIO, "tensor \"%s\": offset of external data (got \"%s\")", name, from);
-    else if (path == NULL || stat(path, &s) != 0)
+    else if (fd < 0 || fstat(fd, &s) != 0)
         import_fail(f, ADJ_EIO, "tensor \"%s\": external data \"%s\" cannot be read: %s", name,
-                    location, strerror(errno));
+                    path, strerror(errno));
     else if (!S_ISREG(s.st_mode) || s.st_size < offset || s.st_size - offset < bytes)
         import_fail(f, ADJ_EIO,
                     "tensor \"%s\": external data \"%s\" is too short (got %lld bytes, expected "
                     "%lld from byte %lld on)",
-                    name, location, (long long)s.st_size, (long long)bytes, offset);
-    else if ((data = read_part(path, offset, bytes)) == NULL)
+                    name, path, (long long)s.st_size, (long long)bytes, offset);
+    else if ((data = malloc(bytes > 0 ? (size_t)bytes : 1)) == NULL)
+        import_fail(f, ADJ_ENOMEM, "out of memory (%lld bytes)", (long long)bytes);
+    else if (!read_all(fd, data, bytes, offset))
         import_fail(f, ADJ_EIO, "tensor \"%s\": external data \"%s\" cannot be read: %s", name,
-                    location, strerror(errno));
-    free(path);
+                    path, strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    if (f->status != ADJ_OK) {
+        free(data);
+        data = NULL;
+    }
     return data;
 }
 
