@@ -76,32 +76,55 @@ char *new_file_target(const char *path)
     return name;
 }
 
+static int same_inode(const struct stat *a, const struct stat *b)
+{
+    return a->st_ino == b->st_ino && a->st_dev == b->st_dev;
+}
+
 /* True if the name is that of the open file. */
 static int is_named(int fd, const char *name)
 {
     struct stat opened, named;
-    return fstat(fd, &opened) == 0 && lstat(name, &named) == 0 && named.st_ino == opened.st_ino &&
-           named.st_dev == opened.st_dev;
+    return fstat(fd, &opened) == 0 && lstat(name, &named) == 0 && same_inode(&named, &opened);
+}
+
+/* Sets *file to the status of what path leads to (st_nlink 0: nothing) and *target to the name
+ * that its links spell. *same is 0 if the two differ: a link in /proc may spell a name that
+ * leads elsewhere, and another process may have replaced the file between the two calls. */
+static adj_status look_at(const char *path, char **target, struct stat *file, int *same,
+                          const char **why)
+{
+    struct stat named;
+    *file = (struct stat){0};
+    int there = stat(path, file) == 0;
+    if (!there && errno != ENOENT)
+        return system_error(why);
+    if (there && !S_ISREG(file->st_mode)) /* never rename over a device */
+        return fail(ADJ_EIO, "is not a regular file", why);
+    *target = new_file_target(path);
+    if (*target == NULL)
+        return system_error(why);
+    int found = lstat(*target, &named) == 0;
+    *same = found == there && (!found || same_inode(&named, file));
+    return ADJ_OK;
 }
 
 /* Sets *target to the name of path's file and *old to its status; st_nlink is 0 if there is no
  * file. */
 static adj_status find_target(const char *path, char **target, struct stat *old, const char **why)
 {
+    enum { TRIES = 100 };
     if (path[0] == '\0')
         return fail(ADJ_EARG, "the file's name is empty", why);
-    const int there = stat(path, old) == 0;
-    if (!there && errno != ENOENT)
-        return system_error(why);
-    if (there && !S_ISREG(old->st_mode)) /* never rename over a device */
-        return fail(ADJ_EIO, "is not a regular file", why);
-    if ((*target = new_file_target(path)) == NULL)
-        return system_error(why);
-    if (!there)
-        *old = (struct stat){0};
-    else if (lstat(*target, old) != 0) /* a link in /proc may spell a name that leads nowhere */
-        return fail(ADJ_EIO, "cannot resolve symbolic link", why);
-    return ADJ_OK;
+    for (int i = 0; i < TRIES; i++) {
+        int same = 0;
+        free(*target);
+        *target = NULL;
+        adj_status status = look_at(path, target, old, &same, why);
+        if (status != ADJ_OK || same)
+            return status;
+    }
+    return fail(ADJ_EIO, "cannot resolve symbolic link", why);
 }
 
 /* ---- the new file ---- */
