@@ -9,6 +9,10 @@ typedef struct adj_ranks_meter {
     double (*waited)(void *group); /* total seconds that this process waited for others */
     /* Returns the total seconds in which a reduction of this process was under way. */
     double (*traveled)(void *group);
+    /* Measures the link from rank 0 to rank 1: seconds of an empty message and bits per second of a
+     * large one. */
+    adj_status (*measure_link)(void *group, double *latency, double *bits_per_second,
+                               adj_error *error);
 } adj_ranks_meter;
 
 #endif

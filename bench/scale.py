@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""scale.py FILE RANKS... --link BITS,SECONDS [--adds BYTES] - predicts a training step on more ranks.
+"""scale.py FILE RANKS... [--link BITS,SECONDS] [--adds BYTES] - predicts a training step on more ranks.
 
-FILE is what two ranks have measured:
+FILE is what two ranks have measured; without --link the links are as theirs:
 
     mpirun -n 2 adjoint bench --model vgg6 --threads 1 --profile --json step.json
     bench/scale.py step.json 8 64 1024 --link 10e9,5e-6
@@ -80,14 +80,14 @@ def main():
     p = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     p.add_argument("file", help="of mpirun -n 2 adjoint bench --profile --json FILE")
     p.add_argument("ranks", type=int, nargs="+")
-    p.add_argument("--link", required=True, help="bits a second and seconds of latency, 10e9,5e-6")
+    p.add_argument("--link", help="bits a second and seconds of latency, 10e9,5e-6; default: as measured")
     p.add_argument("--adds", type=float, default=ADDS, help="bytes a second that a rank adds (%(default)g)")
     o = p.parse_args()
     with open(o.file, encoding="utf-8") as f:
         measured = json.load(f)
     if "profile" not in measured or "ranks" not in measured:
         p.error(f"{o.file}: expected a report of several ranks with --profile")
-    bits, latency = map(float, o.link.split(","))
+    bits, latency = map(float, o.link.split(",")) if o.link else (measured["bits_per_s"], measured["latency"])
     step, link = read_step(measured), Link(bits, latency, o.adds)
     alone = predict(step, link, 1)
     print(f"{measured['model']}, batch {measured['batch']} a rank: {1e3 * alone:.3f} ms by itself, "

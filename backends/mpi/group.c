@@ -53,7 +53,7 @@ static void list_backends(adj_mpi *g)
 
 static double waited(void *group) { return ((const adj_mpi *)group)->waited; }
 static double traveled(void *group) { return ((const adj_mpi *)group)->traveled; }
-static const adj_ranks_meter meter = {waited, traveled};
+static const adj_ranks_meter meter = {waited, traveled, mpi_measure_link};
 
 static adj_status fail_call(adj_error *error, const char *failure, int code)
 {

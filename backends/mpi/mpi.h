@@ -62,6 +62,9 @@ int reductions_go_on(adj_mpi *g);
 
 adj_status mpi_all_gather(void *group, const void *mine, size_t bytes, void *all, adj_error *error);
 adj_status mpi_broadcast(void *group, void *data, size_t bytes, adj_error *error);
+/* link.c. */
+adj_status mpi_measure_link(void *group, double *latency, double *bits_per_second,
+                            adj_error *error);
 
 extern const adj_kernel mpi_all_reduce, mpi_all_reduce_start, mpi_all_reduce_wait;
 

@@ -14,9 +14,10 @@ enum { TURNS = 3, MIN_RUNS = 3 };
 typedef struct {
     const bench_opts *o;
     const adj_ranks *ranks;
-    spread alone, together;  /* times of rank 0 */
-    double apart;            /* seconds: the slowest rank's median, all at work */
-    double waited, traveled; /* seconds of a step */
+    spread alone, together;          /* times of rank 0 */
+    double apart;                    /* seconds: the slowest rank's median, all at work */
+    double waited, traveled;         /* seconds of a step */
+    double latency, bits_per_second; /* latency and bandwidth between ranks 0 and 1 */
     adj_exec_info plan, alone_plan;
 } rank_times;
 
@@ -159,12 +160,13 @@ static json_t *times_json(const rank_times *r)
                           "alone_ms", 1e3 * r->alone.median);
     const int failed = json_object_update_new(
         j,
-        json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I}", "images_per_s",
+        json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I}", "images_per_s",
                   per_second(r, &r->together, r->ranks->size), "alone_images_per_s",
                   per_second(r, &r->alone, 1), "efficiency", r->alone.median / r->together.median,
                   "apart_ms", 1e3 * r->apart, "efficiency_apart", r->apart / r->together.median,
                   "waited_ms", 1e3 * r->waited, "traveled_ms", 1e3 * r->traveled, "hidden",
-                  hidden(r), "arena_bytes", (json_int_t)r->plan.arena_bytes, "alone_arena_bytes",
+                  hidden(r), "latency", r->latency, "bits_per_s", r->bits_per_second, "arena_bytes",
+                  (json_int_t)r->plan.arena_bytes, "alone_arena_bytes",
                   (json_int_t)r->alone_plan.arena_bytes));
     return failed ? json_decref(j), NULL : j;
 }
@@ -174,9 +176,13 @@ int bench_ranks(const bench_opts *o, const adj_ranks *ranks)
     rank_times r = {.o = o, .ranks = ranks};
     turns t = {0};
     bench_profile p = {0};
+    adj_error error = {0};
     int status = open_nets(&t, &r);
     if (status == EXIT_OK)
         status = measure(&t, &r);
+    if (status == EXIT_OK &&
+        ranks->meter->measure_link(ranks->group, &r.latency, &r.bits_per_second, &error) != ADJ_OK)
+        status = complain_of(&error);
     if (status == EXIT_OK)
         status = profile(&t, &p);
     if (status == EXIT_OK && ranks->rank == 0)

@@ -28,7 +28,8 @@ END {
         is_near(v["efficiency"], v["images_per_s"] / (n * v["alone_images_per_s"])) &&
         is_near(v["efficiency_apart"], v["apart_ms"] / v["median_ms"]) &&
         v["alone_arena_bytes"] > 0 && v["arena_bytes"] > 0 &&
-        v["hidden"] >= 0 && v["hidden"] <= 1 && v["traveled_ms"] > 0 && v["waited_ms"] > 0)
+        v["hidden"] >= 0 && v["hidden"] <= 1 && v["traveled_ms"] > 0 && v["waited_ms"] > 0 &&
+        v["bits_per_s"] > 1e6 && v["bits_per_s"] < 1e14 && v["latency"] > 0 && v["latency"] < 1)
 }'
 
 for n in 2 3; do
