@@ -50,7 +50,7 @@ double ulp_of(adj_dtype dtype, double v)
     return v;
 }
 
-/* Computed from the spacing of the type's numbers, not by the library's conversion. */
+/* Rounds by the spacing of the type's numbers: the library's conversion is under test. */
 double rounded(adj_dtype dtype, double v)
 {
     if (dtype == ADJ_F32)

@@ -41,7 +41,7 @@ void unit_close(unit *u)
 }
 
 /* Adds a copy of the data as an array; label and suffix as in its comment and its name. The name
- * begins with the prefix, so that it is no keyword, type or macro. */
+ * begins with the prefix, so that it is no keyword, type or macro of C's. */
 static array *add_array(unit *u, const char *label, adj_type type, const void *data,
                         const char *from, const char *suffix)
 {

@@ -192,9 +192,11 @@ static outcome try_alone(const sweep_run *r, int64_t i)
         snprintf(o.fault, sizeof o.fault, "no response in %g s", r->seconds);
     }
     close(fd[0]);
-    if (child > 0 && waitpid(child, &status, 0) == child && o.fault[0] == '\0' &&
-        WIFSIGNALED(status))
+    const int has_ended = child > 0 && waitpid(child, &status, 0) == child && o.fault[0] == '\0';
+    if (has_ended && WIFSIGNALED(status))
         snprintf(o.fault, sizeof o.fault, "SIG%s", sigabbrev_np(WTERMSIG(status)));
+    else if (has_ended && WEXITSTATUS(status) != 0 && o.error[0] == '\0')
+        snprintf(o.error, sizeof o.error, "no answer");
     return o;
 }
 

@@ -12,7 +12,7 @@ enum { MAX_ARGS = 6, ALIGNMENT = 64 };
 
 typedef struct {
     onednn *o;
-    int threads; /* OpenMP's number when it was created: it is made for it */
+    int threads; /* OpenMP's number when the primitive was created, which fixes it */
     dnnl_primitive_t primitive;
     int n_arg;
     primitive_arg arg[MAX_ARGS]; /* .memory is not stored: its descriptor is freed after planning */

@@ -148,14 +148,16 @@ static void compare_bits(const trial *t, adj_exec *e, outcome *o)
         o->info[i].repeats &= has_same_bits(t, e, o, i);
 }
 
-/* True if the step computes fetch i rather than another node that it needs, such as a transpose. */
-static int is_better(const trial *t, adj_step_info step, int i, const fetch_info *f, int is_own)
+/* True if the step has the op of fetch i and the described one does not; else, if both or neither
+ * have it, if it has as many operations. */
+static int describes_better(const trial *t, adj_step_info step, int i, const fetch_info *f,
+                            int is_own)
 {
     const int has_op = strcmp(step.op, t->fetch[i]->op->name) == 0;
     return has_op != is_own ? has_op : step.flop >= f->flop;
 }
 
-/* Describes the step that computes each fetch. Of a node alone, the largest step with its op. */
+/* Describes the step that computes each fetch; for a node alone, the largest step with its op. */
 static void describe(const trial *t, const adj_exec *e, outcome *o)
 {
     for (int i = 0; i < t->n_fetch; i++) {
@@ -164,7 +166,7 @@ static void describe(const trial *t, const adj_exec *e, outcome *o)
         for (int s = 0; s < adj_exec_step_count(e); s++) {
             adj_step_info step = adj_exec_step_at(e, s);
             if (step.n_node == 0 || (step.node != t->fetch[i] && t->n_fetch > 1) ||
-                !is_better(t, step, i, f, is_own))
+                !describes_better(t, step, i, f, is_own))
                 continue;
             is_own = strcmp(step.op, t->fetch[i]->op->name) == 0;
             f->step = s;

@@ -78,16 +78,17 @@ static adj_status check_ranges(gradcheck_report *r)
     const struct {
         const char *name;
         double value, max; /* the least is 0 */
-    } options[] = {{"order", o->order, 2},
-                   {"draws", o->draws, 1000},
-                   {"method", o->method, ADJ_GRADCHECK_RICHARDSON},
-                   {"rtol", o->rtol, INFINITY},
-                   {"atol", o->atol, INFINITY}};
+        const char *expected;
+    } options[] = {{"order", o->order, 2, "0 to 2"},
+                   {"draws", o->draws, 1000, "0 to 1000"},
+                   {"method", o->method, ADJ_GRADCHECK_RICHARDSON, "an adj_gradcheck_method"},
+                   {"rtol", o->rtol, INFINITY, "0 or more"},
+                   {"atol", o->atol, INFINITY, "0 or more"}};
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         if (!(options[i].value >= 0 && options[i].value <= options[i].max))
             return log_fail(&r->log, ADJ_EARG,
-                            "gradcheck: %s is out of range (got %g, expected 0 to %g)",
-                            options[i].name, options[i].value, options[i].max);
+                            "gradcheck: %s is out of range (got %g, expected %s)", options[i].name,
+                            options[i].value, options[i].expected);
     return ADJ_OK;
 }
 

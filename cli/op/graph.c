@@ -90,10 +90,11 @@ static adj_status add_behind(compared *c, adj_node *y, int with_gradients)
 {
     adj_status status = ADJ_OK;
     adj_node *v;
-    for (int i = 0; status == ADJ_OK && has_room(c) && (v = op_behind(y, i)) != NULL; i++) {
-        c->n_variant++;
-        status = add_node(c, v, with_gradients);
-    }
+    for (int i = 0; status == ADJ_OK && has_room(c) && (v = op_behind(y, i)) != NULL; i++)
+        if (adj_position(c->n_root, (const adj_node *const *)c->root, v) < 0) {
+            c->n_variant++;
+            status = add_node(c, v, with_gradients);
+        }
     return status == ADJ_OK ? adj_graph_status(c->m.graph) : status;
 }
 

@@ -56,8 +56,8 @@ int op_attribute_set(const op_args *given, int i, op_args *out);
  * limited to the sizes that a check needs. Returns 0 past the last. */
 int op_neighbor(const adj_node *n, int i, op_line *l);
 
-/* Builds y's op, if it has rules of its own (adj_op.simplify), over the i-th operands that such
- * rules look at: one a constant or a multiple, or all transposes. NULL past the last, or if the
+/* Builds y's op over the i-th operands that its rewriting rules (adj_op.simplify) look at: a
+ * constant or a multiple for one operand, or transposes for all. NULL past the last, or if the
  * graph fails. */
 adj_node *op_behind(adj_node *y, int i);
 

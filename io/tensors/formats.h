@@ -30,7 +30,7 @@ ADJ_API int adj_tensor_type(const adj_tensor *t, adj_type *type);
  * Loading fails only if it needs such a tensor. */
 ADJ_API const char *adj_tensors_unreadable(const adj_tensors *t, int i);
 
-/* Reads a safetensors file like adj_tensors_read, which knows other kinds, too. */
+/* Reads a safetensors file like adj_tensors_read; fails on other kinds. */
 ADJ_API adj_status adj_safetensors_read(const char *path, adj_tensors **t);
 
 /* Writes tensors as NumPy's .npz, replacing the file; bf16 and F8 become f32. At most 4 GB and

@@ -8,7 +8,7 @@
 
 /* Rows for kernels whose products are of tiles, 16 pixels by 16 channels: tails of blocks of
  * channels, odd and even ones, segments of less than a step, of some, and of some with a rest; rows
- * that fill tiles and that do not; images in a chunk, chunks of one; strides with and without taps
+ * that fill tiles and that do not; several images in a chunk, several chunks in an image; strides with and without taps
  * in each phase; pads beyond the kernel, kernels beyond the image. */
 extern const oracle_conv tile_cases[];
 extern const int n_tile_case;

@@ -14,7 +14,7 @@ static const tested_kernel filter = {
     .impl = {"filter_bf16"}, .is_only = 1, .first = ORACLE_DW, .last = ORACLE_DW};
 static const tested_kernel filter_in_f32 = {
     .impl = {"filter_bf16"}, .is_only = 1, .first = ORACLE_DW, .last = ORACLE_DW, .is_cast = 1};
-static const tested_kernel by_parts = {.impl = {"conv_bf16x3", "filter_bf16x3"},
+static const tested_kernel by_terms = {.impl = {"conv_bf16x3", "filter_bf16x3"},
                                        .first = ORACLE_Y,
                                        .last = ORACLE_DW,
                                        .math = ADJ_MATH_FAST};
@@ -40,7 +40,7 @@ static const test_case cases[] = {
     {&filter, ADJ_BF16, "amx", 400000, 25, NULL, 0},
     {&filter_in_f32, ADJ_BF16, "avx512_bf16", 300000, 25, &many_pixels, 2e-6},
     {&filter_in_f32, ADJ_BF16, "amx", 400000, 25, &many_pixels, 2e-6},
-    {&by_parts, ADJ_F32, "amx", 600000, 25, &long_sums, 0x1p-15},
+    {&by_terms, ADJ_F32, "amx", 600000, 25, &long_sums, 0x1p-15},
 };
 
 static void for_each_case(void (*run)(const test_case *c))
@@ -63,10 +63,10 @@ static int is_operand(int direction, int operand)
 
 static double *run_ours(conv_problem *p, int threads, const adj_node *node)
 {
-    return run_tested(&by_parts, &p->f, "amx", threads, 1, &node, p->text);
+    return run_tested(&by_terms, &p->f, "amx", threads, 1, &node, p->text);
 }
 
-static const double two_parts = 257; /* 256 + 1: bf16 has 8 bits */
+static const double two_terms = 257; /* 256 + 1: bf16 has 8 bits */
 
 static void scale(double *v, int64_t n, double by)
 {
@@ -74,21 +74,21 @@ static void scale(double *v, int64_t n, double by)
         v[i] *= by;
 }
 
-/* An operand's integers are times `two_parts`, the others' have one part. */
+/* An operand's integers are times `two_terms`, the others' have one part. */
 static void expect_exact_with(conv_problem *p, int direction, int operand, int64_t n)
 {
-    scale(p->f.value[operand], n, two_parts);
+    scale(p->f.value[operand], n, two_terms);
     for (int threads = min_threads(); threads <= 3; threads += 2) {
         const adj_node *node = p->result[direction];
         scoped(release) double *got = run_ours(p, threads, node);
         for (int64_t i = 0; i < p->n[direction]; i++)
-            got[i] /= two_parts;
+            got[i] /= two_terms;
         expect_close(got, p->want[direction], p->n[direction], 0, 0, p->text);
     }
-    scale(p->f.value[operand], n, 1 / two_parts);
+    scale(p->f.value[operand], n, 1 / two_terms);
 }
 
-static void expect_parts_row(oracle_conv row)
+static void expect_terms_row(oracle_conv row)
 {
     scoped(conv_problem_free) conv_problem p = conv_problem_new(row, ADJ_F32, INTEGERS);
     conv_problem_solve(&p);
@@ -102,8 +102,8 @@ static void expect_parts_row(oracle_conv row)
 
 static void expect_row(const test_case *c, oracle_conv row)
 {
-    if (c->kernel == &by_parts)
-        expect_parts_row(row);
+    if (c->kernel == &by_terms)
+        expect_terms_row(row);
     else
         expect_exact_row(c->kernel, row, c->dtype, c->isa);
 }
@@ -133,7 +133,7 @@ static void bias(const test_case *c)
 
 Test(direct_bf16, bias) { for_each_case(bias); }
 
-/* ---- numbers without parts ---- */
+/* ---- numbers without terms ---- */
 
 static void specials(const test_case *c)
 {
@@ -145,7 +145,7 @@ Test(direct_bf16, specials) { for_each_case(specials); }
 
 /* Numbers whose first part, or the product of it, would be Inf, though f32 has them and their sums.
  */
-Test(direct_parts, largest)
+Test(direct_terms, largest)
 {
     static const oracle_conv row = {2, 5, 6, 3, 1, 1, 5, .padding = ADJ_VALID};
     static const double large[] = {0x1.fffffep127, 0x1.fffp126, 0x1.fep127, 0x1p50, 0x1.fffffep49};
@@ -183,21 +183,21 @@ static const char *const less[] = {"base", "avx2", "avx512", "avx512_bf16"};
 Test(direct_conv_bf16, refused) { expect_only_bf16(&dense, "amx", 4, less); }
 Test(direct_filter_bf16, refused) { expect_only_bf16(&filter, "avx512_bf16", 1, less + 2); }
 
-Test(direct_parts, only_in_fast_math_of_f32)
+Test(direct_terms, only_in_fast_math_of_f32)
 {
-    tested_kernel exact = by_parts;
+    tested_kernel exact = by_terms;
     exact.math = ADJ_MATH_EXACT;
     need_isa("amx");
-    cr_assert_eq(results_of(&by_parts, long_sums, ADJ_F32, "amx"), 7);
+    cr_assert_eq(results_of(&by_terms, long_sums, ADJ_F32, "amx"), 7);
     cr_assert_eq(results_of(&exact, long_sums, ADJ_F32, "amx"), 0);
-    cr_assert_eq(results_of(&by_parts, long_sums, ADJ_BF16, "amx"), 0);
-    cr_assert_eq(results_of(&by_parts, long_sums, ADJ_F64, "amx"), 0);
+    cr_assert_eq(results_of(&by_terms, long_sums, ADJ_BF16, "amx"), 0);
+    cr_assert_eq(results_of(&by_terms, long_sums, ADJ_F64, "amx"), 0);
 }
 
 /* On every machine: ADJOINT_MAX_ISA allows no more. */
-Test(direct_parts, needs_amx)
+Test(direct_terms, needs_amx)
 {
     for (size_t i = 0; i < sizeof less / sizeof *less; i++)
         if (can_test(less[i]))
-            cr_assert_eq(results_of(&by_parts, long_sums, ADJ_F32, less[i]), 0, "%s", less[i]);
+            cr_assert_eq(results_of(&by_terms, long_sums, ADJ_F32, less[i]), 0, "%s", less[i]);
 }

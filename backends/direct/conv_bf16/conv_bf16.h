@@ -74,8 +74,8 @@ typedef struct conv_bf16 {
     ptrdiff_t blocks;        /* blocks of outputs */
     ptrdiff_t group, groups; /* blocks whose filter stays in the second cache; groups */
     ptrdiff_t rows, chunks;  /* rows of dst in a chunk; chunks of an image */
-    ptrdiff_t units,
-        jobs; /* chunks of all images and groups; units that a thread takes at a time */
+    ptrdiff_t units;         /* chunks of all images and groups */
+    ptrdiff_t jobs;          /* units that a thread takes at a time */
     int n_pass;
     conv_bf16_pass pass[CONV_BF16_PASSES];
     /* Offsets in the scratch: the filter's terms in memory order; the first thread's. Bytes per
