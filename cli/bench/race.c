@@ -280,11 +280,9 @@ void bench_race_run(const bench_opts *o, const bench_race *wanted, bench_rows *r
         .group = {1, &wanted->node, list_operands(1, &wanted->node, in), in, 1, &wanted->node}};
     candidate c = {.group = &r.group, .nominal = nominal_of_group(&r.group)};
     omp_set_num_threads((int)o->threads);
-    for (; wanted->backends >> c.index != 0; c.index++) {
-        const int is_wanted = wanted->backends >> c.index & 1;
+    for (; (c.backend = adj_exec_backend_at(wanted->exec, c.index, &c.opened)) != NULL; c.index++) {
         c.kernel_list = NULL;
-        c.backend = is_wanted ? adj_exec_backend_at(wanted->exec, c.index, &c.opened) : NULL;
-        while (c.backend != NULL && next_kernel(&c))
+        while (wanted->backends >> c.index & 1 && next_kernel(&c))
             enter_kernel(&r, o, &c);
     }
     mark_planned(&r, rows);
