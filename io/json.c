@@ -25,8 +25,9 @@ json_t *io_json_read(const char *text, size_t n, size_t flags, json_error_t *err
     *error = (json_error_t){.text = "out of memory"};
     if (all == NULL)
         return NULL;
-    memcpy(all, "[1", 2);
-    memset(all + 2, '0', zeros);
+    memset(all, '0', 2 + zeros);
+    all[0] = '[';
+    all[1] = '1';
     memcpy(all + 2 + zeros, exponent, bytes);
     memcpy(all + first, text, n);
     all[first + n] = ']';
