@@ -8,8 +8,8 @@
 
 /* Rows for kernels whose products are of tiles, 16 pixels by 16 channels: tails of blocks of
  * channels, odd and even ones, segments of less than a step, of some, and of some with a rest; rows
- * that fill tiles and that do not; several images in a chunk, several chunks in an image; strides with and without taps
- * in each phase; pads beyond the kernel, kernels beyond the image. */
+ * that fill tiles and that do not; several images in a chunk, several chunks in an image; strides
+ * with and without taps in each phase; pads beyond the kernel, kernels beyond the image. */
 extern const oracle_conv tile_cases[];
 extern const int n_tile_case;
 /* 432 terms in y, 360 in dx, 910 in dw. */
