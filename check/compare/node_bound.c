@@ -168,7 +168,7 @@ int may_be_winograd(const adj_compare_config *c, const adj_node *n)
 
 /* True if products of bf16 terms may compute c (conv_bf16.h), also for half types without a kernel
  * of their own. Only with AMX, as the bound is wider. */
-static int may_be_in_parts(const bound_case *c)
+static int may_be_in_terms(const bound_case *c)
 {
     const char *isa = c->config->isa;
     return c->dtype != ADJ_F64 && is_fast_conv(c->config, c->node) &&
@@ -182,7 +182,7 @@ enum { PRODUCTS = 3 };
 /* Returns the number of terms in a sum of that many products. */
 static double terms_of(const bound_case *c, double length)
 {
-    return may_be_in_parts(c) ? PRODUCTS * length : length;
+    return may_be_in_terms(c) ? PRODUCTS * length : length;
 }
 
 static int is_mixed(const bound_case *c) { return mixed_type(c->config, c->node) != ADJ_F32; }
@@ -226,7 +226,7 @@ static rounding rounding_of(const runner *b, const bound_case *c, int is_sum, do
         r.of_terms += 2 * half; /* rounding of two operands */
     if (may_be_winograd(c->config, c->node))
         r.of_terms += sum_unit(c->dtype); /* rounding of transformed operands */
-    if (may_be_in_parts(c))
+    if (may_be_in_terms(c))
         r.of_terms += left_out;
     r.inside = (is_sum ? length : 1 + length) * sum + r.of_terms;
     r.walk = sum * sum * (is_sum ? sqrt(length) : 1);
@@ -253,7 +253,7 @@ static void describe_bound(const bound_case *c, int is_sum, double length, expec
         snprintf(e->origin, sizeof e->origin, "equality");
         return;
     }
-    if (may_be_in_parts(c))
+    if (may_be_in_terms(c))
         c_snprintf(terms, sizeof terms, " + %g", left_out);
     c_snprintf(e->origin, sizeof e->origin, "u_%s%s |y| + %s%g u_%s%s%s %s", type,
                is_half ? " mixed" : "", terms[0] != '\0' ? "(" : "",

@@ -1,8 +1,10 @@
 /* test_witness.c - both checkers attribute the fault when naive, their reference, is wrong, and
  * blame the plan only if the node is right alone. Backends whose naive calls the real one and
  * spoils the result of one op in every type stand in for a fault in its templates. */
+#include <math.h>
 #include <string.h>
 
+#include "check/shared.h"
 #include "graph/op.h"
 #include "tests/check/checked.h"
 #include "tests/counter.h"
@@ -401,4 +403,16 @@ Test(compare_witness, a_kernel_that_is_wrong_on_its_own_operands_is_no_fault_of_
     cr_expect_gt(row->in_plan.wrong, 0);
     cr_expect_eq(row->blame, ADJ_BLAME_KERNEL);
     expect_text(row->reason, "wrong alone as well");
+}
+
+/* Ties go to the even number, also among subnormal numbers; too large ones are infinite. */
+Test(compare_witness, half_types_are_rounded_to_nearest)
+{
+    cr_expect_eq(rounded(ADJ_BF16, 1 + 0x1p-8), 1);
+    cr_expect_eq(rounded(ADJ_BF16, 1 + 0x3p-8), 1 + 0x1p-6);
+    cr_expect_eq(rounded(ADJ_BF16, -1 - 0x1.1p-8), -1 - 0x1p-7);
+    cr_expect_eq(rounded(ADJ_F16, 65519), 65504);
+    cr_expect_eq(rounded(ADJ_F16, 65520), INFINITY);
+    cr_expect_eq(rounded(ADJ_F16, 0x1p-25), 0);
+    cr_expect_eq(rounded(ADJ_F16, 0x3p-25), 0x1p-23);
 }
